@@ -1,0 +1,358 @@
+"""Every refusal a client can be told about: the single table.
+
+One class per Service Bus condition. Its class attributes say how the refusal
+looks on the wire (`condition`), to HTTP and `$management` (`http_status`), and
+whether the same request may succeed later (`retryable`). Its docstring is the
+default text; `{entity_path}` in it is replaced. A text names the entity, the
+limit, the value and the remedy, because it is all that an SDK's user will see.
+
+The domain raises these without a tracking id; the shell that answers sets one
+and logs the same id. Bugs are not in this table: they are assertions. It does
+not know AMQP or HTTP, and `docs/reference/errors.md` is generated from it.
+"""
+
+from typing import ClassVar, Self
+
+
+class ServiceBusError(Exception):
+    """The operation on '{entity_path}' could not be completed."""
+
+    condition: ClassVar[str] = "amqp:internal-error"
+    http_status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = True
+
+    def __init__(
+        self, text: str | None = None, *, entity_path: str = "", tracking_id: str = ""
+    ) -> None:
+        if text is None:
+            text = self.default_text(entity_path)
+        super().__init__(text)
+        # What the peer reads, without the tracking id.
+        self.text = text
+        # The entity as the client named it; empty for a whole connection.
+        self.entity_path = entity_path
+        # Ties the answer to the log line; set by the shell that answers.
+        self.tracking_id = tracking_id
+
+    @classmethod
+    def default_text(cls, entity_path: str) -> str:
+        """The class's docstring on one line, about this entity."""
+        # Under `python -OO` there are no docstrings; the condition is left.
+        text = " ".join((cls.__doc__ or cls.condition).split())
+        return text.replace("{entity_path}", entity_path)
+
+    @property
+    def description(self) -> str:
+        """The text for the wire, ending in the tracking id when there is one."""
+        if not self.tracking_id:
+            return self.text
+        return f"{self.text} TrackingId:{self.tracking_id}"
+
+
+class MessagingEntityNotFound(ServiceBusError):
+    """The messaging entity '{entity_path}' could not be found."""
+
+    # JavaScript and Java recognise a permanent 404 by exactly this sentence.
+    condition = "amqp:not-found"
+    http_status = 404
+    retryable = False
+
+
+class MessagingEntityAlreadyExists(ServiceBusError):
+    """The messaging entity '{entity_path}' already exists. Choose another name,
+    or update or delete the one that is there."""
+
+    condition = "com.microsoft:entity-already-exists"
+    http_status = 409
+    retryable = False
+
+
+class MessagingEntityDisabled(ServiceBusError):
+    """The messaging entity '{entity_path}' is disabled for this operation. Set
+    its status to Active to use it."""
+
+    condition = "com.microsoft:entity-disabled"
+    http_status = 400
+    retryable = False
+
+
+class MessageNotFound(ServiceBusError):
+    """'{entity_path}' holds no such message, or the message is not in the state
+    that the operation needs."""
+
+    condition = "com.microsoft:message-not-found"
+    http_status = 404
+    retryable = False
+
+    @classmethod
+    def numbered(cls, sequence_number: int, *, entity_path: str) -> Self:
+        """No message of this sequence number is there to be operated on."""
+        return cls(
+            f"'{entity_path}' holds no message with sequence number "
+            f"{sequence_number} in the state that the operation needs.",
+            entity_path=entity_path,
+        )
+
+
+class MessageLockLost(ServiceBusError):
+    """The lock supplied for a message of '{entity_path}' is invalid. Either the
+    lock expired, or the message has already been removed from the queue. Receive
+    the message again; renew the lock if the work takes longer than it lasts."""
+
+    condition = "com.microsoft:message-lock-lost"
+    http_status = 410
+    retryable = False
+
+
+class SessionLockLost(ServiceBusError):
+    """The lock on a session of '{entity_path}' has expired or was released.
+    Accept the session again to go on."""
+
+    condition = "com.microsoft:session-lock-lost"
+    http_status = 410
+    retryable = False
+
+    @classmethod
+    def named(cls, session_id: str, *, entity_path: str) -> Self:
+        """The receiver no longer holds this session."""
+        return cls(
+            f"The lock on session '{session_id}' of '{entity_path}' has expired or "
+            "was released. Accept the session again to go on.",
+            entity_path=entity_path,
+        )
+
+
+class SessionCannotBeLocked(ServiceBusError):
+    """The requested session of '{entity_path}' cannot be accepted: another
+    receiver holds it."""
+
+    condition = "com.microsoft:session-cannot-be-locked"
+    http_status = 410
+    retryable = True
+
+    @classmethod
+    def named(cls, session_id: str, *, entity_path: str) -> Self:
+        """Another receiver holds this session."""
+        return cls(
+            f"The requested session '{session_id}' of '{entity_path}' cannot be "
+            "accepted: another receiver holds it.",
+            entity_path=entity_path,
+        )
+
+
+class SessionNotFound(ServiceBusError):
+    """'{entity_path}' has no session that matches."""
+
+    condition = "com.microsoft:session-not-found"
+    # The service answers "no content"; the SDKs read it as an empty list.
+    http_status = 204
+    retryable = False
+
+
+class QuotaExceeded(ServiceBusError):
+    """A quota of '{entity_path}' is used up. Receive or delete messages, or raise
+    the quota."""
+
+    condition = "amqp:resource-limit-exceeded"
+    http_status = 403
+    retryable = False
+
+    @classmethod
+    def measured(cls, quota: str, *, limit: int, actual: int, entity_path: str) -> Self:
+        """The quota so named would reach `actual`, and `limit` is allowed."""
+        return cls(
+            f"The quota of '{entity_path}' for {quota} is used up: {actual} would be "
+            f"needed and {limit} is the limit. Receive or delete messages, or raise "
+            "the quota.",
+            entity_path=entity_path,
+        )
+
+
+class MessageSizeExceeded(ServiceBusError):
+    """The message is larger than '{entity_path}' accepts. Send a smaller one, or
+    raise the entity's limit."""
+
+    condition = "amqp:link:message-size-exceeded"
+    http_status = 403
+    retryable = False
+
+    @classmethod
+    def measured(cls, size_bytes: int, *, limit_bytes: int, entity_path: str) -> Self:
+        """The message has `size_bytes`, and `limit_bytes` are allowed."""
+        return cls(
+            f"The message of {size_bytes} bytes is larger than the {limit_bytes} "
+            f"bytes that '{entity_path}' accepts. Send a smaller one, or raise the "
+            "entity's limit.",
+            entity_path=entity_path,
+        )
+
+
+class ServerBusy(ServiceBusError):
+    """The server is too busy to take requests for '{entity_path}' now. Wait a
+    moment and try again."""
+
+    condition = "com.microsoft:server-busy"
+    http_status = 503
+    retryable = True
+
+
+class UnauthorizedAccess(ServiceBusError):
+    """Unauthorized access to '{entity_path}'. The token gives no claim to it, or
+    is no longer valid."""
+
+    condition = "amqp:unauthorized-access"
+    http_status = 401
+    retryable = False
+
+    @classmethod
+    def missing(cls, claims: str, *, entity_path: str) -> Self:
+        """A claim such as `Send` is required and was not given."""
+        return cls(
+            f"Unauthorized access. '{claims}' claim(s) are required to perform this "
+            f"operation. Resource: '{entity_path}'.",
+            entity_path=entity_path,
+        )
+
+
+class AuthenticationFailed(ServiceBusError):
+    """The credentials for '{entity_path}' could not be verified. Check the key
+    name, the key, the resource and the expiry of the token."""
+
+    condition = "com.microsoft:auth-failed"
+    http_status = 401
+    retryable = False
+
+
+class ArgumentError(ServiceBusError):
+    """An argument of the operation on '{entity_path}' is not valid."""
+
+    condition = "com.microsoft:argument-error"
+    http_status = 400
+    retryable = False
+
+    @classmethod
+    def about(
+        cls, name: str, *, value: object, expected: str, entity_path: str = ""
+    ) -> Self:
+        """The argument `name` has this value instead of what is expected."""
+        where = f" for '{entity_path}'" if entity_path else ""
+        return cls(
+            f"The argument '{name}'{where} is {value!r}; expected {expected}.",
+            entity_path=entity_path,
+        )
+
+
+class ArgumentOutOfRange(ServiceBusError):
+    """An argument of the operation on '{entity_path}' is out of range."""
+
+    condition = "com.microsoft:argument-out-of-range"
+    http_status = 400
+    retryable = False
+
+    @classmethod
+    def measured(
+        cls,
+        name: str,
+        *,
+        value: object,
+        lowest: object,
+        highest: object,
+        entity_path: str = "",
+    ) -> Self:
+        """The argument `name` has this value, outside of lowest to highest."""
+        where = f" for '{entity_path}'" if entity_path else ""
+        return cls(
+            f"The argument '{name}'{where} is {value}; it must be between {lowest} "
+            f"and {highest}.",
+            entity_path=entity_path,
+        )
+
+
+class NotAllowed(ServiceBusError):
+    """The operation is not allowed on '{entity_path}'."""
+
+    condition = "amqp:not-allowed"
+    http_status = 400
+    retryable = False
+
+
+class NotSupported(ServiceBusError):
+    """The operation on '{entity_path}' is not one that this server implements."""
+
+    condition = "amqp:not-implemented"
+    http_status = 501
+    retryable = False
+
+
+class OperationTimeout(ServiceBusError):
+    """The operation on '{entity_path}' did not complete within the time allowed
+    for it. Try again, or allow more time."""
+
+    condition = "com.microsoft:timeout"
+    http_status = 408
+    retryable = True
+
+
+class DetachForced(ServiceBusError):
+    """The link to '{entity_path}' was detached by the server. Attach it again."""
+
+    condition = "amqp:link:detach-forced"
+    http_status = 503
+    retryable = True
+
+
+class ConnectionForced(ServiceBusError):
+    """The connection was closed by the server. Connect again."""
+
+    condition = "amqp:connection:forced"
+    http_status = 503
+    retryable = True
+
+
+class InternalError(ServiceBusError):
+    """The server failed to process the request for '{entity_path}'. Its log says
+    more under this tracking id."""
+
+    condition = "amqp:internal-error"
+    http_status = 500
+    retryable = True
+
+
+ALL: tuple[type[ServiceBusError], ...] = (
+    MessagingEntityNotFound,
+    MessagingEntityAlreadyExists,
+    MessagingEntityDisabled,
+    MessageNotFound,
+    MessageLockLost,
+    SessionLockLost,
+    SessionCannotBeLocked,
+    SessionNotFound,
+    QuotaExceeded,
+    MessageSizeExceeded,
+    ServerBusy,
+    UnauthorizedAccess,
+    AuthenticationFailed,
+    ArgumentError,
+    ArgumentOutOfRange,
+    NotAllowed,
+    NotSupported,
+    OperationTimeout,
+    DetachForced,
+    ConnectionForced,
+    InternalError,
+)
+
+BY_CONDITION: dict[str, type[ServiceBusError]] = {
+    error.condition: error for error in ALL
+}
+
+
+def from_condition(
+    condition: str, text: str | None = None, *, entity_path: str = ""
+) -> ServiceBusError:
+    """The error that a peer means by this condition, for the client side.
+
+    A condition outside the table becomes the root class, which keeps the text.
+    """
+    error_class = BY_CONDITION.get(condition, ServiceBusError)
+    return error_class(text, entity_path=entity_path)
