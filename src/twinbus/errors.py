@@ -58,7 +58,7 @@ class MessagingEntityNotFound(ServiceBusError):
     retryable = False
 
 
-class MessagingEntityAlreadyExists(ServiceBusError):
+class EntityAlreadyExists(ServiceBusError):
     """The messaging entity '{entity_path}' already exists. Choose another name,
     or update or delete the one that is there."""
 
@@ -67,7 +67,7 @@ class MessagingEntityAlreadyExists(ServiceBusError):
     retryable = False
 
 
-class MessagingEntityDisabled(ServiceBusError):
+class EntityDisabled(ServiceBusError):
     """The messaging entity '{entity_path}' is disabled for this operation. Set
     its status to Active to use it."""
 
@@ -320,8 +320,8 @@ class InternalError(ServiceBusError):
 
 ALL: tuple[type[ServiceBusError], ...] = (
     MessagingEntityNotFound,
-    MessagingEntityAlreadyExists,
-    MessagingEntityDisabled,
+    EntityAlreadyExists,
+    EntityDisabled,
     MessageNotFound,
     MessageLockLost,
     SessionLockLost,
