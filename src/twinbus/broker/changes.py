@@ -1,0 +1,138 @@
+"""A change set: everything one commit makes durable, as columns.
+
+Commands of many clients write into the same change set until the owner of the
+store takes it; then it is sealed, committed as one transaction, and published
+(D13): only then do new messages become visible and replies go out. A column is a
+plain list, because a batch has thousands of entries and a value object each would
+cost more than the rest of the hot path (D1).
+
+No row is added to and removed from the same table in one change set: what a
+commit has not made durable nobody has seen, so nobody can ask for its removal.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from twinbus.broker.message import Message
+from twinbus.broker.operation_log import OperationLog
+
+if TYPE_CHECKING:
+    from twinbus.broker.fragment import Fragment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragmentRecord:
+    """What a store keeps of a fragment besides its messages.
+
+    Counters are persisted with every commit and never counted again (D2).
+    """
+
+    number: int
+    # Which life of which entity this belongs to (D5).
+    generation: bytes
+    # Which of the entity's fragments this is.
+    index: int
+    # MAIN, DEAD_LETTER: see `fragment.py`.
+    sub_queue: int
+    next_sequence: int = 1
+    last_enqueued_at: int = 0
+    active_count: int = 0
+    deferred_count: int = 0
+    scheduled_count: int = 0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxEntry:
+    """A message on its way into another store (D12)."""
+
+    # Assigned by the source, rising: the order of delivery.
+    entry_id: int
+    # Entity path at the target.
+    target: str
+    raw: bytes
+    # Application of the entry is idempotent by this id.
+    origin: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRange:
+    """Sequence numbers of a source queue that were restored here (D12)."""
+
+    source: str
+    generation: bytes
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerId:
+    """An arbitrary id seen by a fragment, kept for a window of time (D12)."""
+
+    fragment_number: int
+    unique_id: bytes
+    seen_at: int
+
+
+@final
+class ChangeSet:
+    """The columns of one commit."""
+
+    def __init__(self) -> None:
+        self.active_added: list[Message] = []
+        self.active_removed: list[int] = []
+        # Delivery count or annex of an active message changed.
+        self.active_changed: list[Message] = []
+        self.deferred_added: list[Message] = []
+        self.deferred_removed: list[int] = []
+        self.deferred_changed: list[Message] = []
+        self.scheduled_added: list[Message] = []
+        self.scheduled_removed: list[int] = []
+        # Fragments whose counters changed.
+        self.touched: list[Fragment] = []
+        # In step with `touched`, filled when the change set is sealed: their
+        # records, the messages that become visible, those that become ready again.
+        self.records: list[FragmentRecord] = []
+        self.published: list[list[Message]] = []
+        self.returned: list[list[Message]] = []
+        # Fragments that belong to nothing any more; a store purges them later.
+        self.dropped: list[int] = []
+        self.outbox_added: list[OutboxEntry] = []
+        self.outbox_removed: list[int] = []
+        self.ledger_ranges: list[LedgerRange] = []
+        self.ledger_ids: list[LedgerId] = []
+        self.log: OperationLog = OperationLog()
+        # Number of the commit, set when sealed: the way to find out afterwards
+        # whether a commit of unknown outcome happened (D13).
+        self.batch: int = 0
+        self.epoch: int = 0
+        self.sealed_at: int = 0
+        # Sizes of the added messages, for the budget of pending bytes.
+        self.pending_bytes: int = 0
+
+    def is_empty(self) -> bool:
+        """Nothing here needs a commit; operations of the log alone can wait."""
+        return not (
+            self.touched
+            or self.active_changed
+            or self.deferred_changed
+            or self.dropped
+            or self.outbox_added
+            or self.outbox_removed
+            or self.ledger_ranges
+            or self.ledger_ids
+        )
+
+    def seal(self, epoch: int, batch: int, now: int) -> None:
+        """Close the set: from here on it is the store's."""
+        self.epoch = epoch
+        self.batch = batch
+        self.sealed_at = now
+        for fragment in self.touched:
+            self.records.append(fragment.record())
+            fragment.seal(self)
+
+    def publish(self) -> None:
+        """The commit happened: let every fragment show what came of it."""
+        for i, fragment in enumerate(self.touched):
+            fragment.publish(self.published[i], self.returned[i])

@@ -1,0 +1,33 @@
+"""What a message becomes when it is dead-lettered.
+
+A new message with the old one's bytes, in the dead-letter queue's own sequence:
+numbers rise in the order in which messages arrive there, which readers of ranges
+rely on (D6), and the number it had is kept beside it.
+"""
+
+from dataclasses import replace
+
+from twinbus.broker.message import NO_ANNEX, Message
+
+
+def dead_letter_of(
+    message: Message,
+    source_path: str,
+    source_sequence_number: int,
+    reason: str | None,
+    description: str | None,
+) -> Message:
+    """The dead letter of a message of `source_path`."""
+    dead_letter = Message(message.raw, message.layout, 0, 0)
+    dead_letter.delivery_count = message.delivery_count
+    annex = message.annex or NO_ANNEX
+    dead_letter.annex = replace(
+        annex,
+        dead_letter_reason=reason,
+        dead_letter_description=description,
+        dead_letter_source=source_path,
+        enqueued_sequence_number=(
+            annex.enqueued_sequence_number or source_sequence_number
+        ),
+    )
+    return dead_letter

@@ -1,0 +1,61 @@
+"""What time does to a fragment: locks run out, messages outlive their time.
+
+Both are found in memory: live locks are in the order of their ends, and the window
+knows which of its messages expires next. Messages that only the disk knows are
+found by the store's buckets and handed to `expire_unloaded`.
+
+A locked message does not expire; it is looked at again when its lock ends.
+"""
+
+from twinbus.broker import operation_log
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import ACTIVE, LEAVING, NOWHERE, Message
+from twinbus.broker.row_id import sequence_of
+from twinbus.broker.settlement import count_delivery
+
+
+def has_timers(fragment: Fragment) -> bool:
+    """Time can change something in this fragment's memory."""
+    return bool(fragment.locks) or len(fragment.expiries) > 0
+
+
+def let_time_pass(fragment: Fragment, now: int, changes: ChangeSet) -> None:
+    """Apply everything that is due in memory."""
+    _expire_locks(fragment, now, changes)
+    for message in fragment.expiries.due(now):
+        message.place = LEAVING
+        fragment.expire(message, now, changes)
+
+
+def _expire_locks(fragment: Fragment, now: int, changes: ChangeSet) -> None:
+    expired = []
+    for lock in fragment.locks.values():
+        if lock.locked_until > now:
+            break
+        expired.append(lock)
+    for lock in expired:
+        message = lock.message
+        del fragment.locks[message.row_id]
+        changes.log.add(
+            operation_log.LOCK_EXPIRED,
+            operation_log.THE_BUS,
+            message.row_id,
+            len(message.raw),
+            message.enqueued_at,
+            now,
+        )
+        count_delivery(fragment, message, now, changes)
+
+
+def expire_unloaded(
+    fragment: Fragment, message: Message, now: int, changes: ChangeSet
+) -> bool:
+    """Expire a message found on disk. False if memory is in charge of it."""
+    if message.expires_at == 0 or message.expires_at > now:
+        return False
+    if sequence_of(message.row_id) <= fragment.window.loaded_through:
+        return False
+    assert message.state == ACTIVE and message.place == NOWHERE
+    fragment.expire(message, now, changes)
+    return True

@@ -1,0 +1,47 @@
+"""Which message of the window expires next.
+
+Only messages with a time to live are watched, and only while they are in memory;
+those on disk are found by the store's expiry buckets. A message that is taken or
+leaves stays in the heap and is passed over when its time comes: its `place` tells.
+"""
+
+from heapq import heapify, heappop, heappush
+from typing import Final, final
+
+from twinbus.broker.message import READY, Message
+
+_SLACK: Final = 1024
+"""Stale entries are swept when they could outnumber live ones by this much."""
+
+
+@final
+class ExpiryHeap:
+    """Messages of the window by the end of their time to live."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Message]] = []
+        # Length after the last sweep.
+        self._swept: int = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def watch(self, message: Message) -> None:
+        heappush(self._heap, (message.expires_at, message.row_id, message))
+        if len(self._heap) > 2 * self._swept + _SLACK:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Drop what is no longer ready, so that the heap stays as the window is."""
+        self._heap = [entry for entry in self._heap if entry[2].place == READY]
+        heapify(self._heap)
+        self._swept = len(self._heap)
+
+    def due(self, now: int) -> list[Message]:
+        """Ready messages whose time has come; they are no longer watched."""
+        due: list[Message] = []
+        while self._heap and self._heap[0][0] <= now:
+            message = heappop(self._heap)[2]
+            if message.place == READY:
+                due.append(message)
+        return due

@@ -1,0 +1,345 @@
+"""A fragment: the aggregate that holds messages, in order, with one owner.
+
+A conventional queue is one fragment, its dead-letter queue another; a partitioned
+entity has many. Commands are applied from start to end without interruption. Each
+writes what must become durable into the change set it is given and changes the
+fragment's memory at once, with two exceptions that wait for the commit: new
+messages become visible, and messages that came back become ready (D13). When a
+commit fails the fragment is thrown away and restored from its store, so nothing
+here ever has to be undone.
+
+    enqueue -> pending -> (commit) -> window -> lock -> settle -> (commit) -> gone
+                                        ^                 |
+                                        +---- coming_back +
+
+Theory of order: sequence numbers are given out in the order of enqueueing and
+become visible in that order, because one change set follows the other; the
+enqueued time never goes back within a fragment even if the clock does (D6).
+
+Settlement, scheduling and expiry are rooms of their own beside this one.
+"""
+
+from typing import Final, Protocol, final
+
+from twinbus.broker import operation_log
+from twinbus.broker.changes import ChangeSet, FragmentRecord
+from twinbus.broker.dead_letter import dead_letter_of
+from twinbus.broker.expiry_heap import ExpiryHeap
+from twinbus.broker.fragment_settings import FragmentSettings
+from twinbus.broker.message import ACTIVE, LEAVING, LOCKED, Message
+from twinbus.broker.message_lock import (
+    ENTROPY_BYTES,
+    MessageLock,
+    token_prefix,
+    token_sequence,
+)
+from twinbus.broker.row_id import base_of, sequence_of
+from twinbus.broker.window import Window
+from twinbus.errors import MessageLockLost, QuotaExceeded
+
+# Which queue of an entity's fragment this is. Part of the stored format.
+MAIN: Final = 0
+DEAD_LETTER: Final = 1
+
+
+class SubQueues(Protocol):
+    """Finds a fragment's sub-queue, making it at the first need."""
+
+    def dead_letter_queue(self, fragment: "Fragment") -> "Fragment": ...
+
+
+@final
+class Fragment:
+    """Messages of one entity (or one part of it) in one store."""
+
+    def __init__(
+        self,
+        record: FragmentRecord,
+        settings: FragmentSettings,
+        epoch: int,
+        sub_queues: SubQueues,
+    ) -> None:
+        self.number: int = record.number
+        self.generation: bytes = record.generation
+        self.index: int = record.index
+        self.sub_queue: int = record.sub_queue
+        # Row id of sequence number zero.
+        self.base: int = base_of(record.number)
+        # Upper bits of the sequence numbers clients see (T15).
+        self.visible_base: int = record.index << 48
+        self.settings: FragmentSettings = settings
+        self._sub_queues: SubQueues = sub_queues
+        # Persisted counters.
+        self.next_sequence: int = record.next_sequence
+        self.last_enqueued_at: int = record.last_enqueued_at
+        self.active_count: int = record.active_count
+        self.deferred_count: int = record.deferred_count
+        self.scheduled_count: int = record.scheduled_count
+        self.size_bytes: int = record.size_bytes
+        # Ready messages.
+        self.window: Window = Window(record.next_sequence - 1)
+        # Time to live of the messages in the window.
+        self.expiries: ExpiryHeap = ExpiryHeap()
+        # Live locks by row id, the one that ends first in front: the duration is
+        # the same for all, and a renewal moves its lock to the end.
+        self.locks: dict[int, MessageLock] = {}
+        self._token_prefix: bytes = token_prefix(record.number, epoch)
+        # Enqueued, not durable yet.
+        self._pending: list[Message] = []
+        # Come back, not durable yet.
+        self._coming_back: list[Message] = []
+        # The open change set that knows this fragment.
+        self._touched_by: ChangeSet | None = None
+
+    # --- what a store keeps ---------------------------------------------------
+
+    def record(self) -> FragmentRecord:
+        return FragmentRecord(
+            number=self.number,
+            generation=self.generation,
+            index=self.index,
+            sub_queue=self.sub_queue,
+            next_sequence=self.next_sequence,
+            last_enqueued_at=self.last_enqueued_at,
+            active_count=self.active_count,
+            deferred_count=self.deferred_count,
+            scheduled_count=self.scheduled_count,
+            size_bytes=self.size_bytes,
+        )
+
+    def touch(self, changes: ChangeSet) -> None:
+        """Have this fragment's counters written by the commit."""
+        if self._touched_by is not changes:
+            self._touched_by = changes
+            changes.touched.append(self)
+
+    def seal(self, changes: ChangeSet) -> None:
+        """The change set is closed; hand it what becomes visible with it."""
+        changes.published.append(self._pending)
+        changes.returned.append(self._coming_back)
+        self._pending = []
+        self._coming_back = []
+        self._touched_by = None
+
+    def publish(self, messages: list[Message], returned: list[Message]) -> None:
+        """The commit happened: new and returned messages are ready."""
+        if messages:
+            self.window.publish(messages)
+            for message in messages:
+                if message.expires_at != 0:
+                    self.expiries.watch(message)
+        for message in returned:
+            self._make_ready(message)
+
+    def refill(self, messages: list[Message], through: int) -> None:
+        """Messages read from the store, the next ones after the window."""
+        self.window.refill(messages, through)
+        for message in messages:
+            if message.expires_at != 0:
+                self.expiries.watch(message)
+
+    def _make_ready(self, message: Message) -> None:
+        self.window.give_back(message)
+        if message.expires_at != 0:
+            self.expiries.watch(message)
+
+    # --- enqueueing -----------------------------------------------------------
+
+    def sequence_number(self, message: Message) -> int:
+        """The number that clients see."""
+        return self.visible_base | sequence_of(message.row_id)
+
+    def row_id(self, sequence_number: int) -> int:
+        """The row id of a number that a client sent."""
+        return self.base + sequence_of(sequence_number)
+
+    def check_quota(self, size_bytes: int) -> None:
+        """Raises QuotaExceeded if that much more does not fit."""
+        limit = self.settings.max_size_bytes
+        if self.size_bytes + size_bytes > limit:
+            raise QuotaExceeded.measured(
+                "size in bytes",
+                limit=limit,
+                actual=self.size_bytes + size_bytes,
+                entity_path=self.settings.path,
+            )
+
+    def enqueue(
+        self, message: Message, actor: int, now: int, changes: ChangeSet
+    ) -> None:
+        """Accept a message: the next sequence number, visible after the commit."""
+        self._place(message, now, changes)
+        changes.log.add(
+            operation_log.SEND, actor, message.row_id, len(message.raw), now, now
+        )
+
+    def _place(self, message: Message, now: int, changes: ChangeSet) -> None:
+        """Give the message its number, its times and its row."""
+        sequence = self.next_sequence
+        self.next_sequence = sequence + 1
+        if now < self.last_enqueued_at:
+            now = self.last_enqueued_at
+        else:
+            self.last_enqueued_at = now
+        message.row_id = self.base + sequence
+        message.enqueued_at = now
+        message.state = ACTIVE
+        settings = self.settings
+        ttl_ms = message.ttl_ms
+        default_ttl_ms = settings.default_ttl_ms
+        if default_ttl_ms != 0 and (ttl_ms == 0 or ttl_ms > default_ttl_ms):
+            ttl_ms = message.ttl_ms = default_ttl_ms
+        if ttl_ms != 0 and not settings.is_dead_letter_queue:
+            message.expires_at = now + ttl_ms
+        self.active_count += 1
+        size_bytes = len(message.raw)
+        self.size_bytes += size_bytes
+        self._pending.append(message)
+        changes.active_added.append(message)
+        changes.pending_bytes += size_bytes
+        self.touch(changes)
+
+    def adopt(self, message: Message, now: int, changes: ChangeSet) -> None:
+        """Take over a message that another place of the entity let go: an
+        activated schedule, or a dead letter. It gets a new sequence number."""
+        self._place(message, now, changes)
+
+    # --- delivering -----------------------------------------------------------
+
+    def take(self, count: int, now: int, changes: ChangeSet) -> list[Message]:
+        """Up to `count` ready messages leave the window; expired ones expire."""
+        taken: list[Message] = []
+        window = self.window
+        while len(taken) < count:
+            message = window.take()
+            if message is None:
+                break
+            if message.expires_at != 0 and message.expires_at <= now:
+                self.expire(message, now, changes)
+            else:
+                taken.append(message)
+        return taken
+
+    def lock(
+        self, count: int, actor: int, now: int, entropy: bytes, changes: ChangeSet
+    ) -> list[MessageLock]:
+        """Lock up to `count` ready messages for one receiver.
+
+        `entropy` holds `ENTROPY_BYTES` random bytes for each.
+        """
+        locks: list[MessageLock] = []
+        at = 0
+        for message in self.take(count, now, changes):
+            locks.append(self._lock(message, now, entropy[at : at + ENTROPY_BYTES]))
+            at += ENTROPY_BYTES
+            changes.log.add(
+                operation_log.LOCK,
+                actor,
+                message.row_id,
+                len(message.raw),
+                message.enqueued_at,
+                now,
+            )
+        return locks
+
+    def _lock(self, message: Message, now: int, entropy: bytes) -> MessageLock:
+        sequence = sequence_of(message.row_id)
+        token = self._token_prefix + sequence.to_bytes(6, "big") + entropy
+        lock = MessageLock(message, token, now + self.settings.lock_duration_ms)
+        message.place = LOCKED
+        self.locks[message.row_id] = lock
+        return lock
+
+    def lock_deferred(self, message: Message, now: int, entropy: bytes) -> MessageLock:
+        """Lock a deferred message that was read from the store."""
+        return self._lock(message, now, entropy)
+
+    # --- locks ----------------------------------------------------------------
+
+    def lock_of(self, token: bytes, now: int) -> MessageLock:
+        """The live lock with this token. Raises MessageLockLost."""
+        lock = self.locks.get(self.base + token_sequence(token))
+        if lock is None or lock.token != token or lock.locked_until <= now:
+            raise MessageLockLost(entity_path=self.settings.path)
+        return lock
+
+    def holds(self, lock: MessageLock, now: int) -> bool:
+        """The lock is still the one on its message, and has not run out."""
+        return self.locks.get(lock.message.row_id) is lock and now < lock.locked_until
+
+    def renew(self, lock: MessageLock, now: int) -> int:
+        """Let the lock last a full duration from now; returns its new end."""
+        row_id = lock.message.row_id
+        del self.locks[row_id]
+        lock.locked_until = now + self.settings.lock_duration_ms
+        self.locks[row_id] = lock
+        return lock.locked_until
+
+    def reorder_locks(self) -> None:
+        """Restore the order of ends, after the lock duration was changed."""
+        by_end = sorted(self.locks.values(), key=_end_of)
+        self.locks = {lock.message.row_id: lock for lock in by_end}
+
+    # --- leaving --------------------------------------------------------------
+
+    def forget(self, message: Message, changes: ChangeSet) -> None:
+        """The message leaves this fragment for good: row, counters, memory."""
+        message.place = LEAVING
+        if message.state == ACTIVE:
+            self.active_count -= 1
+            changes.active_removed.append(message.row_id)
+        else:
+            self.deferred_count -= 1
+            changes.deferred_removed.append(message.row_id)
+        self.size_bytes -= len(message.raw)
+        self.touch(changes)
+
+    def come_back(self, message: Message, changes: ChangeSet) -> None:
+        """A locked message is ready again once the commit has happened."""
+        self._coming_back.append(message)
+        self.touch(changes)
+
+    def expire(self, message: Message, now: int, changes: ChangeSet) -> None:
+        """Time to live has run out: dead-letter the message, or drop it."""
+        changes.log.add(
+            operation_log.EXPIRE,
+            operation_log.THE_BUS,
+            message.row_id,
+            len(message.raw),
+            message.enqueued_at,
+            now,
+        )
+        if self.settings.dead_letter_on_expiration:
+            self.move_to_dead_letters(
+                message,
+                "TTLExpiredException",
+                "The message expired and was dead lettered.",
+                now,
+                changes,
+            )
+        else:
+            self.forget(message, changes)
+
+    def move_to_dead_letters(
+        self,
+        message: Message,
+        reason: str | None,
+        description: str | None,
+        now: int,
+        changes: ChangeSet,
+    ) -> None:
+        """The message goes on in the dead-letter queue, in the same commit."""
+        target = self._sub_queues.dead_letter_queue(self)
+        self.forget(message, changes)
+        dead_letter = dead_letter_of(
+            message,
+            self.settings.path,
+            self.sequence_number(message),
+            reason,
+            description,
+        )
+        target.adopt(dead_letter, now, changes)
+
+
+def _end_of(lock: MessageLock) -> int:
+    return lock.locked_until

@@ -1,0 +1,184 @@
+"""The fragments of one store: found by number, or by entity, and made on demand.
+
+Only fragments that somebody touched are in memory as `Fragment`; of the others
+there is the record alone, so ten thousand quiet queues cost ten thousand small
+tuples. A dead-letter queue gets its number with its first dead letter.
+
+Numbers come from here because a row id contains one; a number is used again only
+after the store has purged the rows of its last user.
+"""
+
+from typing import final
+
+from twinbus.broker.changes import ChangeSet, FragmentRecord
+from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
+from twinbus.broker.fragment_settings import FragmentSettings, dead_letter_settings
+from twinbus.errors import QuotaExceeded
+from twinbus.limits import FRAGMENTS_PER_STORE
+
+
+@final
+class FragmentTable:
+    """All fragments of the store that one owner holds."""
+
+    def __init__(self, epoch: int, records: list[FragmentRecord]) -> None:
+        self._epoch: int = epoch
+        # What the store knows, by number; current for fragments not in memory.
+        self._records: dict[int, FragmentRecord] = {}
+        # Number by entity generation, index and sub-queue.
+        self._numbers: dict[tuple[bytes, int, int], int] = {}
+        # Rules of a main fragment by entity generation.
+        self._settings: dict[bytes, FragmentSettings] = {}
+        self._fragments: dict[int, Fragment] = {}
+        # Numbers whose rows are still being purged.
+        self._purging: set[int] = set()
+        self._next_number: int = 0
+        for record in records:
+            self._remember(record)
+
+    def _remember(self, record: FragmentRecord) -> None:
+        self._records[record.number] = record
+        key = (record.generation, record.index, record.sub_queue)
+        self._numbers[key] = record.number
+
+    # --- entities -------------------------------------------------------------
+
+    def admit(self, generation: bytes, settings: FragmentSettings) -> None:
+        """An entity with fragments here exists, with these rules."""
+        self._settings[generation] = settings
+
+    def update(self, generation: bytes, settings: FragmentSettings) -> None:
+        """The entity was updated; its rules change at once."""
+        self._settings[generation] = settings
+        dead_letters = dead_letter_settings(settings)
+        for fragment in self._fragments.values():
+            if fragment.generation == generation:
+                is_main = fragment.sub_queue == MAIN
+                fragment.settings = settings if is_main else dead_letters
+                fragment.reorder_locks()
+
+    def drop(self, generation: bytes, changes: ChangeSet) -> list[Fragment]:
+        """The entity is gone; returns its fragments that were in memory."""
+        dropped = []
+        for key, number in list(self._numbers.items()):
+            if key[0] == generation:
+                del self._numbers[key]
+                del self._records[number]
+                self._purging.add(number)
+                changes.dropped.append(number)
+                fragment = self._fragments.pop(number, None)
+                if fragment is not None:
+                    dropped.append(fragment)
+        self._settings.pop(generation, None)
+        return dropped
+
+    def orphans(self) -> set[bytes]:
+        """Generations with fragments here whose entity nobody admitted."""
+        return {key[0] for key in self._numbers if key[0] not in self._settings}
+
+    def purging(self) -> set[int]:
+        return self._purging
+
+    def purged(self, number: int) -> None:
+        """The store has no rows of that number any more."""
+        self._purging.discard(number)
+
+    # --- fragments ------------------------------------------------------------
+
+    def create(self, generation: bytes, index: int, changes: ChangeSet) -> Fragment:
+        """A new, empty fragment of an admitted entity."""
+        return self._create(generation, index, MAIN, changes)
+
+    def _create(
+        self, generation: bytes, index: int, sub_queue: int, changes: ChangeSet
+    ) -> Fragment:
+        record = FragmentRecord(
+            number=self._free_number(),
+            generation=generation,
+            index=index,
+            sub_queue=sub_queue,
+        )
+        self._remember(record)
+        fragment = self.by_number(record.number)
+        assert fragment is not None
+        fragment.touch(changes)
+        return fragment
+
+    def _free_number(self) -> int:
+        for _ in range(FRAGMENTS_PER_STORE):
+            number = self._next_number
+            self._next_number = (number + 1) % FRAGMENTS_PER_STORE
+            if number not in self._records and number not in self._purging:
+                return number
+        raise QuotaExceeded(
+            f"This store holds {FRAGMENTS_PER_STORE} queues and sub-queues, its "
+            "limit. Delete entities that are not needed, or add a store."
+        )
+
+    def by_number(self, number: int) -> Fragment | None:
+        """The fragment of that number, or None if there is none."""
+        fragment = self._fragments.get(number)
+        if fragment is None:
+            record = self._records.get(number)
+            if record is None or record.generation not in self._settings:
+                return None
+            fragment = self._load(record)
+        return fragment
+
+    def _load(self, record: FragmentRecord) -> Fragment:
+        settings = self._settings[record.generation]
+        if record.sub_queue == DEAD_LETTER:
+            settings = dead_letter_settings(settings)
+        fragment = Fragment(record, settings, self._epoch, self)
+        self._fragments[record.number] = fragment
+        return fragment
+
+    def find(self, generation: bytes, index: int, sub_queue: int) -> Fragment | None:
+        """A fragment of an entity, or None if it was never needed."""
+        number = self._numbers.get((generation, index, sub_queue))
+        return None if number is None else self.by_number(number)
+
+    def dead_letter_queue(self, fragment: Fragment) -> Fragment:
+        """The dead-letter queue of a fragment, made now if there is none yet.
+
+        It is written by the commit that writes its first dead letter, because
+        adopting a message touches it.
+        """
+        found = self.find(fragment.generation, fragment.index, DEAD_LETTER)
+        if found is not None:
+            return found
+        number = self._free_number()
+        self._remember(
+            FragmentRecord(
+                number=number,
+                generation=fragment.generation,
+                index=fragment.index,
+                sub_queue=DEAD_LETTER,
+            )
+        )
+        made = self.by_number(number)
+        assert made is not None
+        return made
+
+    def loaded(self) -> list[Fragment]:
+        return list(self._fragments.values())
+
+    def restore(self, records: list[FragmentRecord]) -> list[Fragment]:
+        """After a failed commit: forget all memory, believe the store.
+
+        Returns the fragments that are void now; locks on them are lost.
+        """
+        void = list(self._fragments.values())
+        for fragment in void:
+            fragment.locks.clear()
+        self._fragments.clear()
+        self._records.clear()
+        self._numbers.clear()
+        for record in records:
+            self._remember(record)
+        return void
+
+    def unload(self, fragment: Fragment) -> None:
+        """Let go of an idle fragment's memory; its record is kept."""
+        self._records[fragment.number] = fragment.record()
+        del self._fragments[fragment.number]

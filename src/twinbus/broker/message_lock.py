@@ -1,0 +1,45 @@
+"""Peek-lock: one receiver's claim on one message, for a while.
+
+Locks live in memory only. Their token carries the fragment, the epoch in which
+its store was opened, the sequence number and 40 random bits (D14), so that any
+broker can route a settlement by its token alone, a token from before a restart or
+a takeover is recognised as lost, and a token cannot be guessed.
+
+The 16 bytes are the delivery tag. As a uuid in `$management` the same bytes are
+read in the mixed-endian order of .NET; that translation is the server's.
+"""
+
+from typing import Final, final
+
+from twinbus.broker.message import Message
+
+ENTROPY_BYTES: Final = 5
+EPOCH_BITS: Final = 24
+
+
+@final
+class MessageLock:
+    """A message handed to a receiver and not settled yet."""
+
+    def __init__(self, message: Message, token: bytes, locked_until: int) -> None:
+        self.message: Message = message
+        # The delivery tag, unique for every delivery.
+        self.token: bytes = token
+        # When the lock ends by itself; renewal moves it.
+        self.locked_until: int = locked_until
+
+
+def token_prefix(fragment_number: int, epoch: int) -> bytes:
+    """What all tokens of a fragment in this epoch begin with."""
+    epoch &= (1 << EPOCH_BITS) - 1
+    return fragment_number.to_bytes(2, "big") + epoch.to_bytes(3, "big")
+
+
+def token_fragment(token: bytes) -> int:
+    """The number of the fragment that issued the token."""
+    return int.from_bytes(token[:2], "big")
+
+
+def token_sequence(token: bytes) -> int:
+    """The sequence number of the message that the token locks."""
+    return int.from_bytes(token[5:11], "big")

@@ -1,0 +1,177 @@
+"""The operation log: who did what to which messages, as part of the commit (D11).
+
+Every commit carries one compact blob in its own transaction, so the log has no
+hole where an audit would look. Operations are run-length coded: one record says
+"this actor did this to N messages from that row id on". In the usual case of
+messages handled in order a commit of a thousand sends is one record.
+
+An actor (a link, or the bus itself) is a number; the first record after a start
+that mentions it is preceded by its description. A message's uid is its row id
+together with the store's uuid, which names the file this is kept in.
+"""
+
+import struct
+from array import array
+from dataclasses import dataclass
+from sys import byteorder
+from typing import Final, final
+
+# What was done. Numbers are part of the stored format: only ever add.
+SEND: Final = 1
+SCHEDULE: Final = 2
+ACTIVATE: Final = 3
+LOCK: Final = 4
+RECEIVE_AND_DELETE: Final = 5
+COMPLETE: Final = 6
+ABANDON: Final = 7
+DEFER: Final = 8
+DEAD_LETTER: Final = 9
+RELEASE: Final = 10
+LOCK_EXPIRED: Final = 11
+EXPIRE: Final = 12
+CANCEL: Final = 13
+DELETE: Final = 14
+RENEW: Final = 15
+PEEK: Final = 16
+REFUSE: Final = 17
+
+THE_BUS: Final = 0
+"""The actor of what nobody asked for: expiry, activation."""
+
+_FORMAT: Final = 1
+_HEAD: Final = struct.Struct("<BqqII")
+_ACTOR: Final = struct.Struct("<qI")
+_RUN_FIELDS: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRun:
+    """N messages in a row to which one actor did the same."""
+
+    operation: int
+    actor: int
+    first_row_id: int
+    message_count: int
+    size_bytes: int
+    # Sum over the run of now - enqueued_at; 0 for a send.
+    age_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord:
+    """One commit's blob, decoded."""
+
+    opened_at: int
+    sealed_at: int
+    actors: dict[int, str]
+    runs: list[OperationRun]
+
+
+@final
+class OperationLog:
+    """Collects one commit's operations."""
+
+    def __init__(self) -> None:
+        self._opened_at: int = 0
+        self._actors: list[tuple[int, str]] = []
+        # Closed runs, flat: operation, actor, first row, count, bytes, age.
+        self._runs: list[int] = []
+        # The open run.
+        self._operation: int = 0
+        self._actor: int = 0
+        self._first: int = 0
+        self._count: int = 0
+        self._bytes: int = 0
+        self._age: int = 0
+
+    def is_empty(self) -> bool:
+        return self._count == 0 and not self._runs and not self._actors
+
+    def introduce(self, actor: int, description: str) -> None:
+        """Say who an actor number is, before its first operation."""
+        self._actors.append((actor, description))
+
+    def add(
+        self,
+        operation: int,
+        actor: int,
+        row_id: int,
+        size_bytes: int,
+        enqueued_at: int,
+        now: int,
+    ) -> None:
+        """One message's operation; joins the open run where it continues it."""
+        if (
+            self._count != 0
+            and row_id == self._first + self._count
+            and operation == self._operation
+            and actor == self._actor
+        ):
+            self._count += 1
+            self._bytes += size_bytes
+            self._age += now - enqueued_at
+            return
+        if self._count != 0:
+            self._close_run()
+        elif self._opened_at == 0:
+            self._opened_at = now
+        self._operation = operation
+        self._actor = actor
+        self._first = row_id
+        self._count = 1
+        self._bytes = size_bytes
+        self._age = now - enqueued_at
+
+    def _close_run(self) -> None:
+        self._runs.append(self._operation)
+        self._runs.append(self._actor)
+        self._runs.append(self._first)
+        self._runs.append(self._count)
+        self._runs.append(self._bytes)
+        self._runs.append(self._age)
+        self._count = 0
+
+    def encode(self, now: int) -> bytes:
+        """The blob; the log must not be added to afterwards."""
+        if self._count != 0:
+            self._close_run()
+        run_count = len(self._runs) // _RUN_FIELDS
+        opened_at = self._opened_at or now
+        parts = [_HEAD.pack(_FORMAT, opened_at, now, len(self._actors), run_count)]
+        for actor, description in self._actors:
+            text = description.encode()
+            parts.append(_ACTOR.pack(actor, len(text)) + text)
+        runs = array("q", self._runs)
+        if byteorder == "big":
+            runs.byteswap()
+        parts.append(runs.tobytes())
+        return b"".join(parts)
+
+
+def decode_operations(blob: bytes) -> OperationRecord:
+    """What one commit did."""
+    version, opened_at, sealed_at, actor_count, run_count = _HEAD.unpack_from(blob, 0)
+    if version != _FORMAT:
+        raise ValueError(f"operation log format {version}, this bus reads {_FORMAT}")
+    at = _HEAD.size
+    actors: dict[int, str] = {}
+    for _ in range(actor_count):
+        actor, length = _ACTOR.unpack_from(blob, at)
+        at += _ACTOR.size
+        actors[actor] = blob[at : at + length].decode()
+        at += length
+    flat = struct.unpack_from(f"<{run_count * _RUN_FIELDS}q", blob, at)
+    runs = [
+        OperationRun(
+            operation=flat[i],
+            actor=flat[i + 1],
+            first_row_id=flat[i + 2],
+            message_count=flat[i + 3],
+            size_bytes=flat[i + 4],
+            age_ms=flat[i + 5],
+        )
+        for i in range(0, len(flat), _RUN_FIELDS)
+    ]
+    return OperationRecord(
+        opened_at=opened_at, sealed_at=sealed_at, actors=actors, runs=runs
+    )

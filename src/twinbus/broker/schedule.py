@@ -1,0 +1,67 @@
+"""Scheduled messages: accepted now, active later.
+
+A scheduled message lies in a table of its own with a sequence number of its own,
+by which it can be cancelled. When its time comes it is enqueued like a new one:
+new sequence number, enqueued time, time to live (D6), and the old number is void.
+"""
+
+from twinbus.broker import operation_log
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import SCHEDULED, Message
+
+
+def schedule(
+    fragment: Fragment, message: Message, actor: int, now: int, changes: ChangeSet
+) -> None:
+    """Accept a message that becomes active at `message.scheduled_at`."""
+    message.row_id = fragment.base + fragment.next_sequence
+    fragment.next_sequence += 1
+    message.state = SCHEDULED
+    message.enqueued_at = now
+    fragment.scheduled_count += 1
+    fragment.size_bytes += len(message.raw)
+    changes.scheduled_added.append(message)
+    changes.pending_bytes += len(message.raw)
+    fragment.touch(changes)
+    changes.log.add(
+        operation_log.SCHEDULE, actor, message.row_id, len(message.raw), now, now
+    )
+
+
+def activate(
+    fragment: Fragment, message: Message, now: int, changes: ChangeSet
+) -> None:
+    """The time of a scheduled message has come."""
+    _leave_schedule(
+        fragment, message, operation_log.ACTIVATE, operation_log.THE_BUS, now, changes
+    )
+    active = Message(
+        message.raw, message.layout, message.ttl_ms, message.scheduled_at
+    )
+    active.annex = message.annex
+    fragment.adopt(active, now, changes)
+
+
+def cancel(
+    fragment: Fragment, message: Message, actor: int, now: int, changes: ChangeSet
+) -> None:
+    """The sender changed its mind."""
+    _leave_schedule(fragment, message, operation_log.CANCEL, actor, now, changes)
+
+
+def _leave_schedule(
+    fragment: Fragment,
+    message: Message,
+    operation: int,
+    actor: int,
+    now: int,
+    changes: ChangeSet,
+) -> None:
+    fragment.scheduled_count -= 1
+    fragment.size_bytes -= len(message.raw)
+    changes.scheduled_removed.append(message.row_id)
+    fragment.touch(changes)
+    changes.log.add(
+        operation, actor, message.row_id, len(message.raw), message.enqueued_at, now
+    )

@@ -1,0 +1,169 @@
+"""Settlement: how a locked message's delivery ends.
+
+| settle      | the message                                   | delivery count |
+|-------------|-----------------------------------------------|----------------|
+| complete    | is gone                                       |                |
+| abandon     | is ready again, or dead-lettered at the limit | + 1            |
+| release     | is ready again                                | unchanged      |
+| defer       | waits until it is asked for by number         | unchanged      |
+| dead-letter | goes on in the dead-letter queue              | unchanged      |
+
+Each function takes a lock that its fragment still holds (`settling` checks) and
+writes the change; the reply goes out after the commit. A deferred message that is
+abandoned or released stays deferred.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from twinbus.broker import operation_log
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import ACTIVE, DEFERRED, NO_ANNEX, NOWHERE, Message
+from twinbus.broker.message_lock import MessageLock
+from twinbus.errors import MessageLockLost
+
+
+def complete(
+    fragment: Fragment, lock: MessageLock, actor: int, now: int, changes: ChangeSet
+) -> None:
+    """The message was processed. Raises MessageLockLost."""
+    message = lock.message
+    _settle(fragment, lock, operation_log.COMPLETE, actor, now, changes)
+    fragment.forget(message, changes)
+
+
+def abandon(
+    fragment: Fragment,
+    lock: MessageLock,
+    modified: Mapping[str, bytes] | None,
+    actor: int,
+    now: int,
+    changes: ChangeSet,
+) -> None:
+    """The receiver could not process it now. Raises MessageLockLost."""
+    _settle(fragment, lock, operation_log.ABANDON, actor, now, changes)
+    _modify(lock.message, modified)
+    count_delivery(fragment, lock.message, now, changes)
+
+
+def release(
+    fragment: Fragment, lock: MessageLock, actor: int, now: int, changes: ChangeSet
+) -> None:
+    """The receiver never looked at it. Raises MessageLockLost."""
+    _settle(fragment, lock, operation_log.RELEASE, actor, now, changes)
+    _make_available(fragment, lock.message, changes)
+
+
+def defer(
+    fragment: Fragment,
+    lock: MessageLock,
+    modified: Mapping[str, bytes] | None,
+    actor: int,
+    now: int,
+    changes: ChangeSet,
+) -> None:
+    """Set the message aside until it is asked for by its sequence number.
+
+    Raises MessageLockLost.
+    """
+    message = lock.message
+    _settle(fragment, lock, operation_log.DEFER, actor, now, changes)
+    _modify(message, modified)
+    message.place = NOWHERE
+    if message.state == DEFERRED:
+        changes.deferred_changed.append(message)
+        return
+    message.state = DEFERRED
+    fragment.active_count -= 1
+    fragment.deferred_count += 1
+    changes.active_removed.append(message.row_id)
+    changes.deferred_added.append(message)
+    fragment.touch(changes)
+
+
+def dead_letter(
+    fragment: Fragment,
+    lock: MessageLock,
+    reason: str | None,
+    description: str | None,
+    modified: Mapping[str, bytes] | None,
+    actor: int,
+    now: int,
+    changes: ChangeSet,
+) -> None:
+    """The message can't be processed by anybody. Raises MessageLockLost.
+
+    A dead letter that is dead-lettered again stays where it is; its reason is the
+    new one.
+    """
+    message = lock.message
+    _settle(fragment, lock, operation_log.DEAD_LETTER, actor, now, changes)
+    _modify(message, modified)
+    if not fragment.settings.is_dead_letter_queue:
+        fragment.move_to_dead_letters(message, reason, description, now, changes)
+        return
+    message.annex = replace(
+        message.annex or NO_ANNEX,
+        dead_letter_reason=reason,
+        dead_letter_description=description,
+    )
+    _mark_changed(message, changes)
+    _make_available(fragment, message, changes)
+
+
+def count_delivery(
+    fragment: Fragment, message: Message, now: int, changes: ChangeSet
+) -> None:
+    """A delivery ended without a result: try again, or give up at the limit."""
+    message.delivery_count += 1
+    limit = fragment.settings.max_delivery_count
+    if message.delivery_count >= limit:
+        fragment.move_to_dead_letters(
+            message,
+            "MaxDeliveryCountExceeded",
+            f"Message could not be consumed after {limit} delivery attempts.",
+            now,
+            changes,
+        )
+        return
+    _mark_changed(message, changes)
+    _make_available(fragment, message, changes)
+
+
+def _settle(
+    fragment: Fragment,
+    lock: MessageLock,
+    operation: int,
+    actor: int,
+    now: int,
+    changes: ChangeSet,
+) -> None:
+    """The lock ends here, whatever becomes of the message."""
+    if not fragment.holds(lock, now):
+        raise MessageLockLost(entity_path=fragment.settings.path)
+    message = lock.message
+    del fragment.locks[message.row_id]
+    changes.log.add(
+        operation, actor, message.row_id, len(message.raw), message.enqueued_at, now
+    )
+
+
+def _make_available(fragment: Fragment, message: Message, changes: ChangeSet) -> None:
+    message.place = NOWHERE
+    if message.state == ACTIVE:
+        fragment.come_back(message, changes)
+
+
+def _mark_changed(message: Message, changes: ChangeSet) -> None:
+    if message.state == ACTIVE:
+        changes.active_changed.append(message)
+    else:
+        changes.deferred_changed.append(message)
+
+
+def _modify(message: Message, modified: Mapping[str, bytes] | None) -> None:
+    """Set application properties, over those that an earlier settlement set."""
+    if modified:
+        annex = message.annex or NO_ANNEX
+        message.annex = replace(annex, modified={**annex.modified, **modified})

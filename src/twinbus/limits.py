@@ -1,0 +1,114 @@
+"""Every quota and size in one place, each with the reason for its number.
+
+Service Bus publishes most of these; where it does, the value here is the
+documented one and the comment says which. The rest protect the process from a
+stranger. What an operator may change is a field of `Config`; what is here is the
+default, or a bound of the protocol that nobody may change.
+"""
+
+from typing import Final
+
+# --- messages -------------------------------------------------------------------
+
+MESSAGE_BYTES: Final = 256 * 1024
+"""Largest message, the standard tier's limit. A setting (`max_message_bytes`)."""
+
+MESSAGE_BYTES_MAX: Final = 100 * 1024 * 1024
+"""What the setting may be raised to: the premium tier's large messages."""
+
+BATCH_BYTES: Final = 256 * 1024
+"""Largest batch envelope offered to senders (`com.microsoft:max-message-batch-size`)."""
+
+MESSAGE_ID_CHARACTERS: Final = 128
+"""MessageId, SessionId and PartitionKey: the service refuses longer ones."""
+
+PROPERTIES_BYTES: Final = 64 * 1024
+"""Header, annotations, properties and application properties together."""
+
+DEAD_LETTER_TEXT_CHARACTERS: Final = 4096
+"""Reason and description of a dead letter; longer texts are refused."""
+
+# --- entities -------------------------------------------------------------------
+
+ENTITY_PATH_CHARACTERS: Final = 260
+"""Documented length of a queue or topic name."""
+
+ENTITIES_PER_NAMESPACE: Final = 10_000
+"""Documented number of entities of a namespace (T14). A setting."""
+
+LOCK_DURATION_MS: Final = 60_000
+LOCK_DURATION_MS_MIN: Final = 5_000
+LOCK_DURATION_MS_MAX: Final = 300_000
+
+MAX_DELIVERY_COUNT: Final = 10
+MAX_DELIVERY_COUNT_MAX: Final = 2_147_483_647
+
+MAX_SIZE_IN_MEGABYTES: Final = (1024, 2048, 3072, 4096, 5120)
+"""Sizes the standard tier offers; the first is the default (T7)."""
+
+USER_METADATA_CHARACTERS: Final = 1024
+
+DURATION_MS_UNLIMITED: Final = 10_675_199 * 86_400_000
+"""TimeSpan.MaxValue in whole days. SDKs round what lies above, so every duration
+from here on means "for ever"."""
+
+FRAGMENTS_PER_STORE: Final = 65_536
+"""Sixteen bits of a row id name the fragment (D2)."""
+
+# --- what one request may ask ---------------------------------------------------
+
+PEEK_COUNT: Final = 250
+PEEK_BYTES: Final = 256 * 1024
+"""A peek returns fewer than asked past this size (T12)."""
+
+BATCH_DELETE_COUNT: Final = 4000
+"""Messages one batch delete may remove: the premium tier's number."""
+
+SEQUENCE_NUMBERS_PER_REQUEST: Final = 4096
+"""Sequence numbers or lock tokens in one management request."""
+
+SCHEDULE_PER_REQUEST: Final = 4096
+"""Messages in one schedule request; its size is bounded by the message limit."""
+
+# --- memory ---------------------------------------------------------------------
+
+WINDOW_MESSAGES: Final = 2_000
+"""Ready messages of one fragment held in memory while somebody receives."""
+
+WINDOW_BYTES: Final = 4 * 1024 * 1024
+"""The same in bytes: large messages make the window short."""
+
+IDLE_WINDOW_MESSAGES: Final = 16
+"""Kept when nobody receives, so that 10,000 quiet entities stay small."""
+
+PENDING_BYTES: Final = 64 * 1024 * 1024
+"""Accepted but not yet durable, over the whole process. Beyond it reading from
+sockets pauses (D3)."""
+
+WRITE_BUFFER_BYTES: Final = 1024 * 1024
+"""Unsent bytes of one connection past which nothing more is delivered to it."""
+
+# --- connections ----------------------------------------------------------------
+
+CONNECTIONS: Final = 5_000
+"""Documented number of concurrent AMQP connections of a namespace. A setting."""
+
+LINKS_PER_CONNECTION: Final = 1_000
+SESSIONS_PER_CONNECTION: Final = 1_000
+
+FRAME_BYTES: Final = 65_536
+"""Largest frame we take, the service's own value."""
+
+IDLE_TIMEOUT_MS: Final = 240_000
+"""The service's value. Below about 70 s idle Python senders would be cut off."""
+
+HANDSHAKE_MS: Final = 30_000
+"""Time to get from TCP accept to an open connection."""
+
+TOKEN_MS: Final = 20_000
+"""A connection must show a right (token or SASL PLAIN) within this time."""
+
+CREDIT: Final = 1_000
+"""Credit granted to a sending client; topped up at half."""
+
+MANAGEMENT_CREDIT: Final = 100
