@@ -1,0 +1,82 @@
+# Every target is a noun and sets up what it needs by itself: the virtual
+# environment, the package, the tools, the compiled modules. `make` lists them.
+#
+# Tests of the edit loop (check and its parts) run as plain Python, which needs no
+# compilation; the rest runs compiled where there is a C compiler. TWINBUS_PURE=1
+# in front of any target makes it plain.
+
+VENV := .venv
+PYTHON_IN := $(VENV)/bin/python
+READY := $(VENV)/.ready
+JOBS ?= $(shell nproc | awk '{ print $$1 > 4 ? 4 : $$1 < 2 ? 2 : $$1 }')
+PYTEST := $(PYTHON_IN) -m pytest -q -n $(JOBS) --dist worksteal
+PLAIN := TWINBUS_PURE=1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check style types unit property store wire conformance \
+	sim crash bench nightly docs compiled clean
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+run: compiled ## The bus on the embedded store in ./data (ARGS: more flags)
+	@exec $(VENV)/bin/twinbus serve --data ./data $(ARGS)
+
+test: compiled ## All tests, and unit and property tests in plain Python too
+	@$(PLAIN) $(PYTEST) tests/unit tests/property
+	@$(PYTEST) tests
+
+check: style types unit property ## What must pass before a commit
+
+style: $(READY) ## ruff: rules and format
+	@$(VENV)/bin/ruff check --quiet
+	@$(VENV)/bin/ruff format --quiet --check || \
+		{ echo "ruff format would change files: run it"; exit 1; }
+
+types: $(READY) ## mypy --strict over src
+	@$(VENV)/bin/mypy --no-error-summary
+
+unit: $(READY) ## Tests without sockets, architecture and tidiness among them
+	@$(PLAIN) $(PYTEST) tests/unit
+
+property: $(READY) ## Properties and state machines, by Hypothesis
+	@$(PLAIN) $(PYTEST) tests/property
+
+store: compiled ## The store suite over each backend
+	@$(PYTEST) tests/store
+
+wire: compiled ## Exact frames against a live bus
+	@$(PYTEST) tests/wire
+
+conformance: compiled ## Numbered cases, by the official SDK
+	@$(PYTEST) tests/conformance
+
+sim: compiled ## Simulated worlds (TWINBUS_SIM_SEEDS: how many)
+	@$(PYTEST) tests/sim
+
+crash: compiled ## kill -9 under load (TWINBUS_CRASH_ROUNDS: how often)
+	@$(PYTEST) tests/crash
+
+nightly: export TWINBUS_CRASH_ROUNDS ?= 200
+nightly: export TWINBUS_SIM_SEEDS ?= 20000
+nightly: compiled ## The long form of property, sim and crash
+	@$(PYTEST) --timeout 0 --hypothesis-profile nightly \
+		tests/property tests/sim tests/crash
+
+bench: compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
+	@exec $(PYTHON_IN) -m bench $(ARGS)
+
+docs: $(READY) ## Regenerate the pages that are made from the code
+	@$(PYTHON_IN) scripts/errors_reference.py
+
+compiled: $(READY) ## The hot modules, compiled for the sources as they are now
+	@nice $(PYTHON_IN) setup.py --quiet native
+
+clean: ## Remove all that make made, except ./data
+	@rm -rf $(VENV) build dist src/*.egg-info src/twinbus/_native
+	@rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find src tests scripts bench -name __pycache__ -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml setup.py scripts/setup.sh
+	@scripts/setup.sh
+	@touch $@

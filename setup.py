@@ -1,0 +1,129 @@
+"""Builds the package, with its hot modules compiled where that is possible.
+
+Everything static is in `pyproject.toml`. Here is one thing: the command
+`native`, which compiles the modules listed in `twinbus/compilation.py` and puts
+the result where that file looks for it. It runs as a part of every wheel build,
+where a failure means a plain wheel and a warning. Run by itself (`make compiled`)
+a failure is an error. A machine without a C compiler is no failure in either case.
+
+It does not know which modules are hot, nor when the compiled ones are used.
+"""
+
+import importlib.util
+import os
+import runpy
+import shutil
+import sysconfig
+from pathlib import Path
+
+from setuptools import Command, Distribution, setup
+from setuptools.command.build_py import build_py
+
+compilation = runpy.run_path("src/twinbus/compilation.py")
+
+BUILD_FOLDER = "build/mypyc"
+KEPT_BUILD_COUNT = 3
+
+
+def missing_tool() -> str | None:
+    """What keeps this machine from compiling, or nothing."""
+    if os.environ.get(compilation["PURE_VARIABLE"], "") not in ("", "0"):
+        return f"{compilation['PURE_VARIABLE']} is set"
+    if importlib.util.find_spec("mypyc") is None:
+        return "mypyc is not installed"
+    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    if shutil.which(compiler.split()[0]) is None:
+        return "there is no C compiler (Debian: apt-get install gcc python3-dev)"
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        return "Python.h is missing (Debian: apt-get install python3-dev)"
+    return None
+
+
+class Native(Command):
+    """Compile the hot modules into the folder named after their digest."""
+
+    description = "compile the hot modules with mypyc"
+    user_options = [("build-lib=", None, "package root to write to [src]")]
+
+    def initialize_options(self) -> None:
+        self.build_lib = "src"
+
+    def finalize_options(self) -> None:
+        pass
+
+    def run(self) -> None:
+        reason = missing_tool()
+        if reason is not None:
+            print(f"twinbus runs as plain Python: {reason}")
+            return
+        folder = compilation["native_folder"]()
+        target = Path(self.build_lib, *folder.parts[-3:])
+        if target.exists():
+            return
+        libraries = self._compile()
+        # Other processes may be looking: the folder appears complete or not at
+        # all, and is never written to again.
+        draft = target.with_name(f"draft-{os.getpid()}")
+        draft.mkdir(parents=True)
+        for name, library in libraries.items():
+            shutil.copy2(library, draft / f"{name}{compilation['SUFFIX']}")
+        draft.rename(target)
+        self._forget_old_builds(target.parent)
+
+    def _forget_old_builds(self, parent: Path) -> None:
+        # A process started from an older source may still import from its folder.
+        builds = sorted(parent.iterdir(), key=lambda build: build.stat().st_mtime)
+        for build in builds[:-KEPT_BUILD_COUNT]:
+            shutil.rmtree(build, ignore_errors=True)
+
+    def _compile(self) -> dict[str, Path]:
+        """Full module name -> the shared library made for it."""
+        from mypyc.build import mypycify
+
+        extensions = mypycify(
+            [str(source) for source in compilation["compiled_sources"]()],
+            group_name=compilation["LIBRARY"].removesuffix("__mypyc"),
+            target_dir=BUILD_FOLDER,
+        )
+        distribution = Distribution({"name": "native", "ext_modules": extensions})
+        build = distribution.get_command_obj("build_ext")
+        build.build_lib = f"{BUILD_FOLDER}/lib"
+        build.build_temp = f"{BUILD_FOLDER}/temp"
+        build.ensure_finalized()
+        build.run()
+        return {
+            extension.name: Path(build.get_ext_fullpath(extension.name))
+            for extension in extensions
+        }
+
+
+class BuildPackage(build_py):
+    """Copy the Python files, then add the compiled modules if we can."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        # The build folder may hold what an older source was compiled to.
+        shutil.rmtree(Path(self.build_lib, "twinbus/_native"), ignore_errors=True)
+        native = self.get_finalized_command("native")
+        native.build_lib = self.build_lib
+        try:
+            native.run()
+        # mypyc reports what it cannot compile by leaving; both ways out of it
+        # must end in a plain wheel, not in a failed installation.
+        except (Exception, SystemExit) as error:
+            print(f"warning: twinbus runs as plain Python: compiling failed: {error}")
+
+
+class PackageDistribution(Distribution):
+    """Tells the wheel whether it is for one platform or for any."""
+
+    def has_ext_modules(self) -> bool:
+        return missing_tool() is None
+
+
+setup(
+    cmdclass={"native": Native, "build_py": BuildPackage},
+    distclass=PackageDistribution,
+)

@@ -1,0 +1,108 @@
+"""Which form of the hot modules runs: compiled by mypyc, or plain Python.
+
+Compiled modules live in `_native/<digest>/`, a folder named after the digest of
+the sources they were made from. On import of the package the digest is taken
+anew: if the folder is there, its modules are used, otherwise the plain ones.
+So code that differs from its source cannot be run, and an edit is enough to be
+back in plain Python. `TWINBUS_PURE=1` chooses plain where both are there.
+
+`setup.py` loads this file alone, before the package can be imported: it knows
+the standard library only. It does not know how modules are compiled.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+PACKAGE = Path(__file__).parent
+
+# What is compiled: a package (its __init__ stays plain) or a single module.
+COMPILED = ("amqp", "broker")
+
+# mypyc puts the code of all modules into one library of this name.
+LIBRARY = "twinbus__mypyc"
+
+# How the file names of compiled modules end; names this Python and platform.
+SUFFIX = EXTENSION_SUFFIXES[0]
+
+PURE_VARIABLE = "TWINBUS_PURE"
+
+
+def compiled_sources() -> list[Path]:
+    """The files to compile, of those that exist."""
+    sources = []
+    for name in COMPILED:
+        module = PACKAGE / f"{name}.py"
+        sources += [module] if module.exists() else (PACKAGE / name).rglob("*.py")
+    return sorted(source for source in sources if source.name != "__init__.py")
+
+
+def native_folder() -> Path:
+    """Where the compiled form of the sources as they are now would be."""
+    return PACKAGE / "_native" / _digest()
+
+
+def describe() -> str:
+    """One of `compiled` and `plain`, with the reason for the latter."""
+    if any(isinstance(finder, NativeFinder) for finder in sys.meta_path):
+        return "compiled"
+    if _is_pure_wanted():
+        return f"plain: {PURE_VARIABLE} is set"
+    return "plain: not compiled for this source and this Python"
+
+
+def activate() -> None:
+    """Let imports find the compiled modules, if they are there and wanted."""
+    if _is_pure_wanted():
+        return
+    modules = _native_modules(native_folder())
+    if modules:
+        sys.meta_path.insert(0, NativeFinder(modules))
+
+
+class NativeFinder:
+    """Finds compiled modules by full name, ahead of their plain form."""
+
+    def __init__(self, modules: dict[str, Path]) -> None:
+        # Full module name -> shared library; never changed.
+        self._modules = modules
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        library = self._modules.get(fullname)
+        if library is None:
+            return None
+        loader = ExtensionFileLoader(fullname, str(library))
+        return spec_from_file_location(fullname, library, loader=loader)
+
+
+def _is_pure_wanted() -> bool:
+    return os.environ.get(PURE_VARIABLE, "") not in ("", "0")
+
+
+def _native_modules(folder: Path) -> dict[str, Path]:
+    return {
+        library.name.removesuffix(SUFFIX): library
+        for library in folder.glob(f"*{SUFFIX}")
+    }
+
+
+def _digest() -> str:
+    # mypyc copies constants and calls of imported modules into what it compiles.
+    # The compiled packages import only each other and top-level modules
+    # (tests/unit/test_architecture.py), so that is what the digest covers.
+    sources = set(compiled_sources()).union(PACKAGE.glob("*.py"))
+    digest = sha256(SUFFIX.encode())
+    for source in sorted(sources):
+        digest.update(str(source.relative_to(PACKAGE)).encode() + b"\0")
+        digest.update(source.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]

@@ -1,0 +1,24 @@
+"""What all tests share: how hard Hypothesis tries, and which form is tested.
+
+Fixtures belong next to the tests that use them; the in-process bus comes from
+`twinbus.testing`.
+"""
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from twinbus import compilation
+
+# No deadline per example: machines that run several tests at once are slow at
+# times, and a test that hangs is ended by its own timeout.
+settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "nightly", parent=settings.get_profile("default"), max_examples=10_000
+)
+settings.load_profile("default")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(f"twinbus was {compilation.describe()}")
