@@ -1,0 +1,162 @@
+"""What a store is: a small set of operations, each atomic, used by one owner.
+
+A store keeps the fragments that live in it (D4). One broker owns it at a time, by
+a lease with an epoch; every commit updates the lease row in its own transaction,
+so an owner that was replaced cannot write any more, and every commit has a number,
+so that after a failure its outcome can be found out (D13).
+
+All operations are `async`, because a database server is reached over a network.
+An embedded store answers without suspending. The owner calls one operation at a
+time; reads see every commit that was confirmed before.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from twinbus.broker.changes import ChangeSet, FragmentRecord, OutboxEntry
+from twinbus.broker.message import Message
+
+
+class StoreError(Exception):
+    """A store could not do what it was asked for."""
+
+
+class StoreInUse(StoreError):
+    """Another live process owns the store."""
+
+
+class StoreUnreadable(StoreError):
+    """The store is damaged, or written by a version this one cannot read."""
+
+
+class StoreFull(StoreError):
+    """There is no room for the commit; nothing of it happened."""
+
+
+class CommitFailed(StoreError):
+    """Nothing of the commit happened."""
+
+
+class CommitUnknown(StoreError):
+    """The commit may or may not have happened; `last_batch` will tell."""
+
+
+class LeaseLost(StoreError):
+    """Another owner has taken the store; this one must stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What an owner learns when it has got the lease."""
+
+    store_uuid: bytes
+    # Raised by every opening; part of lock tokens, checked by every commit.
+    epoch: int
+    # Number of the last commit; the next one is the following number.
+    last_batch: int
+    fragments: list[FragmentRecord]
+    # Numbers of dropped fragments that still have rows.
+    purging: list[int]
+    # The earliest scheduled message's time, or 0.
+    next_scheduled_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryCursor:
+    """How far a pass over the expiry buckets has come."""
+
+    bucket: int = -1
+    row_id: int = -(1 << 63)
+
+
+class Store(Protocol):
+    """Durable fragments, with one owner at a time."""
+
+    async def open(self, owner: str, now: int) -> Opened:
+        """Take the lease. `owner` describes the broker, for whom it may concern.
+
+        Raises StoreInUse, StoreUnreadable.
+        """
+        ...
+
+    async def commit(self, changes: ChangeSet) -> None:
+        """Make a sealed change set durable, whole or not at all.
+
+        Raises StoreFull, CommitFailed, CommitUnknown, LeaseLost.
+        """
+        ...
+
+    async def last_batch(self) -> int:
+        """The number of the last commit that happened."""
+        ...
+
+    async def fragments(self) -> list[FragmentRecord]:
+        """All fragment records as of the last commit."""
+        ...
+
+    async def read_active(
+        self, fragment_number: int, after: int, limit: int, limit_bytes: int
+    ) -> list[Message]:
+        """Active messages with a sequence number above `after`, in order: at most
+        `limit`, and no more once they have `limit_bytes`; at least one if any."""
+        ...
+
+    async def read_deferred(self, row_ids: list[int]) -> list[Message]:
+        """Those of the named messages that are deferred, in any order."""
+        ...
+
+    async def read_scheduled(self, row_ids: list[int]) -> list[Message]:
+        """Those of the named messages that are scheduled, in any order."""
+        ...
+
+    async def browse(
+        self, fragment_number: int, from_sequence: int, limit: int, limit_bytes: int
+    ) -> list[Message]:
+        """Messages of every state from `from_sequence` on, in order; the limits
+        are those of `read_active`."""
+        ...
+
+    async def due(self, now: int, limit: int) -> list[Message]:
+        """Scheduled messages whose time has come, earliest first."""
+        ...
+
+    async def next_scheduled_at(self) -> int:
+        """The earliest scheduled message's time, or 0."""
+        ...
+
+    async def expired(
+        self, now: int, after: ExpiryCursor, limit: int
+    ) -> tuple[list[Message], ExpiryCursor]:
+        """Active messages in expiry buckets that are past, from a cursor on."""
+        ...
+
+    async def purge(self, fragment_number: int, limit: int) -> bool:
+        """Remove up to `limit` rows of a dropped fragment; True when none is left
+        and the number may be used again."""
+        ...
+
+    async def outbox(self, limit: int) -> list[OutboxEntry]:
+        """The oldest entries of the outbox."""
+        ...
+
+    async def restored(
+        self, source: str, generation: bytes, sequences: list[int]
+    ) -> set[int]:
+        """Those of the numbers that the range ledger has."""
+        ...
+
+    async def seen(self, fragment_number: int, unique_ids: list[bytes]) -> set[bytes]:
+        """Those of the ids that the id ledger has."""
+        ...
+
+    async def operations(self, after_batch: int, limit: int) -> list[tuple[int, bytes]]:
+        """Operation-log blobs of the commits after a number, in order."""
+        ...
+
+    async def trim(self, *, operations_through: int, ids_seen_before: int) -> None:
+        """Forget old log blobs and ledger ids; their retention is a setting."""
+        ...
+
+    async def close(self) -> None:
+        """Give the lease back. What was committed stays."""
+        ...
