@@ -15,6 +15,7 @@ import runpy
 import shutil
 import sysconfig
 from pathlib import Path
+from typing import ClassVar
 
 from setuptools import Command, Distribution, setup
 from setuptools.command.build_py import build_py
@@ -43,7 +44,7 @@ class Native(Command):
     """Compile the hot modules into the folder named after their digest."""
 
     description = "compile the hot modules with mypyc"
-    user_options = [("build-lib=", None, "package root to write to [src]")]
+    user_options: ClassVar = [("build-lib=", None, "package root to write to [src]")]
 
     def initialize_options(self) -> None:
         self.build_lib = "src"

@@ -35,7 +35,7 @@ PURE_VARIABLE = "TWINBUS_PURE"
 
 def compiled_sources() -> list[Path]:
     """The files to compile, of those that exist."""
-    sources = []
+    sources: list[Path] = []
     for name in COMPILED:
         module = PACKAGE / f"{name}.py"
         sources += [module] if module.exists() else (PACKAGE / name).rglob("*.py")
