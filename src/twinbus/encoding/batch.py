@@ -1,0 +1,44 @@
+"""Batches: one transfer whose body holds many encoded messages.
+
+The envelope (message format 0x80013700) is an AMQP message with one data section
+for each message in it. What else the envelope carries is a copy for routing and
+never part of a message.
+"""
+
+from typing import Final
+
+from twinbus.amqp.codec import skip
+from twinbus.amqp.errors import DecodeError
+from twinbus.broker.message import Message
+from twinbus.encoding.incoming import read_message
+from twinbus.encoding.layout import DATA
+from twinbus.encoding.sections import section_code
+from twinbus.errors import ArgumentError
+
+BATCH_FORMAT: Final = 0x80013700
+
+
+def read_batch(raw: bytes) -> list[Message]:
+    """The messages of an envelope, in order. Raises ArgumentError."""
+    try:
+        encoded = _data_sections(raw)
+    except DecodeError as error:
+        raise ArgumentError(f"The batch is malformed: {error}.") from None
+    if not encoded:
+        raise ArgumentError("The batch has no messages in it.")
+    return [read_message(one) for one in encoded]
+
+
+def _data_sections(raw: bytes) -> list[bytes]:
+    found: list[bytes] = []
+    at = 0
+    while at < len(raw):
+        code = section_code(raw, at)
+        if code == 0:
+            raise DecodeError("a section of the envelope has no known descriptor")
+        end = skip(raw, at + 3)
+        if code == DATA:
+            wide = raw[at + 3] == 0xB0
+            found.append(raw[at + (8 if wide else 5) : end])
+        at = end
+    return found

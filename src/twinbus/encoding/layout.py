@@ -1,0 +1,54 @@
+"""The layout number: where an encoded message's sections lie, in one integer.
+
+It is found once, when the message arrives, and kept with it, so that a delivery
+copies the sender's bytes without looking at them again:
+
+    bit  0      the sender set message annotations
+    bit  1      the sender's header says durable
+    bits 2-9    the sender's priority
+    bits 16-    offset of the bare message: properties and everything after
+
+The number is part of the stored format.
+"""
+
+from typing import Final
+
+HEADER: Final = 0x70
+DELIVERY_ANNOTATIONS: Final = 0x71
+MESSAGE_ANNOTATIONS: Final = 0x72
+PROPERTIES: Final = 0x73
+APPLICATION_PROPERTIES: Final = 0x74
+DATA: Final = 0x75
+AMQP_SEQUENCE: Final = 0x76
+AMQP_VALUE: Final = 0x77
+FOOTER: Final = 0x78
+
+ANNOTATED: Final = 1
+DURABLE: Final = 2
+
+PRIORITY_SHIFT: Final = 2
+BARE_SHIFT: Final = 16
+
+DEFAULT_PRIORITY: Final = 4
+
+
+def pack_layout(annotated: bool, durable: bool, priority: int, bare_at: int) -> int:
+    layout = bare_at << BARE_SHIFT | priority << PRIORITY_SHIFT
+    if annotated:
+        layout |= ANNOTATED
+    if durable:
+        layout |= DURABLE
+    return layout
+
+
+def bare_offset(layout: int) -> int:
+    """Where the bare message starts."""
+    return layout >> BARE_SHIFT
+
+
+def priority_of(layout: int) -> int:
+    return layout >> PRIORITY_SHIFT & 0xFF
+
+
+def is_durable(layout: int) -> bool:
+    return layout & DURABLE != 0

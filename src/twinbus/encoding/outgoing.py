@@ -1,0 +1,228 @@
+"""From the broker's message to the bytes a receiver gets.
+
+Header and message annotations are the bus's own; the bare message is copied as it
+was sent. That is the whole of the usual case. Annotations of the sender, a time to
+live, a dead-letter reason or properties changed at settlement take the long way,
+which weaves them in.
+
+Types matter (`x-opt-sequence-number` is a long, times are timestamps, the header is
+always there): SDKs read them without asking.
+"""
+
+from typing import Final
+
+from twinbus.amqp.codec import encode, field_offsets
+from twinbus.amqp.types import Symbol, Timestamp, UInt
+from twinbus.broker.message import ACTIVE, Annex, Message
+from twinbus.encoding.layout import (
+    ANNOTATED,
+    APPLICATION_PROPERTIES,
+    BARE_SHIFT,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    is_durable,
+    priority_of,
+)
+from twinbus.encoding.maps import changed_map, encoded_strings
+from twinbus.encoding.sections import find_sections
+
+_SEQUENCE: Final = b"\xa3\x15x-opt-sequence-number\x81"
+_ENQUEUED: Final = b"\xa3\x13x-opt-enqueued-time\x83"
+_FIRST_SEQUENCE: Final = b"\xa3\x1dx-opt-enqueue-sequence-number\x81"
+_STATE_ACTIVE: Final = b"\xa3\x13x-opt-message-state\x54\x00"
+_LOCKED: Final = b"\xa3\x12x-opt-locked-until\x83"
+
+_TIMES: Final = len(_ENQUEUED) + 8
+_SIZE_UNLOCKED: Final = len(_SEQUENCE) + len(_FIRST_SEQUENCE) + len(_STATE_ACTIVE) + 16
+_UNLOCKED: Final = bytes((0, 0x53, 0x72, 0xC1, _SIZE_UNLOCKED + _TIMES + 1, 8))
+_WITH_LOCK: Final = bytes(
+    (0, 0x53, 0x72, 0xC1, _SIZE_UNLOCKED + _TIMES + len(_LOCKED) + 9, 10)
+)
+
+_OWN_ANNOTATIONS: Final = frozenset(
+    (
+        "x-opt-sequence-number",
+        "x-opt-enqueued-time",
+        "x-opt-enqueue-sequence-number",
+        "x-opt-message-state",
+        "x-opt-locked-until",
+        "x-opt-deadletter-source",
+    )
+)
+
+_ABSOLUTE_EXPIRY: Final = 8
+"""Index of absolute-expiry-time among the properties."""
+
+_HEADERS: Final[dict[int, bytes]] = {}
+"""Encoded headers of messages without a time to live, by their few bits."""
+
+
+def encoded_time(name: bytes, at: int) -> bytes:
+    return name + at.to_bytes(8, "big", signed=True)
+
+
+class DeliveryEncoder:
+    """Encodes the deliveries of one batch, which share their times."""
+
+    def __init__(self, locked_until: int) -> None:
+        self._locked_until: int = locked_until
+        self._prefix: bytes = _UNLOCKED if locked_until == 0 else _WITH_LOCK
+        self._locked: bytes = (
+            b"" if locked_until == 0 else encoded_time(_LOCKED, locked_until)
+        )
+        self._enqueued_at: int = -1
+        self._enqueued: bytes = b""
+
+    def encode(self, message: Message, sequence_number: int) -> bytes:
+        """The message as a receiver gets it."""
+        layout = message.layout
+        if (
+            layout & ANNOTATED != 0
+            or message.ttl_ms != 0
+            or message.annex is not None
+            or message.state != ACTIVE
+        ):
+            return _woven(message, sequence_number, self._locked_until)
+        if message.enqueued_at != self._enqueued_at:
+            self._enqueued_at = message.enqueued_at
+            self._enqueued = encoded_time(_ENQUEUED, message.enqueued_at)
+        sequence = sequence_number.to_bytes(8, "big")
+        return b"".join(
+            (
+                _plain_header(message),
+                self._prefix,
+                _SEQUENCE,
+                sequence,
+                _FIRST_SEQUENCE,
+                sequence,
+                _STATE_ACTIVE,
+                self._enqueued,
+                self._locked,
+                message.raw[layout >> BARE_SHIFT :],
+            )
+        )
+
+
+def encode_delivery(message: Message, sequence_number: int, locked_until: int) -> bytes:
+    """One message as a receiver gets it; `locked_until` is 0 where there is no lock."""
+    return DeliveryEncoder(locked_until).encode(message, sequence_number)
+
+
+def _plain_header(message: Message) -> bytes:
+    key = message.delivery_count << 10 | message.layout & 0x3FE
+    header = _HEADERS.get(key)
+    if header is None:
+        header = _header(message)
+        if len(_HEADERS) < 1024:
+            _HEADERS[key] = header
+    return header
+
+
+def _header(message: Message) -> bytes:
+    ttl_ms = message.ttl_ms
+    # A header's ttl is 32 bits; what is longer than 49 days is left unsaid.
+    ttl = encode(UInt(ttl_ms)) if 0 < ttl_ms < 1 << 32 else b"\x40"
+    fields = b"".join(
+        (
+            b"\x41" if is_durable(message.layout) else b"\x42",
+            bytes((0x50, priority_of(message.layout))),
+            ttl,
+            b"\x40",
+            encode(UInt(message.delivery_count)),
+        )
+    )
+    return b"\x00\x53\x70\xc0" + bytes((len(fields) + 1, 5)) + fields
+
+
+def _woven(message: Message, sequence_number: int, locked_until: int) -> bytes:
+    """The long way: whatever the sender, a settlement and the bus have to say."""
+    raw = message.raw
+    sections = find_sections(raw)
+    annotations = _section(raw, sections, MESSAGE_ANNOTATIONS)
+    own = _own_annotations(message, sequence_number, locked_until)
+    parts = [
+        _header(message),
+        b"\x00\x53\x72",
+        changed_map(annotations, _OWN_ANNOTATIONS, own),
+    ]
+    parts += _properties(message, _section(raw, sections, PROPERTIES))
+    parts += _application_properties(
+        message.annex, _section(raw, sections, APPLICATION_PROPERTIES)
+    )
+    parts.append(_body_and_footer(raw, message.layout >> BARE_SHIFT, sections))
+    return b"".join(parts)
+
+
+def _section(raw: bytes, sections: dict[int, tuple[int, int]], code: int) -> bytes:
+    start, end = sections.get(code, (0, 0))
+    return raw[start:end]
+
+
+def _own_annotations(
+    message: Message, sequence_number: int, locked_until: int
+) -> dict[bytes, bytes]:
+    annex = message.annex
+    first_sequence = sequence_number
+    if annex is not None and annex.enqueued_sequence_number:
+        first_sequence = annex.enqueued_sequence_number
+    own = {
+        _SEQUENCE[:-1]: b"\x81" + sequence_number.to_bytes(8, "big"),
+        _FIRST_SEQUENCE[:-1]: b"\x81" + first_sequence.to_bytes(8, "big"),
+        _STATE_ACTIVE[:-2]: bytes((0x54, message.state)),
+        _ENQUEUED[:-1]: encode(Timestamp(message.enqueued_at)),
+    }
+    if locked_until:
+        own[_LOCKED[:-1]] = encode(Timestamp(locked_until))
+    if annex is not None and annex.dead_letter_source is not None:
+        key = encode(Symbol("x-opt-deadletter-source"))
+        own[key] = encode(annex.dead_letter_source)
+    return own
+
+
+def _properties(message: Message, properties: bytes) -> list[bytes]:
+    """The properties section; with the time of expiry if there is one."""
+    if message.expires_at == 0:
+        return [b"\x00\x53\x73", properties] if properties else []
+    fields = []
+    if properties:
+        offsets = field_offsets(properties, 0)
+        for i in range(len(offsets) - 1):
+            fields.append(properties[offsets[i] : offsets[i + 1]])
+    while len(fields) <= _ABSOLUTE_EXPIRY:
+        fields.append(b"\x40")
+    fields[_ABSOLUTE_EXPIRY] = encode(Timestamp(message.expires_at))
+    body = b"".join(fields)
+    size = (len(body) + 4).to_bytes(4, "big")
+    count = len(fields).to_bytes(4, "big")
+    return [b"\x00\x53\x73\xd0", size, count, body]
+
+
+def _application_properties(annex: Annex | None, encoded: bytes) -> list[bytes]:
+    """The application properties, with what settlements wrote to them."""
+    changes: dict[bytes, bytes] = {}
+    names: list[str] = []
+    if annex is not None:
+        for name, value in annex.modified.items():
+            changes[encode(name)] = value
+            names.append(name)
+        texts = {
+            "DeadLetterReason": annex.dead_letter_reason,
+            "DeadLetterErrorDescription": annex.dead_letter_description,
+        }
+        set_texts = {name: text for name, text in texts.items() if text is not None}
+        changes.update(encoded_strings(set_texts))
+        names += set_texts
+    if changes:
+        return [b"\x00\x53\x74", changed_map(encoded, names, changes)]
+    return [b"\x00\x53\x74", encoded] if encoded else []
+
+
+def _body_and_footer(
+    raw: bytes, bare_at: int, sections: dict[int, tuple[int, int]]
+) -> bytes:
+    """Everything after the application properties, as it was sent."""
+    start = bare_at
+    for code in (PROPERTIES, APPLICATION_PROPERTIES):
+        if code in sections:
+            start = sections[code][1]
+    return raw[start:]

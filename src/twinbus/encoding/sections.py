@@ -1,0 +1,68 @@
+"""Finding the sections of an encoded message without decoding them.
+
+A section is a described value; SDKs write its descriptor as `00 53 code`, and the
+Python SDK can read no other form. A message whose sender chose another legal form
+is rewritten once, on arrival, so that everything after may rely on the short one.
+"""
+
+from typing import Final
+
+from twinbus.amqp.codec import decode, skip
+from twinbus.amqp.errors import DecodeError
+from twinbus.encoding.layout import FOOTER, HEADER
+
+_SYMBOLS: Final = {
+    "amqp:header:list": 0x70,
+    "amqp:delivery-annotations:map": 0x71,
+    "amqp:message-annotations:map": 0x72,
+    "amqp:properties:list": 0x73,
+    "amqp:application-properties:map": 0x74,
+    "amqp:data:binary": 0x75,
+    "amqp:amqp-sequence:list": 0x76,
+    "amqp:amqp-value:*": 0x77,
+    "amqp:footer:map": 0x78,
+}
+
+
+def section_code(raw: bytes, at: int) -> int:
+    """Code of the section that starts at `at`, or 0 if it is not in short form."""
+    if at + 3 >= len(raw) or raw[at] != 0 or raw[at + 1] != 0x53:
+        return 0
+    code = raw[at + 2]
+    return code if HEADER <= code <= FOOTER else 0
+
+
+def canonical(raw: bytes) -> bytes:
+    """The same message with every section's descriptor in short form.
+
+    Raises DecodeError if this is no message at all.
+    """
+    parts: list[bytes] = []
+    at = 0
+    while at < len(raw):
+        if raw[at] != 0:
+            raise DecodeError("a message section has no descriptor")
+        descriptor, value_at = decode(raw, at + 1)
+        code = _SYMBOLS.get(descriptor) if isinstance(descriptor, str) else descriptor
+        if not isinstance(code, int) or not HEADER <= code <= FOOTER:
+            raise DecodeError("a message has a section that the standard does not know")
+        end = skip(raw, value_at)
+        parts.append(bytes((0, 0x53, code)) + raw[value_at:end])
+        at = end
+    return b"".join(parts)
+
+
+def find_sections(raw: bytes) -> dict[int, tuple[int, int]]:
+    """Where the value of each section starts and ends; for repeated body sections
+    the first one's start and the last one's end."""
+    found: dict[int, tuple[int, int]] = {}
+    at = 0
+    while at < len(raw):
+        code = section_code(raw, at)
+        if code == 0:
+            raise DecodeError("a message section has no known descriptor")
+        end = skip(raw, at + 3)
+        start = found[code][0] if code in found else at + 3
+        found[code] = (start, end)
+        at = end
+    return found
