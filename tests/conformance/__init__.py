@@ -1,0 +1,1 @@
+"""Numbered cases that the official SDK must pass against a running bus."""

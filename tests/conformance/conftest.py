@@ -1,0 +1,65 @@
+"""Fixtures of the conformance cases: a bus for each module, both halves of the SDK.
+
+Every case gets queues of its own, so the cases of a module can share a bus. A module
+that moves the clock does so in small steps: the SDK signs its tokens for an hour by the
+wall clock, and a bus far ahead of it would call them expired.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from twinbus.testing import Bus
+
+from .sdk import AsyncSdk, SyncSdk
+
+_FACES = {"sync": SyncSdk, "async": AsyncSdk}
+_numbers = itertools.count(1)
+
+# The longest there is: the SDK itself refuses to settle once the lock has run out by
+# the wall clock, whatever the clock of the bus says.
+LONG_LOCK = timedelta(minutes=5)
+
+
+@pytest.fixture(scope="module")
+def bus() -> Iterator[Bus]:
+    """The bus that the cases of a module share."""
+    with Bus() as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=["sync", "async"])
+def sdk(request: pytest.FixtureRequest, bus: Bus) -> Iterator[Any]:
+    """One half of the SDK after the other, connected to the module's bus."""
+    face = _FACES[request.param](bus)
+    yield face
+    face.close()
+
+
+@pytest.fixture
+def make_queue(bus: Bus) -> Callable[..., str]:
+    """Creates a queue with the given settings and a fresh name; gives the name."""
+
+    def make(**settings: Any) -> str:
+        name = f"queue-{next(_numbers)}"
+        bus.create_queue(name, **{"lock_duration": LONG_LOCK, **settings})
+        return name
+
+    return make
+
+
+@pytest.fixture
+def queue(make_queue: Callable[..., str]) -> str:
+    """The name of a fresh queue with default settings and a long lock."""
+    return make_queue()
+
+
+@pytest.fixture(params=["sync", "async"])
+def own(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Half of the SDK on a bus of its own, for what must not disturb other cases."""
+    with Bus() as running:
+        face = _FACES[request.param](running)
+        yield face
+        face.close()
