@@ -1,0 +1,192 @@
+"""The import rules of docs/ARCHITECTURE.md, as a test.
+
+Each package names what it may import of ours; the pure ones also name what they
+may not do at all: no clock, no randomness, no I/O, no waiting. A new package
+fails here until it has a row, so that the direction is decided and not grown.
+"""
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from twinbus import compilation
+
+PACKAGE = Path(compilation.__file__).parent
+
+# Package or top-level module -> what it may import besides itself.
+MAY_IMPORT = {
+    "errors": set(),
+    "limits": set(),
+    "clock": set(),
+    "compilation": set(),
+    "__init__": {"compilation"},
+    "__main__": {"cli"},
+    "config": {"auth", "broker", "errors", "limits"},
+    "amqp": set(),
+    "auth": {"errors"},
+    "broker": {"errors", "limits"},
+    "encoding": {"amqp", "broker", "errors", "limits"},
+    "store": {"broker", "errors", "limits"},
+    "client": {"amqp", "auth", "clock", "encoding", "errors", "limits"},
+    "server": {
+        *("amqp", "auth", "broker", "clock", "compilation", "config", "encoding"),
+        *("errors", "limits", "store"),
+    },
+    "testing": {
+        *("amqp", "auth", "broker", "client", "clock", "config", "encoding"),
+        *("errors", "limits", "server", "store"),
+    },
+    "cli": {
+        *("auth", "broker", "client", "clock", "compilation", "config", "errors"),
+        *("limits", "server", "store", "testing"),
+    },
+}
+
+PURE = ("amqp", "auth", "broker", "encoding")
+FORBIDDEN_IN_PURE = {
+    *("asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib"),
+    *("psycopg", "random", "secrets", "select", "selectors", "signal", "socket"),
+    *("sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "uvloop"),
+}
+CLOCK_CALLS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
+FORBIDDEN_CALLS = {
+    *CLOCK_CALLS,
+    *("uuid.uuid1", "uuid.uuid4", "uuid1", "uuid4", "open", "print", "input"),
+}
+WAITING = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def package_of(path: Path) -> str:
+    """The row of the table that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Full names of all that a file imports, at any depth of its code."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            module = str(node.module)
+            # `from twinbus import errors` imports the module twinbus.errors.
+            if module == "twinbus":
+                yield from (f"twinbus.{alias.name}" for alias in node.names)
+            else:
+                yield module
+
+
+def own_packages_imported(path: Path) -> set[str]:
+    names = [name.split(".") for name in imported_modules(path)]
+    rows = {name[1] for name in names if name[0] == "twinbus" and len(name) > 1}
+    # The version is an attribute of the package itself.
+    return rows - {package_of(path), "__version__"}
+
+
+def roots_imported(path: Path) -> set[str]:
+    return {name.partition(".")[0] for name in imported_modules(path)}
+
+
+def calls(path: Path) -> set[str]:
+    return {called_name(node) for node in ast.walk(ast.parse(path.read_text()))}
+
+
+def called_name(node: ast.AST) -> str:
+    """`datetime.now` of the call `datetime.now()`; the last two names at most."""
+    if not isinstance(node, ast.Call):
+        return ""
+    if isinstance(node.func, ast.Name):
+        return node.func.id
+    if isinstance(node.func, ast.Attribute):
+        owner = node.func.value
+        name = (
+            owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+        )
+        return f"{name}.{node.func.attr}"
+    return ""
+
+
+def in_package(*names: str) -> list[Path]:
+    return [module for module in MODULES if package_of(module) in names]
+
+
+def test_every_package_has_a_row() -> None:
+    assert {package_of(module) for module in MODULES} <= set(MAY_IMPORT)
+
+
+def test_the_table_has_no_cycle() -> None:
+    assert list(TopologicalSorter(MAY_IMPORT).static_order())
+
+
+def test_modules_import_only_what_their_package_may() -> None:
+    offences = {
+        str(module): beyond
+        for module in MODULES
+        if (beyond := own_packages_imported(module) - MAY_IMPORT[package_of(module)])
+    }
+    assert offences == {}
+
+
+def test_pure_modules_import_nothing_that_does() -> None:
+    offences = {
+        str(module): forbidden
+        for module in in_package(*PURE)
+        if (forbidden := roots_imported(module) & FORBIDDEN_IN_PURE)
+    }
+    assert offences == {}
+
+
+def test_pure_modules_neither_wait_nor_ask_the_world() -> None:
+    offences = [
+        f"{module}:{node.lineno}"
+        for module in in_package(*PURE)
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, WAITING) or called_name(node) in FORBIDDEN_CALLS
+    ]
+    assert offences == []
+
+
+def test_only_the_clock_tells_the_time() -> None:
+    tellers = {
+        module
+        for module in MODULES
+        if "time" in roots_imported(module) or CLOCK_CALLS & calls(module)
+    }
+    assert tellers == {PACKAGE / "clock.py"}
+
+
+def test_what_is_compiled_imports_only_what_the_digest_covers() -> None:
+    # compilation.py takes the digest of compiled packages and top-level modules.
+    compiled = {package_of(source) for source in compilation.compiled_sources()}
+    top_level = {path.stem for path in PACKAGE.glob("*.py")}
+    for source in compilation.compiled_sources():
+        assert own_packages_imported(source) <= compiled | top_level
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import twinbus.server.owner",
+        "from twinbus.server import owner",
+        "from twinbus import server",
+        "def f():\n    from twinbus.server.owner import Owner",
+    ],
+)
+def test_no_form_of_import_escapes(code: str, tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(code)
+    assert {name.split(".")[1] for name in imported_modules(module)} == {"server"}
+
+
+@pytest.mark.parametrize(
+    "code", ["datetime.now()", "datetime.datetime.now()", "x = [datetime.now(UTC)]"]
+)
+def test_no_form_of_call_escapes(code: str, tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(code)
+    assert "datetime.now" in calls(module)
