@@ -1,0 +1,70 @@
+"""Measured cases as a Markdown table: on the terminal and in the docs alike."""
+
+from collections.abc import Iterable, Sequence
+
+from bench.results import CaseResult, Summary, summarize
+
+TWINBUS = "twinbus"
+PLAIN = "twinbus plain"
+RABBITMQ = "RabbitMQ"
+
+# Above this share of a core the load client may have been what was measured.
+_CLIENT_BOUND_SHARE = 0.9
+
+CASE_COLUMNS = (
+    "case",
+    "server",
+    "msg/s",
+    "spread",
+    "to RabbitMQ",
+    "p50 ms",
+    "p99 ms",
+    "p99.9 ms",
+    "CPU us/msg",
+)
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """First column to the left, figures to the right."""
+    ruler = [":--", *("--:" for _ in columns[1:])]
+    lines = [columns, ruler, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def case_rows(result: CaseResult) -> list[tuple[str, ...]]:
+    """One row per server, and one per server that failed."""
+    summaries = {name: summarize(rounds) for name, rounds in result.rounds.items()}
+    rival = summaries.get(RABBITMQ)
+    rows = [
+        _summary_row(result.name, server, summary, rival)
+        for server, summary in summaries.items()
+    ]
+    blank = ("",) * (len(CASE_COLUMNS) - 3)
+    for server, reasons in result.failures.items():
+        rows.append((result.name, server, f"failed: {reasons[0]}", *blank))
+    return rows
+
+
+def case_table(results: Iterable[CaseResult]) -> str:
+    return markdown_table(
+        CASE_COLUMNS, [row for result in results for row in case_rows(result)]
+    )
+
+
+def _summary_row(
+    case: str, server: str, summary: Summary, rival: Summary | None
+) -> tuple[str, ...]:
+    is_rival = server == RABBITMQ or rival is None
+    ratio = "" if is_rival or rival is None else f"{summary.rate / rival.rate:.2f}x"
+    is_client_bound = summary.client_cpu_share > _CLIENT_BOUND_SHARE
+    return (
+        case,
+        server,
+        f"{summary.rate:,.0f}" + (" (client-bound)" if is_client_bound else ""),
+        f"{summary.lowest:,.0f}..{summary.highest:,.0f}",
+        ratio,
+        f"{summary.p50_us / 1000:.2f}",
+        f"{summary.p99_us / 1000:.2f}",
+        f"{summary.p999_us / 1000:.2f}",
+        f"{summary.server_cpu_us:.1f}",
+    )

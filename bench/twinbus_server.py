@@ -1,0 +1,125 @@
+"""`twinbus serve` on a data folder, as a user starts it.
+
+The data folder outlives a stop, so the same object can be started again: that is
+how restarts are measured. `ready_seconds` is the time from the start of the
+process to the line `ready` on its output.
+"""
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Self
+
+from bench.load_client import Target
+from bench.processes import free_port, stop
+from bench.server import START_PATIENCE_SECONDS, ServerFailed
+
+_KEY_NAME = "RootManageSharedAccessKey"
+_QUEUE = "bench"
+_COMMAND = [sys.executable, "-m", "twinbus"]
+
+
+class TwinbusServer:
+    """A server with one queue; start and stop it as often as you like."""
+
+    def __init__(self, is_plain: bool = False) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="bench-twinbus-"))
+        self._key = secrets.token_urlsafe(32)
+        self._port = free_port()
+        self._tls_port = free_port()
+        self._environment = os.environ | {"TWINBUS_PURE": "1" if is_plain else "0"}
+        self._is_ready = threading.Event()
+        self._ready_at: float | None = None
+        self._connection_string = ""
+        self.ready_seconds = 0.0
+
+    @property
+    def target(self) -> Target:
+        return Target(
+            port=self._port,
+            tls_port=self._tls_port,
+            user=_KEY_NAME,
+            password=self._key,
+            address=_QUEUE,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def data_bytes(self) -> int:
+        files = (self._folder / "data").rglob("*")
+        return sum(file.stat().st_size for file in files if file.is_file())
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+            self._create_queue()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+        shutil.rmtree(self._folder)
+
+    def start(self) -> None:
+        """Start the process and wait for `ready`."""
+        self._is_ready.clear()
+        self._ready_at = None
+        started = time.monotonic()
+        with (self._folder / "errors").open("ab") as errors:
+            self._process = subprocess.Popen(
+                [*_COMMAND, "serve", *self._flags()],
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        threading.Thread(target=self._read_output, daemon=True).start()
+        self._is_ready.wait(START_PATIENCE_SECONDS)
+        if self._ready_at is None:
+            raise ServerFailed((self._folder / "errors").read_text()[-2000:])
+        self.ready_seconds = self._ready_at - started
+
+    def stop(self) -> None:
+        """Stop the process cleanly; the data stays."""
+        if hasattr(self, "_process"):
+            stop(self._process)
+
+    def _flags(self) -> list[str]:
+        return [
+            *("--data", str(self._folder / "data")),
+            *("--port", str(self._port), "--tls-port", str(self._tls_port)),
+            *("--key", self._key),
+        ]
+
+    def _read_output(self) -> None:
+        """Until the process ends: its output must not fill the pipe."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            text = line.decode().strip()
+            if text.startswith("Endpoint="):
+                self._connection_string = text
+            elif text == "ready":
+                self._ready_at = time.monotonic()
+                self._is_ready.set()
+        self._is_ready.set()  # an end without `ready` ends the waiting as well
+
+    def _create_queue(self) -> None:
+        connection = {"TWINBUS_CONNECTION_STRING": self._connection_string}
+        done = subprocess.run(
+            [*_COMMAND, "entities", "create", "queue", _QUEUE],
+            env=self._environment | connection,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0:
+            raise ServerFailed(f"cannot create the queue: {done.stderr.strip()}")
