@@ -3,7 +3,7 @@
 One class per Service Bus condition. Its class attributes say how the refusal
 looks on the wire (`condition`), to HTTP and `$management` (`http_status`), and
 whether the same request may succeed later (`retryable`). Its docstring is the
-default text; `{entity_path}` in it is replaced. A text names the entity, the
+default text; `'{entity_path}'` in it is replaced. A text names the entity, the
 limit, the value and the remedy, because it is all that an SDK's user will see.
 
 The domain raises these without a tracking id; the shell that answers sets one
@@ -39,7 +39,8 @@ class ServiceBusError(Exception):
         """The class's docstring on one line, about this entity."""
         # Under `python -OO` there are no docstrings; the condition is left.
         text = " ".join((cls.__doc__ or cls.condition).split())
-        return text.replace("{entity_path}", entity_path)
+        entity = f"'{entity_path}'" if entity_path else "this namespace"
+        return text.replace("'{entity_path}'", entity)
 
     @property
     def description(self) -> str:

@@ -38,6 +38,11 @@ def test_missing_entity_is_told_in_the_words_that_sdks_recognise() -> None:
     assert str(error) == "The messaging entity 'orders' could not be found."
 
 
+def test_error_about_no_entity_is_about_the_namespace() -> None:
+    text = errors.AuthenticationFailed().text
+    assert text.startswith("The credentials for this namespace could not be")
+
+
 def test_braces_in_an_entity_path_are_only_text() -> None:
     error = errors.MessagingEntityNotFound(entity_path="{0}{entity}")
     assert "'{0}{entity}'" in error.text
