@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.prerequisites import require_compiler
+from bench.prerequisites import (
+    COMPILER_INSTALL,
+    MissingPrerequisite,
+    require_compiler,
+)
 
 _FOLDER = Path(__file__).parent
 _BINARY = _FOLDER.parent / "build" / "bench" / "load"
@@ -81,9 +85,13 @@ def build_client() -> None:
     _BINARY.parent.mkdir(parents=True, exist_ok=True)
     source = str(_FOLDER / "load.c")
     libraries = ["-lssl", "-lcrypto"]
-    subprocess.run(
-        [compiler, "-O2", "-o", str(_BINARY), source, *libraries], check=True
+    done = subprocess.run(
+        [compiler, "-O2", "-o", str(_BINARY), source, *libraries],
+        capture_output=True,
+        text=True,
     )
+    if done.returncode != 0:
+        raise MissingPrerequisite(f"{done.stderr}{COMPILER_INSTALL}")
 
 
 def run_load(target: Target, arguments: Sequence[str], is_tls: bool) -> LoadResult:

@@ -51,15 +51,16 @@ class Bench:
 
     def _measure_send(self, case: Case) -> Measurement:
         if case not in self._rates:
-            self._rates[case] = self._send(case, _PILOT_SECONDS)[1]
-        return self._send(case, self._seconds)[0]
+            pilot = self._send(case, _PILOT_SECONDS)
+            self._rates[case] = pilot.messages_per_second
+        return self._send(case, self._seconds)
 
-    def _send(self, case: Case, seconds: float) -> tuple[Measurement, float]:
+    def _send(self, case: Case, seconds: float) -> Measurement:
         mode = "batch" if case.operation is Operation.BATCH_SEND else "send"
         arguments = [mode, "--duration", str(seconds), "--batch", str(case.batch)]
         measurement, result = self._timed(case, arguments)
         self._empty(case, result.messages)
-        return measurement, result.messages_per_second
+        return measurement
 
     def _measure_receive(self, case: Case) -> Measurement:
         if case not in self._rates:

@@ -3,7 +3,11 @@
 import shutil
 from pathlib import Path
 
-RABBITMQ_INSTALL = "sudo apt-get install rabbitmq-server"
+COMPILER_INSTALL = (
+    "The load client needs a C compiler and OpenSSL's headers: "
+    "sudo apt-get install gcc libc6-dev libssl-dev"
+)
+RABBITMQ_INSTALL = "sudo apt-get install rabbitmq-server openssl"
 
 
 class MissingPrerequisite(Exception):
@@ -11,24 +15,20 @@ class MissingPrerequisite(Exception):
 
 
 def require_compiler() -> str:
-    """The C compiler's path, once OpenSSL's headers are known to be there too."""
+    """The C compiler's path."""
     compiler = shutil.which("cc")
     if compiler is None:
-        raise MissingPrerequisite(
-            "The load client needs a C compiler: sudo apt-get install gcc libc6-dev"
-        )
-    if not any(Path("/usr").glob("*include/openssl/ssl.h")):
-        raise MissingPrerequisite(
-            "The load client needs OpenSSL's headers: sudo apt-get install libssl-dev"
-        )
+        raise MissingPrerequisite(COMPILER_INSTALL)
     return compiler
 
 
 def find_rabbitmq() -> Path | None:
-    """RabbitMQ's own start script, if it is installed.
+    """RabbitMQ's own start script, if all that a private node needs is installed.
 
     Not Debian's wrapper of the same name: that one changes to the system's user and
     would work in the system's folders.
     """
+    if shutil.which("openssl") is None or shutil.which("epmd") is None:
+        return None
     scripts = Path("/usr/lib/rabbitmq/lib").glob("*/sbin/rabbitmq-server")
     return max(scripts, default=None)

@@ -57,6 +57,32 @@ class Summary:
     p999_us: float
 
 
+@dataclass(frozen=True, slots=True)
+class BacklogResult:
+    """One backlog of one size."""
+
+    kind: str
+    messages: int
+    load_seconds: float
+    data_bytes: int
+    # High-water marks: of the process that took the backlog in, and of the one
+    # that was started on it, at `ready` and after some traffic.
+    loading_bytes: int
+    ready_bytes: int
+    working_bytes: int
+    restart_seconds: float
+    first_receive_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class StartResult:
+    """An empty server; medians."""
+
+    first_start_seconds: float
+    next_start_seconds: float
+    idle_bytes: int
+
+
 def origin_of(module: str) -> Origin:
     """The origin of what this process measures."""
     return Origin(
@@ -99,6 +125,22 @@ def read_cases(content: dict[str, Any]) -> list[CaseResult]:
         )
         for case in content["cases"]
     ]
+
+
+def write_backlogs(
+    file: Path, origin: Origin, start: StartResult, backlogs: list[BacklogResult]
+) -> None:
+    content = {
+        "origin": asdict(origin),
+        "start": asdict(start),
+        "backlogs": [asdict(one) for one in backlogs],
+    }
+    file.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def read_backlogs(content: dict[str, Any]) -> tuple[StartResult, list[BacklogResult]]:
+    backlogs = [BacklogResult(**one) for one in content["backlogs"]]
+    return StartResult(**content["start"]), backlogs
 
 
 def _measurement_from(content: dict[str, Any]) -> Measurement:

@@ -1,8 +1,14 @@
-"""Measured cases as a Markdown table: on the terminal and in the docs alike."""
+"""Results as Markdown tables: on the terminal and in the docs alike."""
 
 from collections.abc import Iterable, Sequence
 
-from bench.results import CaseResult, Summary, summarize
+from bench.results import (
+    BacklogResult,
+    CaseResult,
+    StartResult,
+    Summary,
+    summarize,
+)
 
 TWINBUS = "twinbus"
 PLAIN = "twinbus plain"
@@ -21,6 +27,19 @@ CASE_COLUMNS = (
     "p99 ms",
     "p99.9 ms",
     "CPU us/msg",
+)
+
+BACKLOG_COLUMNS = (
+    "backlog",
+    "messages",
+    "loaded in s",
+    "data MB",
+    "loading MB",
+    "at ready MB",
+    "at work MB",
+    "over small MB",
+    "restart s",
+    "first receive ms",
 )
 
 
@@ -49,6 +68,50 @@ def case_table(results: Iterable[CaseResult]) -> str:
     return markdown_table(
         CASE_COLUMNS, [row for result in results for row in case_rows(result)]
     )
+
+
+def backlog_table(backlogs: Sequence[BacklogResult]) -> str:
+    """One row per backlog; memory over the smallest backlog of the same kind."""
+    smallest: dict[str, BacklogResult] = {}
+    for backlog in sorted(backlogs, key=lambda one: one.messages):
+        smallest.setdefault(backlog.kind, backlog)
+    rows = [_backlog_row(one, smallest[one.kind]) for one in backlogs]
+    return markdown_table(BACKLOG_COLUMNS, rows)
+
+
+def start_table(start: StartResult) -> str:
+    return markdown_table(
+        ("empty server", "value"),
+        [
+            ("first start to `ready`", f"{start.first_start_seconds:.2f} s"),
+            ("next start to `ready`", f"{start.next_start_seconds:.2f} s"),
+            ("memory at rest", f"{_megabytes(start.idle_bytes)} MB"),
+        ],
+    )
+
+
+def _backlog_row(backlog: BacklogResult, small: BacklogResult) -> tuple[str, ...]:
+    growth = max(
+        backlog.loading_bytes - small.loading_bytes,
+        backlog.ready_bytes - small.ready_bytes,
+        backlog.working_bytes - small.working_bytes,
+    )
+    return (
+        backlog.kind,
+        f"{backlog.messages:,}",
+        f"{backlog.load_seconds:.1f}",
+        _megabytes(backlog.data_bytes),
+        _megabytes(backlog.loading_bytes),
+        _megabytes(backlog.ready_bytes),
+        _megabytes(backlog.working_bytes),
+        "" if backlog is small else _megabytes(growth),
+        f"{backlog.restart_seconds:.2f}",
+        f"{backlog.first_receive_ms:.1f}",
+    )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f}"
 
 
 def _summary_row(

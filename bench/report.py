@@ -1,0 +1,84 @@
+"""`python -m bench.report FILE...`: puts results into docs/benchmarks.md.
+
+The page has marked places, `<!-- bench:NAME -->` to `<!-- bench:end -->`, and only
+what is between them is replaced. A file of `bench.run` fills the places of cases, a
+file of `bench.backlog` those of starts and backlogs; a place no file speaks about
+keeps what it has. Figures come from files only: nobody types them.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.cases import Operation
+from bench.results import CaseResult, read_backlogs, read_cases
+from bench.tables import backlog_table, case_table, start_table
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+_END = "<!-- bench:end -->"
+
+
+def places_of(content: dict[str, Any]) -> dict[str, str]:
+    """What a result file has to say, by the name of the place it belongs to."""
+    if "cases" in content:
+        places = _case_places(read_cases(content))
+        kind = "run"
+    else:
+        start, backlogs = read_backlogs(content)
+        places = {"start": start_table(start), "backlog": backlog_table(backlogs)}
+        kind = "backlog"
+    return places | {f"{kind}-origin": _origin(content["origin"])}
+
+
+def fill(page: str, places: dict[str, str]) -> str:
+    """The page with the named places replaced."""
+    for name, text in places.items():
+        before, start, rest = page.partition(f"<!-- bench:{name} -->\n")
+        _, end, after = rest.partition(_END)
+        if not end:
+            raise SystemExit(f"{PAGE.name} has no place called {name}")
+        page = "".join([before, start, text, "\n", end, after])
+    return page
+
+
+def _case_places(results: list[CaseResult]) -> dict[str, str]:
+    """The base point, fixed rates, and each other dimension, in tables of their own."""
+    places: dict[str, list[CaseResult]] = {}
+    for result in results:
+        places.setdefault(_place_of(result.name), []).append(result)
+    return {name: case_table(cases) for name, cases in places.items()}
+
+
+def _place_of(case: str) -> str:
+    if case.startswith(Operation.FIXED_RATE):
+        return "fixed-rate"
+    if case.endswith("-tls"):
+        return "tls"
+    if case.endswith("-256B-1c-w1000"):
+        return "base"
+    return "sizes" if case.endswith("-1c-w1000") else "crowds"
+
+
+def _origin(origin: dict[str, str]) -> str:
+    return (
+        f"- machine: {origin['machine']}\n- versions: {origin['versions']}\n"
+        f"- command: `{origin['command']}`\n- finished: {origin['at']}"
+    )
+
+
+def main(files: Sequence[str]) -> int:
+    """Fill the page from the named files."""
+    if not files:
+        print("usage: python -m bench.report FILE...", file=sys.stderr)
+        return 2
+    page = PAGE.read_text()
+    for file in files:
+        page = fill(page, places_of(json.loads(Path(file).read_text())))
+    PAGE.write_text(page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
