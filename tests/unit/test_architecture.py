@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "compilation": set(),
     "__init__": {"compilation"},
     "__main__": {"cli"},
-    "durations": {"errors"},
+    "durations": {"errors", "limits"},
     "config_emulator": {"broker", "durations", "errors", "limits"},
     "config": {"auth", "broker", "config_emulator", "durations", "errors", "limits"},
     "amqp": set(),
