@@ -1,0 +1,532 @@
+"""One AMQP 1.0 connection without a socket, in either role.
+
+The shell feeds bytes with `receive_data` and handles the events that come back, writes
+what `data_to_send` gives, and calls `tick` when `next_deadline` has come. Whatever the
+peer sends, nothing is raised: a broken rule becomes a close (or end) frame with the
+error and an event. Exceptions from calls of our own side mean misuse.
+
+The server answers open, begin, end, detach and close by itself; links are the shell's
+to accept or refuse. Frames for a session that has ended are dropped, because clients
+send them. `now` is any millisecond clock that does not go back.
+"""
+
+from enum import Enum, auto
+from typing import Final, final
+
+from twinbus.amqp.assembly import Budget
+from twinbus.amqp.composite import encode_composite
+from twinbus.amqp.errors import (
+    CONNECTION_FORCED,
+    INVALID_FIELD,
+    NOT_ALLOWED,
+    RESOURCE_LIMIT_EXCEEDED,
+    UNAUTHORIZED_ACCESS,
+    AmqpError,
+    FramingError,
+    LocalError,
+    ProtocolError,
+    SessionError,
+)
+from twinbus.amqp.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    SessionBegun,
+)
+from twinbus.amqp.fastpath import ABSENT
+from twinbus.amqp.framing import (
+    AMQP_FRAME,
+    EMPTY_FRAME,
+    FRAME_HEADER,
+    HEADER_SIZE,
+    MIN_MAX_FRAME_SIZE,
+    Outbox,
+)
+from twinbus.amqp.handshake import ClientHandshake, Handshake, ServerHandshake
+from twinbus.amqp.performatives import (
+    ATTACH,
+    BEGIN,
+    CLOSE,
+    DETACH,
+    DISPOSITION,
+    END,
+    FLOW,
+    OPEN,
+    TRANSFER,
+    Begin,
+    Close,
+    End,
+    Open,
+    decode_performative,
+    error_of,
+    read_descriptor,
+)
+from twinbus.amqp.sasl import SERVER_MECHANISMS, SaslCredentials
+from twinbus.amqp.session import AmqpSession
+from twinbus.amqp.state import (
+    CONNECTION,
+    ConnectionState,
+    ConnectionStep,
+    SessionState,
+)
+
+# Enough for every link of a busy client; a limit on what one peer can make us keep.
+DEFAULT_LINK_LIMIT: Final = 5000
+
+# Room for one delivery of the largest size that Service Bus knows (100 MB), and some.
+DEFAULT_PARTIAL_LIMIT_BYTES: Final = 128 * 1024 * 1024
+
+
+class Role(Enum):
+    SERVER = auto()
+    CLIENT = auto()
+
+
+@final
+class Connection:
+    def __init__(
+        self,
+        role: Role,
+        container_id: str,
+        *,
+        hostname: str | None = None,
+        max_frame_size: int = 65536,
+        channel_max: int = 4999,
+        handle_max: int = 4095,
+        idle_timeout_ms: int = 240_000,
+        properties: dict[object, object] | None = None,
+        sasl_mechanisms: tuple[str, ...] = SERVER_MECHANISMS,
+        require_sasl: bool = True,
+        sasl: SaslCredentials | None = None,
+        incoming_window: int = 5000,
+        link_limit: int = DEFAULT_LINK_LIMIT,
+        partial_limit_bytes: int = DEFAULT_PARTIAL_LIMIT_BYTES,
+    ) -> None:
+        self.role: Role = role
+        self.state: ConnectionState = ConnectionState.START
+        # True once nothing more will be read; the shell flushes and closes.
+        self.closed: bool = False
+        # Live and ending sessions, by the peer's channel.
+        self.sessions: dict[int, AmqpSession] = {}
+        self.max_frame_size: int = max_frame_size
+        self._open: Open = Open(
+            container_id=container_id,
+            hostname=hostname,
+            max_frame_size=max_frame_size,
+            channel_max=channel_max,
+            idle_time_out=idle_timeout_ms or None,
+            properties=properties,
+        )
+        self._handle_max: int = handle_max
+        self._incoming_window: int = incoming_window
+        self._outbox: Outbox = Outbox()
+        self._budget: Budget = Budget(partial_limit_bytes, link_limit)
+        self._by_local_channel: dict[int, AmqpSession] = {}
+        # Channels whose session has ended: late frames for them are no error.
+        self._ended_channels: set[int] = set()
+        self._peer_channel_max: int = 65535
+        # Bytes of an incomplete frame, and how many there must be to go on.
+        self._partial: bytearray = bytearray()
+        self._needed: int = 0
+        self._timers: Timers = Timers(idle_timeout_ms)
+        self._handshake: Handshake
+        if role is Role.SERVER:
+            self._handshake = ServerHandshake(
+                max_frame_size, sasl_mechanisms, require_sasl
+            )
+        else:
+            self._handshake = ClientHandshake(max_frame_size, sasl, hostname)
+            self._send_step(ConnectionStep.SEND_HEADER)
+
+    # --- for the shell: bytes and time ------------------------------------------------
+
+    def receive_data(self, data: bytes, now: int) -> list[Event]:
+        """Take bytes from the peer and return what they meant."""
+        events: list[Event] = []
+        if self.closed:
+            return events
+        self._timers.received(now)
+        if self._partial:
+            self._partial += data
+            if len(self._partial) < self._needed:
+                return events
+            data = bytes(self._partial)
+            self._partial.clear()
+        self._parse(data, events)
+        return events
+
+    def data_to_send(self) -> bytes:
+        """Everything that is to be written now."""
+        data = b"".join(self._handshake.output)
+        self._handshake.output.clear()
+        if self._may_write_frames():
+            data = data + self._outbox.take() if data else self._outbox.take()
+        if data:
+            self._timers.sent()
+        return data
+
+    def eof(self) -> list[Event]:
+        """The transport is gone."""
+        if self.closed:
+            return []
+        self._stop()
+        text = "the transport was closed without a close frame"
+        return [ConnectionClosed(AmqpError(CONNECTION_FORCED, text))]
+
+    def tick(self, now: int) -> list[Event]:
+        """Do what is due: a heartbeat, or giving up on a silent peer."""
+        if self.closed:
+            return []
+        timers = self._timers
+        timers.start(now)
+        if timers.heartbeat_due(now) and not self._outbox.pieces:
+            self._outbox.pieces.append(EMPTY_FRAME)
+        if not timers.idle_due(now):
+            return []
+        events: list[Event] = []
+        text = f"nothing was received for {timers.idle_timeout_ms} ms"
+        self._fail(AmqpError(RESOURCE_LIMIT_EXCEEDED, text), events)
+        return events
+
+    def next_deadline(self) -> int | None:
+        """When `tick` should be called next, if ever."""
+        return None if self.closed else self._timers.next_deadline()
+
+    # --- for the shell: what we do ----------------------------------------------------
+
+    def sasl_outcome(self, ok: bool) -> list[Event]:
+        """Answer SaslInitReceived.
+
+        Returns the events of bytes that arrived behind the init already.
+        """
+        handshake = self._handshake
+        if not isinstance(handshake, ServerHandshake) or not handshake.awaits_outcome:
+            raise LocalError("no SASL init waits for an outcome")
+        events: list[Event] = []
+        handshake.outcome(ok)
+        if not ok:
+            self._stop()
+            text = "SASL authentication failed"
+            events.append(ConnectionClosed(AmqpError(UNAUTHORIZED_ACCESS, text)))
+        elif self._partial:
+            data = bytes(self._partial)
+            self._partial.clear()
+            self._parse(data, events)
+        return events
+
+    def open(self) -> None:
+        """Client: send our open. The server answers the client's by itself."""
+        self._send_step(ConnectionStep.SEND_OPEN)
+        self._outbox.write(0, encode_composite(self._open))
+
+    def begin(self) -> AmqpSession:
+        """Client: start a session; SessionBegun confirms it."""
+        if self.state not in (
+            ConnectionState.OPEN_PIPE,
+            ConnectionState.OPEN_SENT,
+            ConnectionState.OPENED,
+        ):
+            raise LocalError("a session needs an open connection")
+        session = self._new_session(self._free_channel())
+        session.begin()
+        return session
+
+    def close(self, error: AmqpError | None = None) -> None:
+        """Send a close; ConnectionClosed follows when the peer answers."""
+        following = CONNECTION.get((self.state, ConnectionStep.SEND_CLOSE))
+        if following is None or self.closed:
+            return
+        self.state = following
+        self._stop_sessions()
+        self._outbox.write(0, encode_composite(Close(error=error)))
+
+    # --- parsing ----------------------------------------------------------------------
+
+    def _parse(self, data: bytes, events: list[Event]) -> None:
+        at = 0
+        try:
+            while not self._handshake.done and not self.closed:
+                used = self._handshake.advance(data, at, events)
+                if used == 0:
+                    self._keep(data, at, 1)
+                    return
+                at += used
+                if self._handshake.done:
+                    self._headers_exchanged()
+            self._parse_frames(data, at, events)
+        except ProtocolError as error:
+            self._fail(error.error, events)
+
+    def _parse_frames(self, buf: bytes, at: int, events: list[Event]) -> None:
+        total = len(buf)
+        limit = self.max_frame_size
+        while total - at >= HEADER_SIZE:
+            size, offset, kind, channel = FRAME_HEADER.unpack_from(buf, at)
+            body = at + offset * 4
+            end = at + size
+            if size > limit or offset < 2 or body > end or kind != AMQP_FRAME:
+                raise FramingError(
+                    f"a frame of {size} bytes, type {kind} and data offset {offset}"
+                    f" where at most {limit} bytes of type 0 are allowed"
+                )
+            if end > total:
+                self._keep(buf, at, size)
+                return
+            at = end
+            if body == end:
+                continue
+            self._on_frame(buf, body, end, channel, events)
+            if self.closed:
+                return
+        if at < total:
+            self._keep(buf, at, HEADER_SIZE)
+
+    def _keep(self, buf: bytes, at: int, needed: int) -> None:
+        """Keep the bytes from `at` on until there are enough to go on."""
+        self._partial = bytearray(buf[at:])
+        self._needed = needed
+
+    def _on_frame(
+        self, buf: bytes, at: int, end: int, channel: int, events: list[Event]
+    ) -> None:
+        if end - at >= 4 and buf[at] == 0 and buf[at + 1] == 0x53:
+            code = buf[at + 2]
+            at += 3
+        else:
+            code, at = read_descriptor(buf[:end], at)
+        if self.state is not ConnectionState.OPENED:
+            self._on_frame_unopened(code, buf, at, end, events)
+        elif code == BEGIN:
+            self._on_begin(buf[:end], at, channel, events)
+        elif code == CLOSE:
+            self._on_close(buf[:end], at, events)
+        elif code == OPEN:
+            raise ProtocolError(NOT_ALLOWED, "the connection is opened twice")
+        else:
+            session = self.sessions.get(channel)
+            if session is not None:
+                self._on_session_frame(session, code, buf, at, end, events)
+            elif channel not in self._ended_channels:
+                raise ProtocolError(NOT_ALLOWED, f"channel {channel} has no session")
+
+    def _on_session_frame(
+        self,
+        session: AmqpSession,
+        code: int,
+        buf: bytes,
+        at: int,
+        end: int,
+        events: list[Event],
+    ) -> None:
+        if not session.live:
+            if code == END:
+                self._on_end(session, buf[:end], at, events)
+            return
+        try:
+            if code == TRANSFER:
+                session.on_transfer(buf, at, end, events)
+            elif code == DISPOSITION:
+                session.on_disposition(buf, at, end, events)
+            elif code == FLOW:
+                session.on_flow(buf, at, end, events)
+            elif code == ATTACH:
+                session.on_attach(buf[:end], at, events)
+            elif code == DETACH:
+                session.on_detach(buf[:end], at, events)
+            elif code == END:
+                self._on_end(session, buf[:end], at, events)
+            else:
+                raise ProtocolError(NOT_ALLOWED, f"unknown performative {code:#04x}")
+        except SessionError as error:
+            session.fail(error.error, events)
+
+    def _on_frame_unopened(
+        self, code: int, buf: bytes, at: int, end: int, events: list[Event]
+    ) -> None:
+        """Before the peer's open nothing else is allowed; behind our close nothing
+        else matters than the peer's."""
+        if code == OPEN:
+            self._on_open(buf[:end], at, events)
+        elif self.state is ConnectionState.CLOSE_SENT:
+            if code == CLOSE:
+                self._on_close(buf[:end], at, events)
+        else:
+            raise ProtocolError(NOT_ALLOWED, "an open was expected")
+
+    # --- the peer's frames ------------------------------------------------------------
+
+    def _headers_exchanged(self) -> None:
+        self._receive_step(ConnectionStep.RECEIVE_HEADER)
+        if self.role is Role.SERVER:
+            self._send_step(ConnectionStep.SEND_HEADER)
+
+    def _on_open(self, buf: bytes, at: int, events: list[Event]) -> None:
+        value = decode_performative(OPEN, buf, at)
+        assert isinstance(value, Open)
+        if value.max_frame_size < MIN_MAX_FRAME_SIZE:
+            raise ProtocolError(INVALID_FIELD, "max-frame-size is below 512")
+        self._receive_step(ConnectionStep.RECEIVE_OPEN)
+        self._outbox.max_frame_size = value.max_frame_size
+        self._peer_channel_max = value.channel_max
+        self._timers.peer_timeout(value.idle_time_out or 0)
+        if self.state is ConnectionState.OPEN_RCVD:
+            self.open()
+        if self.state is ConnectionState.OPENED:
+            events.append(
+                ConnectionOpened(
+                    value.container_id, value.hostname, value.properties or {}
+                )
+            )
+
+    def _on_begin(
+        self, buf: bytes, at: int, channel: int, events: list[Event]
+    ) -> None:
+        begin = decode_performative(BEGIN, buf, at)
+        assert isinstance(begin, Begin)
+        if channel > self._open.channel_max:
+            raise FramingError(f"channel {channel} is above {self._open.channel_max}")
+        if channel in self.sessions:
+            raise ProtocolError(NOT_ALLOWED, f"channel {channel} has a session already")
+        if begin.remote_channel is None:
+            taken = channel in self._by_local_channel
+            session = self._new_session(self._free_channel() if taken else channel)
+            session.on_begin(begin, channel)
+            session.begin()
+        else:
+            found = self._by_local_channel.get(begin.remote_channel)
+            if found is None or found.remote_channel != ABSENT:
+                raise ProtocolError(NOT_ALLOWED, "a begin answers none of ours")
+            session = found
+            session.on_begin(begin, channel)
+        self.sessions[channel] = session
+        self._ended_channels.discard(channel)
+        if session.live:
+            events.append(SessionBegun(session))
+
+    def _on_end(
+        self, session: AmqpSession, buf: bytes, at: int, events: list[Event]
+    ) -> None:
+        end = decode_performative(END, buf, at)
+        assert isinstance(end, End)
+        session.on_end(end, events)
+        if session.state is SessionState.ENDED:
+            del self.sessions[session.remote_channel]
+            del self._by_local_channel[session.channel]
+            self._ended_channels.add(session.remote_channel)
+            self._budget.link_count -= len(session.links)
+
+    def _on_close(self, buf: bytes, at: int, events: list[Event]) -> None:
+        close = decode_performative(CLOSE, buf, at)
+        assert isinstance(close, Close)
+        self._receive_step(ConnectionStep.RECEIVE_CLOSE)
+        self.close()
+        self._stop()
+        events.append(ConnectionClosed(error_of(close.error)))
+
+    # --- helpers ----------------------------------------------------------------------
+
+    def _may_write_frames(self) -> bool:
+        handshake = self._handshake
+        if isinstance(handshake, ClientHandshake):
+            return handshake.amqp_header_sent
+        return handshake.done
+
+    def _send_step(self, step: ConnectionStep) -> None:
+        following = CONNECTION.get((self.state, step))
+        if following is None:
+            raise LocalError(f"{step.name} is not possible in {self.state.name}")
+        self.state = following
+
+    def _receive_step(self, step: ConnectionStep) -> None:
+        following = CONNECTION.get((self.state, step))
+        if following is None:
+            text = f"{step.name} is not possible in {self.state.name}"
+            raise ProtocolError(NOT_ALLOWED, text)
+        self.state = following
+
+    def _free_channel(self) -> int:
+        channel = 0
+        while channel in self._by_local_channel:
+            channel += 1
+        if channel > self._peer_channel_max:
+            raise LocalError(f"the peer allows channels up to {self._peer_channel_max}")
+        return channel
+
+    def _new_session(self, channel: int) -> AmqpSession:
+        session = AmqpSession(
+            channel,
+            self._outbox,
+            self._budget,
+            self._incoming_window,
+            self._handle_max,
+        )
+        self._by_local_channel[channel] = session
+        return session
+
+    def _fail(self, error: AmqpError, events: list[Event]) -> None:
+        """Say why in a close frame, if the protocol has come that far, and stop."""
+        if self.state in (ConnectionState.HDR_EXCH, ConnectionState.OPEN_RCVD):
+            self.open()
+        self.close(error)
+        self._stop()
+        events.append(ConnectionClosed(error))
+
+    def _stop(self) -> None:
+        self.closed = True
+        self._partial.clear()
+        self._stop_sessions()
+
+    def _stop_sessions(self) -> None:
+        for session in self._by_local_channel.values():
+            session.stop()
+
+
+@final
+class Timers:
+    """Heartbeats to the peer, and how long it may be silent (2.4.5)."""
+
+    def __init__(self, idle_timeout_ms: int) -> None:
+        # Zero: the peer may be silent for ever.
+        self.idle_timeout_ms: int = idle_timeout_ms
+        # Zero: the peer does not ask for heartbeats.
+        self._heartbeat_ms: int = 0
+        self._started: bool = False
+        self._now: int = 0
+        self._received_at: int = 0
+        # The last known instant before something was written: at worst too early,
+        # and then a heartbeat goes out sooner than it must.
+        self._sent_at: int = 0
+
+    def start(self, now: int) -> None:
+        if not self._started:
+            self._started = True
+            self._received_at = self._sent_at = now
+        self._now = now
+
+    def received(self, now: int) -> None:
+        self.start(now)
+        self._received_at = now
+
+    def sent(self) -> None:
+        self._sent_at = self._now
+
+    def peer_timeout(self, idle_timeout_ms: int) -> None:
+        self._heartbeat_ms = idle_timeout_ms // 2
+
+    def heartbeat_due(self, now: int) -> bool:
+        return self._heartbeat_ms > 0 and now >= self._sent_at + self._heartbeat_ms
+
+    def idle_due(self, now: int) -> bool:
+        return self.idle_timeout_ms > 0 and now >= (
+            self._received_at + self.idle_timeout_ms
+        )
+
+    def next_deadline(self) -> int | None:
+        if not self._started:
+            return None
+        deadlines: list[int] = []
+        if self._heartbeat_ms > 0:
+            deadlines.append(self._sent_at + self._heartbeat_ms)
+        if self.idle_timeout_ms > 0:
+            deadlines.append(self._received_at + self.idle_timeout_ms)
+        return min(deadlines) if deadlines else None

@@ -1,0 +1,429 @@
+"""An AMQP session: windows, delivery ids, and the links that share them.
+
+Not to be confused with a Service Bus message session. Frames that the peer's window
+does not allow yet wait in `held` and go out as it opens; our own window is widened
+again when half of it is used. `unsettled` maps the id of each delivery that we sent and
+nobody settled yet to the shell's context of it; the shell takes entries out with
+`pop_unsettled` when it settles.
+"""
+
+from collections import deque
+from typing import Final, final
+
+from twinbus.amqp.assembly import Budget
+from twinbus.amqp.composite import encode_composite
+from twinbus.amqp.errors import (
+    HANDLE_IN_USE,
+    INVALID_FIELD,
+    RESOURCE_LIMIT_EXCEEDED,
+    UNATTACHED_HANDLE,
+    AmqpError,
+    FramingError,
+    LocalError,
+    SessionError,
+)
+from twinbus.amqp.events import (
+    DispositionReceived,
+    Event,
+    LinkAttached,
+    SessionEnded,
+    SessionWindowOpened,
+)
+from twinbus.amqp.fastpath import (
+    ABSENT,
+    DispositionFields,
+    FlowFields,
+    TransferFields,
+    decode_disposition,
+    decode_flow,
+    decode_transfer,
+    encode_disposition,
+    encode_flow,
+)
+from twinbus.amqp.framing import Outbox
+from twinbus.amqp.link import Link
+from twinbus.amqp.performatives import (
+    DETACH,
+    SENDER_MIXED,
+    Attach,
+    Begin,
+    Detach,
+    End,
+    decode_attach,
+    decode_performative,
+    error_of,
+)
+from twinbus.amqp.state import SESSION, SessionState, SessionStep
+
+_MASK: Final = 0xFFFFFFFF
+_HALF: Final = 0x80000000
+
+# What may be on its way from us is the peer's decision, not ours.
+_OUTGOING_WINDOW: Final = 0xFFFFFFFF
+
+
+@final
+class AmqpSession:
+    def __init__(
+        self,
+        channel: int,
+        outbox: Outbox,
+        budget: Budget,
+        incoming_window: int,
+        handle_max: int,
+    ) -> None:
+        # Our channel and the peer's; ABSENT until its begin is here.
+        self.channel: int = channel
+        self.remote_channel: int = ABSENT
+        self.outbox: Outbox = outbox
+        self.budget: Budget = budget
+        self.state: SessionState = SessionState.UNMAPPED
+        # False from the first end on, whoever sent it: nothing is written any more.
+        self.live: bool = True
+        # All links that are not fully detached, by our handle.
+        self.links: dict[int, Link] = {}
+        self.unsettled: dict[int, object] = {}
+        self.next_delivery_id: int = 0
+        self.next_outgoing_id: int = 0
+        self.remote_incoming_window: int = 0
+        # Transfers that wait for the peer's window, in the order of sending.
+        self.held: deque[tuple[Link, bytes]] = deque()
+        # For the shell: whatever it wants to find again with the session.
+        self.context: object = None
+        self._next_incoming_id: int = 0
+        self._incoming_window: int = incoming_window
+        self._incoming_left: int = incoming_window
+        # The shell knows of the end already, because the engine decided it.
+        self._end_told: bool = False
+        self._handle_max: int = handle_max
+        self._peer_handle_max: int = _MASK
+        self._by_remote_handle: dict[int, Link] = {}
+        # Our attaches that wait for their answer, by name and the peer's role.
+        self._requested: dict[tuple[str, bool], Link] = {}
+        self._transfer: TransferFields = TransferFields()
+        self._disposition: DispositionFields = DispositionFields()
+        self._flow: FlowFields = FlowFields()
+        self._out_flow: FlowFields = FlowFields()
+
+    # --- begin and end ----------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Send our begin, as the first step or as the answer to the peer's."""
+        answers = self.state is SessionState.BEGIN_RCVD
+        self.state = SESSION[(self.state, SessionStep.SEND_BEGIN)]
+        self.write(
+            encode_composite(
+                Begin(
+                    remote_channel=self.remote_channel if answers else None,
+                    next_outgoing_id=self.next_outgoing_id,
+                    incoming_window=self._incoming_window,
+                    outgoing_window=_OUTGOING_WINDOW,
+                    handle_max=self._handle_max,
+                )
+            )
+        )
+
+    def on_begin(self, begin: Begin, remote_channel: int) -> None:
+        self.state = SESSION[(self.state, SessionStep.RECEIVE_BEGIN)]
+        self.remote_channel = remote_channel
+        self._next_incoming_id = begin.next_outgoing_id
+        self.remote_incoming_window = begin.incoming_window
+        self._peer_handle_max = begin.handle_max
+
+    def end(self, error: AmqpError | None = None) -> None:
+        """End the session; what arrives for it from now on is dropped."""
+        following = SESSION.get((self.state, SessionStep.SEND_END))
+        if following is None or not self.live:
+            return
+        self.state = following
+        self.write(encode_composite(End(error=error)))
+        self.stop()
+
+    def fail(self, error: AmqpError, events: list[Event]) -> None:
+        """End the session because the peer broke its rules."""
+        self.end(error)
+        self._end_told = True
+        events.append(SessionEnded(self, error))
+
+    def on_end(self, end: End, events: list[Event]) -> None:
+        self.state = SESSION[(self.state, SessionStep.RECEIVE_END)]
+        if self.state is SessionState.END_RCVD:
+            self.end()
+        if not self._end_told:
+            events.append(SessionEnded(self, error_of(end.error)))
+
+    def stop(self) -> None:
+        """No frame goes out any more; credit is gone, half deliveries are dropped."""
+        self.held.clear()
+        for link in self.links.values():
+            link.stop()
+        self.live = False
+
+    # --- links ------------------------------------------------------------------------
+
+    def attach_sender(
+        self,
+        name: str,
+        source: object,
+        target: object,
+        snd_settle_mode: int = SENDER_MIXED,
+        rcv_settle_mode: int = 0,
+        properties: dict[object, object] | None = None,
+        initial_delivery_count: int = 0,
+    ) -> Link:
+        """Ask for a link on which we send; LinkAttached confirms it."""
+        link = self._request(name, True)
+        link.delivery_count = initial_delivery_count
+        link.request(
+            Attach(
+                name=name,
+                handle=link.handle,
+                role=False,
+                snd_settle_mode=snd_settle_mode,
+                rcv_settle_mode=rcv_settle_mode,
+                source=source,
+                target=target,
+                initial_delivery_count=initial_delivery_count,
+                properties=properties,
+            )
+        )
+        return link
+
+    def attach_receiver(
+        self,
+        name: str,
+        source: object,
+        target: object,
+        snd_settle_mode: int = SENDER_MIXED,
+        rcv_settle_mode: int = 0,
+        properties: dict[object, object] | None = None,
+        max_message_size: int = 0,
+    ) -> Link:
+        """Ask for a link on which we receive; LinkAttached confirms it."""
+        link = self._request(name, False)
+        link.request(
+            Attach(
+                name=name,
+                handle=link.handle,
+                role=True,
+                snd_settle_mode=snd_settle_mode,
+                rcv_settle_mode=rcv_settle_mode,
+                source=source,
+                target=target,
+                max_message_size=max_message_size or None,
+                properties=properties,
+            )
+        )
+        return link
+
+    def _request(self, name: str, peer_is_receiver: bool) -> Link:
+        if not self.live:
+            raise LocalError("the session has ended")
+        if (name, peer_is_receiver) in self._requested:
+            raise LocalError(f"link {name} is being attached already")
+        link = self._new_link(name, peer_is_receiver)
+        self._requested[(name, peer_is_receiver)] = link
+        return link
+
+    def _new_link(self, name: str, peer_is_receiver: bool) -> Link:
+        handle = 0
+        while handle in self.links:
+            handle += 1
+        if handle > self._peer_handle_max:
+            raise LocalError(f"the peer allows handles up to {self._peer_handle_max}")
+        link = Link(self, name, handle, peer_is_receiver)
+        self.links[handle] = link
+        self.budget.link_count += 1
+        return link
+
+    def forget(self, link: Link) -> None:
+        """The link is detached on both sides; its handles are free again."""
+        if self.links.get(link.handle) is link:
+            del self.links[link.handle]
+            self.budget.link_count -= 1
+        self._by_remote_handle.pop(link.remote_handle, None)
+
+    def on_attach(self, buf: bytes, at: int, events: list[Event]) -> None:
+        attach, raw_source, raw_target = decode_attach(buf, at)
+        if attach.handle > self._handle_max:
+            raise FramingError(f"handle {attach.handle} is above {self._handle_max}")
+        if attach.handle in self._by_remote_handle:
+            raise SessionError(HANDLE_IN_USE, f"handle {attach.handle} is in use")
+        link = self._requested.pop((attach.name, attach.role), None)
+        if link is None:
+            self._on_new_link(attach, raw_source, raw_target, events)
+            return
+        self._by_remote_handle[attach.handle] = link
+        link.on_attach(attach, raw_source, raw_target)
+        link.on_confirmed(events)
+
+    def _on_new_link(
+        self, attach: Attach, raw_source: bytes, raw_target: bytes, events: list[Event]
+    ) -> None:
+        link = self._new_link(attach.name, attach.role)
+        self._by_remote_handle[attach.handle] = link
+        link.on_attach(attach, raw_source, raw_target)
+        limit = self.budget.link_limit
+        if self.budget.link_count > limit:
+            text = f"a connection may have {limit} links"
+            link.refuse(AmqpError(RESOURCE_LIMIT_EXCEEDED, text))
+        else:
+            events.append(LinkAttached(link))
+
+    def on_detach(self, buf: bytes, at: int, events: list[Event]) -> None:
+        detach = decode_performative(DETACH, buf, at)
+        assert isinstance(detach, Detach)
+        link = self._by_remote_handle.get(detach.handle)
+        if link is not None:
+            # An unknown handle is not answered: a detach that Python's client does
+            # not expect makes it close the connection.
+            link.on_detach(detach, events)
+
+    # --- transfers --------------------------------------------------------------------
+
+    def on_transfer(self, buf: bytes, at: int, end: int, events: list[Event]) -> None:
+        """Take a transfer frame. Its implied id is not checked: Python's client counts
+        messages where it should count frames."""
+        fields = self._transfer
+        at = decode_transfer(buf, at, end, fields)
+        self._next_incoming_id = (self._next_incoming_id + 1) & _MASK
+        self._incoming_left -= 1
+        if self._incoming_left * 2 < self._incoming_window:
+            self.write_flow(None, False)
+        link = self._by_remote_handle.get(fields.handle)
+        if link is None:
+            raise SessionError(
+                UNATTACHED_HANDLE, f"handle {fields.handle} is not attached"
+            )
+        link.on_transfer(fields, buf, at, end, events)
+
+    def window_open(self) -> bool:
+        """Whether a frame that is sent now goes out now."""
+        return self.remote_incoming_window > 0 and not self.held
+
+    def write_transfers(self, link: Link, frames: list[bytes]) -> None:
+        for frame in frames:
+            if self.remote_incoming_window > 0 and not self.held:
+                self._write_transfer(frame)
+            else:
+                self.held.append((link, frame))
+
+    def _write_transfer(self, frame: bytes) -> None:
+        self.outbox.pieces.append(frame)
+        self.remote_incoming_window -= 1
+        self.next_outgoing_id = (self.next_outgoing_id + 1) & _MASK
+
+    def drop_held(self, link: Link) -> None:
+        """Forget the frames of a link that is being detached.
+
+        The detach cannot wait for the peer's window, and nothing may follow it.
+        """
+        if self.held:
+            self.held = deque(item for item in self.held if item[0] is not link)
+
+    # --- dispositions -----------------------------------------------------------------
+
+    def send_disposition(
+        self,
+        role_is_receiver: bool,
+        first: int,
+        last: int,
+        settled: bool,
+        state: bytes,
+    ) -> None:
+        """Say what became of deliveries; `role_is_receiver` speaks of our role."""
+        if self.live:
+            self.outbox.pieces.append(
+                encode_disposition(
+                    self.channel, role_is_receiver, first, last, settled, state
+                )
+            )
+
+    def on_disposition(
+        self, buf: bytes, at: int, end: int, events: list[Event]
+    ) -> None:
+        fields = self._disposition
+        decode_disposition(buf, at, end, fields)
+        if (fields.last - fields.first) & _MASK >= _HALF:
+            raise SessionError(INVALID_FIELD, "a disposition ends before it starts")
+        events.append(
+            DispositionReceived(
+                self,
+                fields.role_is_receiver,
+                fields.first,
+                fields.last,
+                fields.settled,
+                fields.state,
+            )
+        )
+
+    def find_unsettled(self, first: int, last: int) -> list[int]:
+        """Ids from `first` to `last` that are unsettled, in order.
+
+        Costs no more than the smaller of the range and the unsettled deliveries.
+        """
+        span = (last - first) & _MASK
+        unsettled = self.unsettled
+        if span < len(unsettled):
+            ids = [(first + step) & _MASK for step in range(span + 1)]
+            return [delivery_id for delivery_id in ids if delivery_id in unsettled]
+        steps = [(delivery_id - first) & _MASK for delivery_id in unsettled]
+        return [(first + step) & _MASK for step in sorted(steps) if step <= span]
+
+    def pop_unsettled(self, first: int, last: int) -> list[tuple[int, object]]:
+        """Take out the unsettled deliveries of a range: id and context of each."""
+        if first == last:
+            if first not in self.unsettled:
+                return []
+            return [(first, self.unsettled.pop(first))]
+        found = self.find_unsettled(first, last)
+        return [(delivery_id, self.unsettled.pop(delivery_id)) for delivery_id in found]
+
+    # --- flow -------------------------------------------------------------------------
+
+    def on_flow(self, buf: bytes, at: int, end: int, events: list[Event]) -> None:
+        flow = self._flow
+        decode_flow(buf, at, end, flow)
+        self._next_incoming_id = flow.next_outgoing_id
+        self._on_window(flow, events)
+        if flow.handle != ABSENT:
+            link = self._by_remote_handle.get(flow.handle)
+            if link is not None:
+                link.on_flow(flow, events)
+        elif flow.echo:
+            self.write_flow(None, False)
+
+    def _on_window(self, flow: FlowFields, events: list[Event]) -> None:
+        # Without an id the peer has not seen our begin: it counts from our first id.
+        seen = max(flow.next_incoming_id, 0)
+        on_the_way = (self.next_outgoing_id - seen) & _MASK
+        if on_the_way >= _HALF:
+            on_the_way = 0
+        was_open = self.window_open()
+        self.remote_incoming_window = max(0, flow.incoming_window - on_the_way)
+        while self.held and self.remote_incoming_window > 0:
+            _, frame = self.held.popleft()
+            self._write_transfer(frame)
+        if not was_open and self.window_open():
+            events.append(SessionWindowOpened(self))
+
+    def write_flow(self, link: Link | None, drain: bool) -> None:
+        """Tell the peer our window and, with a link, its credit."""
+        if not self.live:
+            return
+        flow = self._out_flow
+        flow.next_incoming_id = self._next_incoming_id
+        flow.incoming_window = self._incoming_left = self._incoming_window
+        flow.next_outgoing_id = self.next_outgoing_id
+        flow.outgoing_window = _OUTGOING_WINDOW
+        flow.handle = ABSENT
+        flow.drain = drain
+        if link is not None:
+            flow.handle = link.handle
+            flow.delivery_count = link.delivery_count
+            flow.link_credit = max(link.credit, 0)
+        self.outbox.pieces.append(encode_flow(self.channel, flow))
+
+    def write(self, body: bytes) -> None:
+        if self.live:
+            self.outbox.write(self.channel, body)
