@@ -8,7 +8,7 @@
 VENV := .venv
 PYTHON_IN := $(VENV)/bin/python
 READY := $(VENV)/.ready
-JOBS ?= $(shell nproc | awk '{ print $$1 > 4 ? 4 : $$1 < 2 ? 2 : $$1 }')
+JOBS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n < 2 ? 2 : n)))
 PYTEST := $(PYTHON_IN) -m pytest -q -n $(JOBS) --dist worksteal
 PLAIN := TWINBUS_PURE=1
 

@@ -21,8 +21,13 @@ from types import ModuleType
 
 PACKAGE = Path(__file__).parent
 
-# What is compiled: a package (its __init__ stays plain) or a single module.
-COMPILED = ("amqp", "broker")
+# The packages that are compiled, without their __init__ files.
+COMPILED = ("amqp", "broker", "encoding")
+
+# Modules of these packages that stay plain, each with its reason.
+LEFT_PLAIN = {
+    "amqp/types.py",  # subclasses of int and str, which mypyc does not compile
+}
 
 # mypyc puts the code of all modules into one library of this name.
 LIBRARY = "twinbus__mypyc"
@@ -35,11 +40,13 @@ PURE_VARIABLE = "TWINBUS_PURE"
 
 def compiled_sources() -> list[Path]:
     """The files to compile, of those that exist."""
-    sources: list[Path] = []
-    for name in COMPILED:
-        module = PACKAGE / f"{name}.py"
-        sources += [module] if module.exists() else (PACKAGE / name).rglob("*.py")
-    return sorted(source for source in sources if source.name != "__init__.py")
+    return [
+        source
+        for source in _covered_sources()
+        if source.parent != PACKAGE
+        and source.name != "__init__.py"
+        and source.relative_to(PACKAGE).as_posix() not in LEFT_PLAIN
+    ]
 
 
 def native_folder() -> Path:
@@ -96,13 +103,19 @@ def _native_modules(folder: Path) -> dict[str, Path]:
     }
 
 
-def _digest() -> str:
-    # mypyc copies constants and calls of imported modules into what it compiles.
-    # The compiled packages import only each other and top-level modules
+def _covered_sources() -> list[Path]:
+    # mypyc copies constants of imported modules into what it compiles. Compiled
+    # packages import only each other and top-level modules
     # (tests/unit/test_architecture.py), so that is what the digest covers.
-    sources = set(compiled_sources()).union(PACKAGE.glob("*.py"))
+    sources = list(PACKAGE.glob("*.py"))
+    for name in COMPILED:
+        sources += (PACKAGE / name).rglob("*.py")
+    return sorted(sources)
+
+
+def _digest() -> str:
     digest = sha256(SUFFIX.encode())
-    for source in sorted(sources):
+    for source in _covered_sources():
         digest.update(str(source.relative_to(PACKAGE)).encode() + b"\0")
         digest.update(source.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
