@@ -7,14 +7,20 @@ so that after a failure its outcome can be found out (D13).
 
 All operations are `async`, because a database server is reached over a network.
 An embedded store answers without suspending. The owner calls one operation at a
-time; reads see every commit that was confirmed before.
+time; reads see every commit that was confirmed before, and raise StoreUnreadable
+if they find damage.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from twinbus.broker.changes import ChangeSet, FragmentRecord, OutboxEntry
 from twinbus.broker.message import Message
+from twinbus.limits import WINDOW_BYTES
+
+PORTION_BYTES: Final = WINDOW_BYTES
+"""What time brings (schedules, expiries) is read in portions of at most this size,
+so that a thousand large messages do not fill the memory at once."""
 
 
 class StoreError(Exception):
@@ -75,19 +81,24 @@ class Store(Protocol):
     async def open(self, owner: str, now: int) -> Opened:
         """Take the lease. `owner` describes the broker, for whom it may concern.
 
-        Raises StoreInUse, StoreUnreadable.
+        Raises StoreInUse, StoreUnreadable, StoreFull.
         """
         ...
 
     async def commit(self, changes: ChangeSet) -> None:
         """Make a sealed change set durable, whole or not at all.
 
-        Raises StoreFull, CommitFailed, CommitUnknown, LeaseLost.
+        Its number must be higher than that of the last commit. Raises StoreFull,
+        CommitFailed, CommitUnknown, LeaseLost.
         """
         ...
 
     async def last_batch(self) -> int:
-        """The number of the last commit that happened."""
+        """The number of the last commit that happened.
+
+        After CommitUnknown this settles the matter: what it says stays true after
+        a crash. Raises CommitUnknown again, or LeaseLost.
+        """
         ...
 
     async def fragments(self) -> list[FragmentRecord]:
@@ -117,7 +128,8 @@ class Store(Protocol):
         ...
 
     async def due(self, now: int, limit: int) -> list[Message]:
-        """Scheduled messages whose time has come, earliest first."""
+        """Scheduled messages whose time has come, earliest first: at most `limit`,
+        and no more once they have `PORTION_BYTES`."""
         ...
 
     async def next_scheduled_at(self) -> int:
@@ -127,12 +139,15 @@ class Store(Protocol):
     async def expired(
         self, now: int, after: ExpiryCursor, limit: int
     ) -> tuple[list[Message], ExpiryCursor]:
-        """Active messages in expiry buckets that are past, from a cursor on."""
+        """Active messages in expiry buckets that are past, from a cursor on; the
+        limits are those of `due`. With them comes the cursor to go on from. The
+        pass is over when there are none, and the cursor is at the beginning again.
+        """
         ...
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
         """Remove up to `limit` rows of a dropped fragment; True when none is left
-        and the number may be used again."""
+        and the number may be used again. Raises as `commit` does."""
         ...
 
     async def outbox(self, limit: int) -> list[OutboxEntry]:
@@ -154,7 +169,8 @@ class Store(Protocol):
         ...
 
     async def trim(self, *, operations_through: int, ids_seen_before: int) -> None:
-        """Forget old log blobs and ledger ids; their retention is a setting."""
+        """Forget old log blobs and ledger ids; their retention is a setting.
+        Raises as `commit` does."""
         ...
 
     async def close(self) -> None:

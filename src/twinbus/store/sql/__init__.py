@@ -1,0 +1,1 @@
+"""Statements of the SQL stores, each with a name, and their migrations."""

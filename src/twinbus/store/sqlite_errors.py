@@ -1,0 +1,108 @@
+"""What SQLite's errors mean to the owner of a store.
+
+The question that matters is what became of a transaction (D13). Before COMMIT a
+rollback that works means: nothing happened. In COMMIT only a full disk is certain,
+because SQLite reports it when the transaction's last page did not get written; a
+failed sync, say, leaves pages behind that a crash may bring to life.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from twinbus.store.base import (
+    CommitFailed,
+    CommitUnknown,
+    StoreError,
+    StoreFull,
+    StoreInUse,
+    StoreUnreadable,
+)
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_PRIMARY_CODE = 0xFF
+
+
+class Busy(CommitFailed):
+    """Another program is writing to the file; nothing of the commit happened."""
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """SQLite's primary result code; 0 for errors of the Python module itself."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & _PRIMARY_CODE
+
+
+def unreadable(path: Path, why: str) -> StoreUnreadable:
+    """A refusal that says what to do."""
+    return StoreUnreadable(
+        f"{path} cannot be read: {why}. Restore a backup of it, or look at it with "
+        f"'twinbus doctor --data {path.parent}'."
+    )
+
+
+def locked(path: Path) -> StoreInUse:
+    """A refusal that says what little is known."""
+    return StoreInUse(
+        f"{path} is in use by another program: stop it or choose another --data."
+    )
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Errors of what only reads. Raises StoreUnreadable, StoreInUse, StoreError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if code_of(error) in _DAMAGED:
+            raise unreadable(path, str(error)) from error
+        if code_of(error) in _LOCKED:
+            raise locked(path) from error
+        raise StoreError(f"{path} could not be read: {error}") from error
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """What is inside happens whole, durably, or not at all.
+
+    Raises StoreFull, CommitFailed (Busy), CommitUnknown.
+    """
+    try:
+        db.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        raise _refusal(path, error) from error
+    try:
+        yield
+    except sqlite3.Error as error:
+        _roll_back(db, path)
+        raise _refusal(path, error) from error
+    except BaseException:
+        _roll_back(db, path)
+        raise
+    try:
+        db.execute("COMMIT")
+    except sqlite3.Error as error:
+        _roll_back(db, path)
+        if code_of(error) == sqlite3.SQLITE_FULL:
+            raise _refusal(path, error) from error
+        raise CommitUnknown(f"{path}: a commit may have failed: {error}") from error
+
+
+def _roll_back(db: sqlite3.Connection, path: Path) -> None:
+    # Some errors make SQLite roll back by itself.
+    if not db.in_transaction:
+        return
+    try:
+        db.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        raise CommitUnknown(f"{path}: a rollback failed: {error}") from error
+
+
+def _refusal(path: Path, error: sqlite3.Error) -> StoreError:
+    if code_of(error) == sqlite3.SQLITE_FULL:
+        return StoreFull(f"There is no room on the disk of {path}.")
+    if code_of(error) in _LOCKED:
+        return Busy(f"{path} is being written to by another program.")
+    return CommitFailed(f"{path} could not be written: {error}")

@@ -1,0 +1,164 @@
+"""A SQLite file of ours: made whole, recognised, brought to the current format.
+
+A file is made under another name and linked to its own when it is complete, so
+nobody ever sees half of one and of two makers one wins. It carries an application
+id, a format version and the oldest format whose code can read it (D16); what this
+code cannot read it refuses. Opening costs the same for any number of rows: the
+header and the schema are looked at, the rest shows itself when it is read.
+"""
+
+import os
+import secrets
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from twinbus.store.base import StoreError, StoreUnreadable
+from twinbus.store.sqlite_errors import reading, transaction, unreadable
+from twinbus.store.statements import migrations
+
+_PAGE_BYTES = 8192
+_CHECKPOINT_BYTES = 8 * 1024 * 1024
+"""The WAL is copied into the file when it has this size: see decision 0002."""
+
+_BUSY_TIMEOUT_MS = 500
+"""How long a transaction waits for another program's (a backup, say). The event
+loop waits with it."""
+
+_PRAGMAS = (
+    f"busy_timeout = {_BUSY_TIMEOUT_MS}",
+    # FULL: a commit is on disk when COMMIT returns, in WAL mode too.
+    "synchronous = FULL",
+    f"wal_autocheckpoint = {_CHECKPOINT_BYTES // _PAGE_BYTES}",
+    # A WAL that grew beyond that in one large commit is cut back.
+    f"journal_size_limit = {8 * _CHECKPOINT_BYTES}",
+    # Damaged pages are noticed instead of misread.
+    "cell_size_check = ON",
+    "trusted_schema = OFF",
+    "temp_store = MEMORY",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteFormat:
+    """A kind of file, with all formats it has had."""
+
+    # What the file is, in messages.
+    noun: str
+    application_id: int
+    # Folder of `sql/`.
+    migrations: str
+    # Written into new files.
+    version: int
+
+
+def open_file(path: Path, kind: SqliteFormat) -> sqlite3.Connection:
+    """A connection to a file of this kind, which is made if it does not exist.
+
+    Raises StoreUnreadable, StoreInUse and other StoreErrors. The caller migrates.
+    """
+    try:
+        if not path.exists():
+            _make(path, kind)
+        db = _connect(path)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"{path} could not be opened: {error}") from error
+    try:
+        with reading(path):
+            _recognise(db, path, kind)
+            for pragma in _PRAGMAS:
+                db.execute(f"PRAGMA {pragma}")
+    except StoreError:
+        db.close()
+        raise
+    return db
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # mode=rw: a file that vanished meanwhile must not come back empty.
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=_BUSY_TIMEOUT_MS / 1000,
+    )
+
+
+def _make(path: Path, kind: SqliteFormat) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.new-{secrets.token_hex(8)}")
+    # Messages and keys are nobody else's business; -wal and -shm follow suit.
+    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        _fill(unfinished, kind)
+        os.link(unfinished, path)
+    except FileExistsError:
+        pass
+    finally:
+        unfinished.unlink()
+    _sync_folder(path.parent)
+
+
+def _fill(path: Path, kind: SqliteFormat) -> None:
+    db = _connect(path)
+    try:
+        db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        db.execute(f"PRAGMA application_id = {kind.application_id}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        with transaction(db, path):
+            _apply_migrations(db, kind, from_version=0)
+    finally:
+        # The last connection to close leaves a file without a WAL.
+        db.close()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _recognise(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
+    application_id = db.execute("PRAGMA application_id").fetchone()[0]
+    if application_id != kind.application_id:
+        raise StoreUnreadable(
+            f"{path} is not a twinbus {kind.noun}. Choose another folder, or move "
+            "the file away."
+        )
+    db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+
+
+def migrate(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
+    """Bring an older file to the current format, inside the caller's transaction.
+
+    Raises StoreUnreadable for a format that this code cannot read.
+    """
+    try:
+        row = db.execute(
+            "SELECT format_version, min_reader_version FROM meta"
+        ).fetchone()
+    except sqlite3.OperationalError as error:
+        raise unreadable(path, str(error)) from error
+    if row is None:
+        raise unreadable(path, "its format version is missing")
+    format_version, min_reader_version = row
+    if min_reader_version > kind.version:
+        raise StoreUnreadable(
+            f"{path} has format {format_version}, which needs a twinbus that knows "
+            f"format {min_reader_version}; this one knows formats up to "
+            f"{kind.version}. Use a newer twinbus."
+        )
+    _apply_migrations(db, kind, from_version=format_version)
+
+
+def _apply_migrations(
+    db: sqlite3.Connection, kind: SqliteFormat, *, from_version: int
+) -> None:
+    for version, statements in migrations(kind.migrations):
+        if from_version < version <= kind.version:
+            for statement in statements:
+                db.execute(statement)
