@@ -62,9 +62,7 @@ def composite(
             if field.default is MISSING and field.default_factory is MISSING
         )
         names = tuple(types)
-        layout = Layout(
-            code, cls, names, tuple(types.values()), required, keeps_nulls
-        )
+        layout = Layout(code, cls, names, tuple(types.values()), required, keeps_nulls)
         _BY_CODE[code] = _BY_CLASS[cls] = layout
         _CODES[symbol] = code
         return cls

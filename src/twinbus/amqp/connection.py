@@ -294,33 +294,9 @@ class Connection:
             at += 3
         else:
             code, at = read_descriptor(buf[:end], at)
-        if self.state is not ConnectionState.OPENED:
-            self._on_frame_unopened(code, buf, at, end, events)
-        elif code == BEGIN:
-            self._on_begin(buf[:end], at, channel, events)
-        elif code == CLOSE:
-            self._on_close(buf[:end], at, events)
-        elif code == OPEN:
-            raise ProtocolError(NOT_ALLOWED, "the connection is opened twice")
-        else:
-            session = self.sessions.get(channel)
-            if session is not None:
-                self._on_session_frame(session, code, buf, at, end, events)
-            elif channel not in self._ended_channels:
-                raise ProtocolError(NOT_ALLOWED, f"channel {channel} has no session")
-
-    def _on_session_frame(
-        self,
-        session: AmqpSession,
-        code: int,
-        buf: bytes,
-        at: int,
-        end: int,
-        events: list[Event],
-    ) -> None:
-        if not session.live:
-            if code == END:
-                self._on_end(session, buf[:end], at, events)
+        session = self.sessions.get(channel)
+        if session is None or not session.live or code == CLOSE:
+            self._on_control_frame(code, buf[:end], at, channel, events)
             return
         try:
             if code == TRANSFER:
@@ -336,22 +312,31 @@ class Connection:
             elif code == END:
                 self._on_end(session, buf[:end], at, events)
             else:
-                raise ProtocolError(NOT_ALLOWED, f"unknown performative {code:#04x}")
+                raise ProtocolError(NOT_ALLOWED, f"unexpected performative {code:#04x}")
         except SessionError as error:
             session.fail(error.error, events)
 
-    def _on_frame_unopened(
-        self, code: int, buf: bytes, at: int, end: int, events: list[Event]
+    def _on_control_frame(
+        self, code: int, buf: bytes, at: int, channel: int, events: list[Event]
     ) -> None:
-        """Before the peer's open nothing else is allowed; behind our close nothing
-        else matters than the peer's."""
-        if code == OPEN:
-            self._on_open(buf[:end], at, events)
+        """A frame that is not for a live session."""
+        session = self.sessions.get(channel)
+        if code == CLOSE:
+            self._on_close(buf, at, events)
         elif self.state is ConnectionState.CLOSE_SENT:
-            if code == CLOSE:
-                self._on_close(buf[:end], at, events)
-        else:
+            # Behind our close nothing matters but the peer's.
+            return
+        elif code == OPEN:
+            self._on_open(buf, at, events)
+        elif self.state is not ConnectionState.OPENED:
             raise ProtocolError(NOT_ALLOWED, "an open was expected")
+        elif session is not None:
+            if code == END:
+                self._on_end(session, buf, at, events)
+        elif code == BEGIN:
+            self._on_begin(buf, at, channel, events)
+        elif channel not in self._ended_channels:
+            raise ProtocolError(NOT_ALLOWED, f"channel {channel} has no session")
 
     # --- the peer's frames ------------------------------------------------------------
 
@@ -378,15 +363,11 @@ class Connection:
                 )
             )
 
-    def _on_begin(
-        self, buf: bytes, at: int, channel: int, events: list[Event]
-    ) -> None:
+    def _on_begin(self, buf: bytes, at: int, channel: int, events: list[Event]) -> None:
         begin = decode_performative(BEGIN, buf, at)
         assert isinstance(begin, Begin)
         if channel > self._open.channel_max:
             raise FramingError(f"channel {channel} is above {self._open.channel_max}")
-        if channel in self.sessions:
-            raise ProtocolError(NOT_ALLOWED, f"channel {channel} has a session already")
         if begin.remote_channel is None:
             taken = channel in self._by_local_channel
             session = self._new_session(self._free_channel() if taken else channel)

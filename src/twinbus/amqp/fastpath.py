@@ -67,73 +67,60 @@ class FlowFields:
 
 def decode_transfer(buf: bytes, at: int, end: int, into: TransferFields) -> int:
     """Decode the field list at `at`; return where the payload starts."""
-    try:
-        return _decode_transfer(buf, at, end, into)
-    except (IndexError, struct.error):
-        raise DecodeError(_TOO_SHORT) from None
-
-
-def _decode_transfer(buf: bytes, at: int, end: int, into: TransferFields) -> int:
-    if buf[at] == 0xC0:
-        fields_end = at + 2 + buf[at + 1]
-        count = buf[at + 2]
-        at += 3
-    else:
-        count, at, fields_end = list_header(buf, at)
-    if fields_end > end or count == 0:
-        raise DecodeError(_TOO_SHORT)
-    if buf[at] == 0x52:
-        into.handle = buf[at + 1]
-        at += 2
-    else:
-        into.handle, at = _read_uint(buf, at)
     into.delivery_id = ABSENT
     into.delivery_tag = None
     into.message_format = ABSENT
-    if count > 1:
-        if buf[at] == 0x70:
-            into.delivery_id = _U32.unpack_from(buf, at + 1)[0]
-            at += 5
-        else:
-            into.delivery_id, at = _read_uint(buf, at)
-    if count > 2:
-        code = buf[at]
-        if code == 0xA0:
-            start = at + 2
-            at = start + buf[at + 1]
-            into.delivery_tag = buf[start:at]
-        elif code == 0x40:
-            at += 1
-        else:
-            raise DecodeError("a delivery-tag is not a binary of up to 32 bytes")
-    if count > 3:
-        if buf[at] == 0x43:
-            into.message_format = 0
-            at += 1
-        else:
-            into.message_format, at = _read_uint(buf, at)
-    return _decode_transfer_flags(buf, at, fields_end, count, into)
-
-
-def _decode_transfer_flags(
-    buf: bytes, at: int, fields_end: int, count: int, into: TransferFields
-) -> int:
-    """The fields from `settled` on, of which most are left out most of the time."""
-    into.settled = False
-    into.more = False
-    into.aborted = False
+    into.settled = into.more = into.aborted = False
     into.state = None
-    if count > 4:
-        code = buf[at]
-        if code == 0x41:
-            into.settled = True
-            at += 1
-        elif code == 0x42:
-            at += 1
+    try:
+        if buf[at] == 0xC0:
+            fields_end = at + 2 + buf[at + 1]
+            count = buf[at + 2]
+            at += 3
         else:
+            count, at, fields_end = list_header(buf, at)
+        if fields_end > end or count == 0:
+            raise DecodeError(_TOO_SHORT)
+        if buf[at] == 0x52:
+            into.handle = buf[at + 1]
+            at += 2
+        else:
+            into.handle, at = _read_uint(buf, at)
+        if count > 1:
+            if buf[at] == 0x70:
+                into.delivery_id = _U32.unpack_from(buf, at + 1)[0]
+                at += 5
+            else:
+                into.delivery_id, at = _read_uint(buf, at)
+        if count > 2:
+            if buf[at] == 0xA0:
+                start = at + 2
+                at = start + buf[at + 1]
+                into.delivery_tag = buf[start:at]
+            else:
+                at = _skip_null_tag(buf, at)
+        if count > 3:
+            into.message_format, at = _read_uint(buf, at)
+        if count > 4:
             into.settled, at = _read_bool(buf, at)
-    if count > 5:
-        into.more, at = _read_bool(buf, at)
+        if count > 5:
+            at = _decode_transfer_rest(buf, at, count, into)
+    except (IndexError, struct.error):
+        raise DecodeError(_TOO_SHORT) from None
+    if at != fields_end:
+        raise DecodeError("a transfer's size does not match its fields")
+    return at
+
+
+def _skip_null_tag(buf: bytes, at: int) -> int:
+    if buf[at] != 0x40:
+        raise DecodeError("a delivery-tag is not a binary of up to 32 bytes")
+    return at + 1
+
+
+def _decode_transfer_rest(buf: bytes, at: int, count: int, into: TransferFields) -> int:
+    """The fields from `more` on, which are left out most of the time."""
+    into.more, at = _read_bool(buf, at)
     if count > 6:
         at = skip(buf, at)
     if count > 7:
@@ -144,8 +131,8 @@ def _decode_transfer_flags(
         into.aborted, at = _read_bool(buf, at)
     if count > 10:
         at = skip(buf, at)
-    if at != fields_end or count > 11:
-        raise DecodeError("a transfer's size does not match its fields")
+    if count > 11:
+        raise DecodeError("a transfer has too many fields")
     return at
 
 
@@ -248,7 +235,8 @@ def _read_state(buf: bytes, at: int) -> tuple[object, int]:
     if buf[at] == 0x40:
         return None, at + 1
     if buf[at] == 0 and buf[at + 1] == 0x53 and buf[at + 2] == 0x24:
-        return ACCEPTED_OUTCOME, skip(buf, at + 3)
+        at += 3
+        return ACCEPTED_OUTCOME, (at + 1 if buf[at] == 0x45 else skip(buf, at))
     state, at = decode_state(buf, at)
     return (ACCEPTED_OUTCOME if state == ACCEPTED_OUTCOME else state), at
 

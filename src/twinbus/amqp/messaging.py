@@ -115,7 +115,7 @@ T = TypeVar("T")
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    address: object = None
+    address: object | None = None
     durable: int | None = None
     expiry_policy: str | None = None
     timeout: int | None = None
@@ -123,7 +123,7 @@ class Source:
     dynamic_node_properties: AmqpMap | None = None
     distribution_mode: str | None = None
     filter: AmqpMap | None = None
-    default_outcome: object = None
+    default_outcome: object | None = None
     outcomes: tuple[str, ...] | None = None
     capabilities: tuple[str, ...] | None = None
 
@@ -141,7 +141,7 @@ class Source:
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    address: object = None
+    address: object | None = None
     durable: int | None = None
     expiry_policy: str | None = None
     timeout: int | None = None
@@ -189,12 +189,12 @@ class Header:
 class Properties:
     """Identifiers keep their type: text, bytes, UUID or ULong (a plain int is one)."""
 
-    message_id: object = None
+    message_id: object | None = None
     user_id: bytes | None = None
     to: str | None = None
     subject: str | None = None
     reply_to: str | None = None
-    correlation_id: object = None
+    correlation_id: object | None = None
     content_type: str | None = None
     content_encoding: str | None = None
     absolute_expiry_time: int | None = None
@@ -222,7 +222,7 @@ class AmqpSequence:
 class AmqpValue:
     """A body that is one value; None is a value too."""
 
-    value: object
+    value: object | None
 
 
 Body = Data | AmqpSequence | AmqpValue
@@ -313,9 +313,7 @@ def _section_code(value: object) -> int:
     return code
 
 
-def _single(
-    sections: dict[int, list[object]], code: int, kind: type[T]
-) -> T | None:
+def _single(sections: dict[int, list[object]], code: int, kind: type[T]) -> T | None:
     found = sections.get(code)
     if found is None:
         return None

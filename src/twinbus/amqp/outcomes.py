@@ -20,9 +20,7 @@ from twinbus.amqp.composite import (
 from twinbus.amqp.errors import AmqpError
 
 
-@composite(
-    0x23, "amqp:received:list", section_number=UINT, section_offset=ULONG
-)
+@composite(0x23, "amqp:received:list", section_number=UINT, section_offset=ULONG)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
     section_number: int
@@ -38,7 +36,7 @@ class Accepted:
 @composite(0x25, "amqp:rejected:list", error=COMPOSITE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    error: object = None
+    error: object | None = None
 
 
 @composite(0x26, "amqp:released:list")

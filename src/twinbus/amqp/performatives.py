@@ -141,8 +141,8 @@ class Attach:
     role: bool
     snd_settle_mode: int = SENDER_MIXED
     rcv_settle_mode: int = RECEIVER_FIRST
-    source: object = None
-    target: object = None
+    source: object | None = None
+    target: object | None = None
     unsettled: dict[object, object] | None = None
     incomplete_unsettled: bool | None = None
     initial_delivery_count: int | None = None
@@ -152,26 +152,24 @@ class Attach:
     properties: dict[object, object] | None = None
 
 
-@composite(
-    DETACH, "amqp:detach:list", handle=UINT, closed=BOOLEAN, error=COMPOSITE
-)
+@composite(DETACH, "amqp:detach:list", handle=UINT, closed=BOOLEAN, error=COMPOSITE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detach:
     handle: int
     closed: bool = False
-    error: object = None
+    error: object | None = None
 
 
 @composite(END, "amqp:end:list", error=COMPOSITE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    error: object = None
+    error: object | None = None
 
 
 @composite(CLOSE, "amqp:close:list", error=COMPOSITE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    error: object = None
+    error: object | None = None
 
 
 def read_descriptor(buf: bytes, at: int) -> tuple[int, int]:

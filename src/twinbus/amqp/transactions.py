@@ -29,7 +29,7 @@ class Coordinator:
 @composite(0x31, "amqp:declare:list", global_id=ANY)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declare:
-    global_id: object = None
+    global_id: object | None = None
 
 
 @composite(0x32, "amqp:discharge:list", txn_id=BINARY, fail=BOOLEAN)
@@ -45,10 +45,8 @@ class Declared:
     txn_id: bytes
 
 
-@composite(
-    0x34, "amqp:transactional-state:list", txn_id=BINARY, outcome=COMPOSITE
-)
+@composite(0x34, "amqp:transactional-state:list", txn_id=BINARY, outcome=COMPOSITE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionalState:
     txn_id: bytes
-    outcome: object = None
+    outcome: object | None = None

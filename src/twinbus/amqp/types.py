@@ -6,13 +6,18 @@ that keeps the wire type, so that decoding and encoding again gives the same typ
 A plain int is an AMQP long. Ranges are checked when a value is encoded, not when it is
 made: these classes are created for every decoded field.
 
+A compiled class cannot extend a built-in one, hence `native_class=False`.
+
 This file knows nothing about bytes on the wire; that is codec.py.
 """
 
 from typing import final
 
+from mypy_extensions import mypyc_attr
+
 
 @final
+@mypyc_attr(native_class=False)
 class Symbol(str):
     """ASCII text from a constrained domain (AMQP 1.0 part 1, 1.6.21)."""
 
@@ -20,6 +25,7 @@ class Symbol(str):
 
 
 @final
+@mypyc_attr(native_class=False)
 class Char(str):
     """One Unicode code point."""
 
@@ -27,36 +33,43 @@ class Char(str):
 
 
 @final
+@mypyc_attr(native_class=False)
 class UByte(int):
     __slots__ = ()
 
 
 @final
+@mypyc_attr(native_class=False)
 class UShort(int):
     __slots__ = ()
 
 
 @final
+@mypyc_attr(native_class=False)
 class UInt(int):
     __slots__ = ()
 
 
 @final
+@mypyc_attr(native_class=False)
 class ULong(int):
     __slots__ = ()
 
 
 @final
+@mypyc_attr(native_class=False)
 class Byte(int):
     __slots__ = ()
 
 
 @final
+@mypyc_attr(native_class=False)
 class Short(int):
     __slots__ = ()
 
 
 @final
+@mypyc_attr(native_class=False)
 class Int(int):
     __slots__ = ()
 
@@ -66,6 +79,7 @@ Long = int
 
 
 @final
+@mypyc_attr(native_class=False)
 class Timestamp(int):
     """Milliseconds since the Unix epoch, signed."""
 
@@ -73,6 +87,7 @@ class Timestamp(int):
 
 
 @final
+@mypyc_attr(native_class=False)
 class Float32(float):
     """Encoded with four bytes; the value is not rounded before it is encoded."""
 
@@ -80,6 +95,7 @@ class Float32(float):
 
 
 @final
+@mypyc_attr(native_class=False)
 class Decimal32(bytes):
     """The four bytes of an IEEE 754-2008 decimal32, passed on as they are."""
 
@@ -87,6 +103,7 @@ class Decimal32(bytes):
 
 
 @final
+@mypyc_attr(native_class=False)
 class Decimal64(bytes):
     """The eight bytes of an IEEE 754-2008 decimal64, passed on as they are."""
 
@@ -94,6 +111,7 @@ class Decimal64(bytes):
 
 
 @final
+@mypyc_attr(native_class=False)
 class Decimal128(bytes):
     """The sixteen bytes of an IEEE 754-2008 decimal128, passed on as they are."""
 
@@ -101,6 +119,7 @@ class Decimal128(bytes):
 
 
 @final
+@mypyc_attr(native_class=False)
 class Encoded(bytes):
     """One value that is encoded already; the encoder copies it to the output."""
 
