@@ -130,9 +130,6 @@ def from_fields(layout: Layout, items: list[object]) -> object:
     return layout.make(**given)
 
 
-# --- field types ----------------------------------------------------------------------
-
-
 def _integer(limit: int) -> Callable[[Any], object]:
     def check(value: Any) -> object:
         if isinstance(value, bool) or not isinstance(value, int):

@@ -69,6 +69,7 @@ from twinbus.amqp.state import (
     ConnectionStep,
     SessionState,
 )
+from twinbus.amqp.timers import Timers
 
 # Enough for every link of a busy client; a limit on what one peer can make us keep.
 DEFAULT_LINK_LIMIT: Final = 5000
@@ -138,8 +139,6 @@ class Connection:
             self._handshake = ClientHandshake(max_frame_size, sasl, hostname)
             self._send_step(ConnectionStep.SEND_HEADER)
 
-    # --- for the shell: bytes and time ------------------------------------------------
-
     def receive_data(self, data: bytes, now: int) -> list[Event]:
         """Take bytes from the peer and return what they meant."""
         events: list[Event] = []
@@ -192,8 +191,6 @@ class Connection:
         """When `tick` should be called next, if ever."""
         return None if self.closed else self._timers.next_deadline()
 
-    # --- for the shell: what we do ----------------------------------------------------
-
     def sasl_outcome(self, ok: bool) -> list[Event]:
         """Answer SaslInitReceived.
 
@@ -239,8 +236,6 @@ class Connection:
         self.state = following
         self._stop_sessions()
         self._outbox.write(0, encode_composite(Close(error=error)))
-
-    # --- parsing ----------------------------------------------------------------------
 
     def _parse(self, data: bytes, events: list[Event]) -> None:
         at = 0
@@ -338,8 +333,6 @@ class Connection:
         elif channel not in self._ended_channels:
             raise ProtocolError(NOT_ALLOWED, f"channel {channel} has no session")
 
-    # --- the peer's frames ------------------------------------------------------------
-
     def _headers_exchanged(self) -> None:
         self._receive_step(ConnectionStep.RECEIVE_HEADER)
         if self.role is Role.SERVER:
@@ -404,8 +397,6 @@ class Connection:
         self._stop()
         events.append(ConnectionClosed(error_of(close.error)))
 
-    # --- helpers ----------------------------------------------------------------------
-
     def _may_write_frames(self) -> bool:
         handshake = self._handshake
         if isinstance(handshake, ClientHandshake):
@@ -460,54 +451,3 @@ class Connection:
     def _stop_sessions(self) -> None:
         for session in self._by_local_channel.values():
             session.stop()
-
-
-@final
-class Timers:
-    """Heartbeats to the peer, and how long it may be silent (2.4.5)."""
-
-    def __init__(self, idle_timeout_ms: int) -> None:
-        # Zero: the peer may be silent for ever.
-        self.idle_timeout_ms: int = idle_timeout_ms
-        # Zero: the peer does not ask for heartbeats.
-        self._heartbeat_ms: int = 0
-        self._started: bool = False
-        self._now: int = 0
-        self._received_at: int = 0
-        # The last known instant before something was written: at worst too early,
-        # and then a heartbeat goes out sooner than it must.
-        self._sent_at: int = 0
-
-    def start(self, now: int) -> None:
-        if not self._started:
-            self._started = True
-            self._received_at = self._sent_at = now
-        self._now = now
-
-    def received(self, now: int) -> None:
-        self.start(now)
-        self._received_at = now
-
-    def sent(self) -> None:
-        self._sent_at = self._now
-
-    def peer_timeout(self, idle_timeout_ms: int) -> None:
-        self._heartbeat_ms = idle_timeout_ms // 2
-
-    def heartbeat_due(self, now: int) -> bool:
-        return self._heartbeat_ms > 0 and now >= self._sent_at + self._heartbeat_ms
-
-    def idle_due(self, now: int) -> bool:
-        return self.idle_timeout_ms > 0 and now >= (
-            self._received_at + self.idle_timeout_ms
-        )
-
-    def next_deadline(self) -> int | None:
-        if not self._started:
-            return None
-        deadlines: list[int] = []
-        if self._heartbeat_ms > 0:
-            deadlines.append(self._sent_at + self._heartbeat_ms)
-        if self.idle_timeout_ms > 0:
-            deadlines.append(self._received_at + self.idle_timeout_ms)
-        return min(deadlines) if deadlines else None

@@ -11,7 +11,8 @@ turns it into a DecodeError, so fields are read without asking first.
 import struct
 from typing import Final, final
 
-from twinbus.amqp.codec import encode_list, encode_uint, list_header, skip
+from twinbus.amqp.decoder import list_header, skip
+from twinbus.amqp.encoder import encode_list, encode_uint
 from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.framing import FRAME_HEADER
 from twinbus.amqp.outcomes import ACCEPTED_OUTCOME, decode_state
@@ -240,8 +241,6 @@ def _read_state(buf: bytes, at: int) -> tuple[object, int]:
     state, at = decode_state(buf, at)
     return (ACCEPTED_OUTCOME if state == ACCEPTED_OUTCOME else state), at
 
-
-# --- writing --------------------------------------------------------------------------
 
 _DISPOSITION_HEAD: Final = struct.Struct(">IHH3sBBBBBIBIB")
 

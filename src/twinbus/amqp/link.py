@@ -82,8 +82,6 @@ class Link:
         self._assembly: Assembly | None = None
         self._receiving: bool = False
 
-    # --- attach and detach: our side --------------------------------------------------
-
     def accept(
         self,
         *,
@@ -180,8 +178,6 @@ class Link:
             self._assembly = None
         self.session.drop_held(self)
 
-    # --- attach and detach: the peer's side -------------------------------------------
-
     def on_attach(self, attach: Attach, raw_source: bytes, raw_target: bytes) -> None:
         self.state = LINK[(self.state, LinkStep.RECEIVE_ATTACH)]
         self.remote_handle = attach.handle
@@ -220,8 +216,6 @@ class Link:
             self.session.write(encode_composite(answer))
         self.session.forget(self)
         events.append(LinkDetached(self, detach.closed, error_of(detach.error)))
-
-    # --- sending ----------------------------------------------------------------------
 
     def send(
         self,
@@ -285,8 +279,6 @@ class Link:
         self.credit = 0
         self.session.write_flow(self, True)
         self.drain = False
-
-    # --- receiving --------------------------------------------------------------------
 
     def issue_credit(self, credit: int, drain: bool = False) -> None:
         """Allow the peer this many messages from now on, in place of what was left."""
@@ -385,8 +377,6 @@ class Link:
         self._assembly = None
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & _MASK
-
-    # --- flow -------------------------------------------------------------------------
 
     def on_flow(self, flow: FlowFields, events: list[Event]) -> None:
         if self.peer_is_receiver:

@@ -7,7 +7,6 @@ and Disposition, of which there is one per message or batch, are in fastpath.py.
 from dataclasses import dataclass
 from typing import Final
 
-from twinbus.amqp.codec import decode, field_offsets
 from twinbus.amqp.composite import (
     BOOLEAN,
     COMPOSITE,
@@ -24,6 +23,7 @@ from twinbus.amqp.composite import (
     descriptor_code,
     from_described,
 )
+from twinbus.amqp.decoder import decode, field_offsets
 from twinbus.amqp.errors import AmqpError, DecodeError
 from twinbus.amqp.types import Described, ULong
 

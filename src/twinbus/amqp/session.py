@@ -105,8 +105,6 @@ class AmqpSession:
         self._flow: FlowFields = FlowFields()
         self._out_flow: FlowFields = FlowFields()
 
-    # --- begin and end ----------------------------------------------------------------
-
     def begin(self) -> None:
         """Send our begin, as the first step or as the answer to the peer's."""
         answers = self.state is SessionState.BEGIN_RCVD
@@ -158,8 +156,6 @@ class AmqpSession:
         for link in self.links.values():
             link.stop()
         self.live = False
-
-    # --- links ------------------------------------------------------------------------
 
     def attach_sender(
         self,
@@ -279,8 +275,6 @@ class AmqpSession:
             # not expect makes it close the connection.
             link.on_detach(detach, events)
 
-    # --- transfers --------------------------------------------------------------------
-
     def on_transfer(self, buf: bytes, at: int, end: int, events: list[Event]) -> None:
         """Take a transfer frame. Its implied id is not checked: Python's client counts
         messages where it should count frames."""
@@ -320,8 +314,6 @@ class AmqpSession:
         """
         if self.held:
             self.held = deque(item for item in self.held if item[0] is not link)
-
-    # --- dispositions -----------------------------------------------------------------
 
     def send_disposition(
         self,
@@ -378,8 +370,6 @@ class AmqpSession:
             return [(first, self.unsettled.pop(first))]
         found = self.find_unsettled(first, last)
         return [(delivery_id, self.unsettled.pop(delivery_id)) for delivery_id in found]
-
-    # --- flow -------------------------------------------------------------------------
 
     def on_flow(self, buf: bytes, at: int, end: int, events: list[Event]) -> None:
         flow = self._flow

@@ -9,7 +9,7 @@ until everything is joined for the socket.
 import struct
 from typing import Final, final
 
-from twinbus.amqp.codec import encode_list, encode_uint
+from twinbus.amqp.encoder import encode_list, encode_uint
 from twinbus.amqp.errors import LocalError
 from twinbus.amqp.framing import AMQP_FRAME, FRAME_HEADER, HEADER_SIZE
 
