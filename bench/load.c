@@ -37,6 +37,8 @@ enum {
     BATCH_FORMAT = (int)0x80013700u,
     MESSAGE_ID_SIZE = 20,
     IDLE_DRAIN_MS = 500,
+    END_PATIENCE_MS = 1000,         /* for the answer to `end`, before `close` goes out */
+    CLOSE_PATIENCE_MS = 5000,
     TICK_MS = 100
 };
 #define MAX_TRACKED_ID (1ull << 32)
@@ -79,7 +81,7 @@ struct connection {
     enum stage stage;
     struct buffer in, out, partial;
     size_t out_start;
-    bool wants_write, is_writing_watched;
+    bool is_writing_watched, is_close_sent;
     uint32_t number, peer_max_frame, heartbeat_ms;
     uint64_t last_write_ns;
     uint32_t remote_handle[LINK_COUNT];
@@ -934,13 +936,20 @@ static void on_disposition(struct connection *c, const struct value *fields)
         on_delivery_settled(c, id, is_wanted, now);
 }
 
+static void say_close(struct connection *c)
+{
+    if (!c->is_close_sent)
+        put_end_or_close(c, PERF_CLOSE);
+    c->is_close_sent = true;
+}
+
 static void on_ended(struct connection *c, uint8_t code, const struct value *fields)
 {
     struct value error[MAX_FIELDS];
     const struct value *field = &fields[code == PERF_DETACH ? 2 : 0];
     if (c->stage == STAGE_CLOSING) {
         if (code == PERF_END)
-            put_end_or_close(c, PERF_CLOSE);
+            say_close(c);
         return;
     }
     if (field->code == CODE_DESCRIBED && read_list(field->bytes, field->size, error))
@@ -1278,22 +1287,39 @@ static void turn(void)
     }
 }
 
-static void close_connections(void)
+/* The session ends first: RabbitMQ forgets settlements that a close overtakes. */
+static void start_closing(struct connection *c)
 {
-    uint64_t until = now_ns() + 5000000000ull;
-    for (uint32_t i = 0; i < run.connection_count; i++) {
-        struct connection *c = &run.connections[i];
-        if (c->fd <= 0 || c->stage == STAGE_CLOSED)
-            continue;
-        flush_settlements(c);
-        /* The session ends first: RabbitMQ forgets settlements that a close overtakes. */
-        if (c->stage > STAGE_OPEN)
-            put_end_or_close(c, c->stage > STAGE_BEGIN ? PERF_END : PERF_CLOSE);
-        c->stage = STAGE_CLOSING;
-        flush(c);
-    }
+    if (c->fd <= 0 || c->stage == STAGE_CLOSED)
+        return;
+    flush_settlements(c);
+    if (c->stage > STAGE_BEGIN)
+        put_end_or_close(c, PERF_END);
+    else if (c->stage == STAGE_BEGIN)
+        say_close(c);
+    c->stage = STAGE_CLOSING;
+    flush(c);
+}
+
+/* Turns the loop until all are closed or the time is over. */
+static void await_closed(uint64_t patience_ms)
+{
+    uint64_t until = now_ns() + patience_ms * 1000000;
     while (run.closed < run.connection_count && now_ns() < until && !run.errors)
         turn();
+}
+
+static void close_connections(void)
+{
+    for (uint32_t i = 0; i < run.connection_count; i++)
+        start_closing(&run.connections[i]);
+    await_closed(END_PATIENCE_MS);
+    for (uint32_t i = 0; i < run.connection_count; i++)
+        if (run.connections[i].stage == STAGE_CLOSING) {
+            say_close(&run.connections[i]);
+            flush(&run.connections[i]);
+        }
+    await_closed(CLOSE_PATIENCE_MS);
     if (run.closed < run.connection_count && !run.errors)
         fail(1, "the server did not answer the close");
 }

@@ -17,6 +17,8 @@ RABBITMQ = "RabbitMQ"
 # Above this share of a core the load client may have been what was measured.
 _CLIENT_BOUND_SHARE = 0.9
 
+_REASON_SIZE = 200
+
 CASE_COLUMNS = (
     "case",
     "server",
@@ -60,7 +62,9 @@ def case_rows(result: CaseResult) -> list[tuple[str, ...]]:
     ]
     blank = ("",) * (len(CASE_COLUMNS) - 3)
     for server, reasons in result.failures.items():
-        rows.append((result.name, server, f"failed: {reasons[0]}", *blank))
+        # The end of an error says more than its beginning; a table cell is one line.
+        reason = " ".join(reasons[0].split())[-_REASON_SIZE:]
+        rows.append((result.name, server, f"failed: {reason}", *blank))
     return rows
 
 

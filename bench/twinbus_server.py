@@ -2,7 +2,8 @@
 
 The data folder outlives a stop, so the same object can be started again: that is
 how restarts are measured. `ready_seconds` is the time from the start of the
-process to the line `ready` on its output.
+process to the line `ready` on its output. One port takes both plain connections
+and TLS.
 """
 
 import os
@@ -22,7 +23,12 @@ from bench.server import START_PATIENCE_SECONDS, ServerFailed
 
 _KEY_NAME = "RootManageSharedAccessKey"
 _QUEUE = "bench"
-_COMMAND = [sys.executable, "-m", "twinbus"]
+
+# The largest quota there is: five million small messages are over the usual one.
+_CONFIG = f"""\
+[queues.{_QUEUE}]
+max_size_in_megabytes = 5120
+"""
 
 
 class TwinbusServer:
@@ -32,18 +38,16 @@ class TwinbusServer:
         self._folder = Path(tempfile.mkdtemp(prefix="bench-twinbus-"))
         self._key = secrets.token_urlsafe(32)
         self._port = free_port()
-        self._tls_port = free_port()
         self._environment = os.environ | {"TWINBUS_PURE": "1" if is_plain else "0"}
         self._is_ready = threading.Event()
         self._ready_at: float | None = None
-        self._connection_string = ""
         self.ready_seconds = 0.0
 
     @property
     def target(self) -> Target:
         return Target(
             port=self._port,
-            tls_port=self._tls_port,
+            tls_port=self._port,
             user=_KEY_NAME,
             password=self._key,
             address=_QUEUE,
@@ -60,8 +64,8 @@ class TwinbusServer:
 
     def __enter__(self) -> Self:
         try:
+            (self._folder / "config.toml").write_text(_CONFIG)
             self.start()
-            self._create_queue()
         except BaseException:
             self.__exit__()
             raise
@@ -78,12 +82,13 @@ class TwinbusServer:
         started = time.monotonic()
         with (self._folder / "errors").open("ab") as errors:
             self._process = subprocess.Popen(
-                [*_COMMAND, "serve", *self._flags()],
+                [sys.executable, "-m", "twinbus", "serve", *self._flags()],
                 env=self._environment,
                 stdout=subprocess.PIPE,
                 stderr=errors,
             )
-        threading.Thread(target=self._read_output, daemon=True).start()
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
+        self._reader.start()
         self._is_ready.wait(START_PATIENCE_SECONDS)
         if self._ready_at is None:
             raise ServerFailed((self._folder / "errors").read_text()[-2000:])
@@ -93,33 +98,20 @@ class TwinbusServer:
         """Stop the process cleanly; the data stays."""
         if hasattr(self, "_process"):
             stop(self._process)
+            self._reader.join()
 
     def _flags(self) -> list[str]:
         return [
+            *("--config", str(self._folder / "config.toml")),
             *("--data", str(self._folder / "data")),
-            *("--port", str(self._port), "--tls-port", str(self._tls_port)),
-            *("--key", self._key),
+            *("--port", str(self._port), "--key", self._key),
         ]
 
     def _read_output(self) -> None:
         """Until the process ends: its output must not fill the pipe."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            text = line.decode().strip()
-            if text.startswith("Endpoint="):
-                self._connection_string = text
-            elif text == "ready":
+            if line.strip() == b"ready":
                 self._ready_at = time.monotonic()
                 self._is_ready.set()
         self._is_ready.set()  # an end without `ready` ends the waiting as well
-
-    def _create_queue(self) -> None:
-        connection = {"TWINBUS_CONNECTION_STRING": self._connection_string}
-        done = subprocess.run(
-            [*_COMMAND, "entities", "create", "queue", _QUEUE],
-            env=self._environment | connection,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode != 0:
-            raise ServerFailed(f"cannot create the queue: {done.stderr.strip()}")
