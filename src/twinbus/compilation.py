@@ -24,11 +24,6 @@ PACKAGE = Path(__file__).parent
 # The packages that are compiled, without their __init__ files.
 COMPILED = ("amqp", "broker", "encoding")
 
-# Modules of these packages that stay plain, each with its reason.
-LEFT_PLAIN = {
-    "amqp/types.py",  # subclasses of int and str, which mypyc does not compile
-}
-
 # mypyc puts the code of all modules into one library of this name.
 LIBRARY = "twinbus__mypyc"
 
@@ -43,9 +38,7 @@ def compiled_sources() -> list[Path]:
     return [
         source
         for source in _covered_sources()
-        if source.parent != PACKAGE
-        and source.name != "__init__.py"
-        and source.relative_to(PACKAGE).as_posix() not in LEFT_PLAIN
+        if source.parent != PACKAGE and source.name != "__init__.py"
     ]
 
 
