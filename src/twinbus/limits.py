@@ -17,7 +17,7 @@ MESSAGE_BYTES_MAX: Final = 100 * 1024 * 1024
 """What the setting may be raised to: the premium tier's large messages."""
 
 BATCH_BYTES: Final = 256 * 1024
-"""Largest batch envelope offered to senders (`com.microsoft:max-message-batch-size`)."""
+"""Largest batch envelope offered to senders."""
 
 MESSAGE_ID_CHARACTERS: Final = 128
 """MessageId, SessionId and PartitionKey: the service refuses longer ones."""
@@ -112,3 +112,6 @@ CREDIT: Final = 1_000
 """Credit granted to a sending client; topped up at half."""
 
 MANAGEMENT_CREDIT: Final = 100
+
+GRANTS_PER_CONNECTION: Final = 1_000
+"""Audiences for which one connection may hold a token."""

@@ -69,6 +69,10 @@ class Fragment:
         self.visible_base: int = record.index << 48
         self.settings: FragmentSettings = settings
         self._sub_queues: SubQueues = sub_queues
+        self._restore(record)
+        self._token_prefix: bytes = token_prefix(record.number, epoch)
+
+    def _restore(self, record: FragmentRecord) -> None:
         # Persisted counters.
         self.next_sequence: int = record.next_sequence
         self.last_enqueued_at: int = record.last_enqueued_at
@@ -83,7 +87,6 @@ class Fragment:
         # Live locks by row id, the one that ends first in front: the duration is
         # the same for all, and a renewal moves its lock to the end.
         self.locks: dict[int, MessageLock] = {}
-        self._token_prefix: bytes = token_prefix(record.number, epoch)
         # Enqueued, not durable yet.
         self._pending: list[Message] = []
         # Come back, not durable yet.
@@ -92,6 +95,14 @@ class Fragment:
         self._touched_by: ChangeSet | None = None
 
     # --- what a store keeps ---------------------------------------------------
+
+    def restore(self, record: FragmentRecord) -> None:
+        """Forget everything in memory and believe the store: every lock is lost,
+        every message that was taken is ready again."""
+        is_wide = self.window.is_wide()
+        self._restore(record)
+        if is_wide:
+            self.window.open_wide()
 
     def record(self) -> FragmentRecord:
         return FragmentRecord(

@@ -163,20 +163,22 @@ class FragmentTable:
     def loaded(self) -> list[Fragment]:
         return list(self._fragments.values())
 
-    def restore(self, records: list[FragmentRecord]) -> list[Fragment]:
-        """After a failed commit: forget all memory, believe the store.
+    def restore(self, records: list[FragmentRecord]) -> None:
+        """After a failed commit: forget what is in memory, believe the store.
 
-        Returns the fragments that are void now; locks on them are lost.
+        Fragments stay the same objects, because links hold on to them; one that
+        only the failed commit knew is void.
         """
-        void = list(self._fragments.values())
-        for fragment in void:
-            fragment.locks.clear()
-        self._fragments.clear()
+        fragments = self._fragments
+        self._fragments = {}
         self._records.clear()
         self._numbers.clear()
         for record in records:
             self._remember(record)
-        return void
+            fragment = fragments.get(record.number)
+            if fragment is not None:
+                fragment.restore(record)
+                self._fragments[record.number] = fragment
 
     def unload(self, fragment: Fragment) -> None:
         """Let go of an idle fragment's memory; its record is kept."""

@@ -103,6 +103,9 @@ class Window:
         """Somebody receives: hold a full window."""
         self._limit = WINDOW_MESSAGES
 
+    def is_wide(self) -> bool:
+        return self._limit == WINDOW_MESSAGES
+
     def shrink(self) -> None:
         """Nobody receives any more: let go of all but a few."""
         self._limit = IDLE_WINDOW_MESSAGES

@@ -1,0 +1,130 @@
+"""Who gets the next message: fair shares among the receivers of a fragment.
+
+Receivers with capacity wait in a ring. Each in turn gets its share of what is
+ready, and goes to the end of the ring while it can take more; one without capacity
+leaves the ring and comes back when it says so. With one receiver that is a whole
+window at once, with twenty it is a twentieth each, so neither throughput nor
+fairness needs a mode of its own.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, final
+
+from twinbus.broker import operation_log
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
+from twinbus.broker.message_lock import ENTROPY_BYTES
+from twinbus.broker.receiver import Receiver
+
+_SHARE_LIMIT: Final = 1_000
+"""Messages handed over in one step: what is encoded in one go."""
+
+
+@final
+class Dispatch:
+    """The receivers of one fragment, and whose turn it is."""
+
+    def __init__(self, fragment: Fragment, entropy: Callable[[int], bytes]) -> None:
+        self.fragment: Fragment = fragment
+        self._entropy: Callable[[int], bytes] = entropy
+        self._receivers: set[Receiver] = set()
+        self._ring: deque[Receiver] = deque()
+        self._in_ring: set[Receiver] = set()
+        # Receive-and-delete: promised in the open change set.
+        self._promised: list[tuple[Receiver, list[Message]]] = []
+
+    def join(self, receiver: Receiver) -> None:
+        """A receiver attached."""
+        self._receivers.add(receiver)
+        self.fragment.window.open_wide()
+
+    def leave(self, receiver: Receiver) -> None:
+        """A receiver is gone."""
+        self._receivers.discard(receiver)
+        if receiver in self._in_ring:
+            self._in_ring.discard(receiver)
+            self._ring.remove(receiver)
+        if not self._receivers:
+            self.fragment.window.shrink()
+
+    def has_receivers(self) -> bool:
+        return bool(self._receivers)
+
+    def offer_capacity(self, receiver: Receiver) -> None:
+        """The receiver can take messages (again)."""
+        if receiver not in self._in_ring and receiver in self._receivers:
+            self._in_ring.add(receiver)
+            self._ring.append(receiver)
+
+    def wants_refill(self) -> bool:
+        """Somebody waits, and the disk has what the window lacks."""
+        return bool(self._ring) and self.fragment.window.wants_refill()
+
+    def deliver(self, now: int, changes: ChangeSet) -> None:
+        """Hand out what is ready to whoever can take it."""
+        ring = self._ring
+        window = self.fragment.window
+        while ring and window.has_ready():
+            receiver = ring.popleft()
+            capacity = receiver.capacity() - receiver.promised_count
+            if capacity <= 0:
+                self._in_ring.discard(receiver)
+                continue
+            share = max(1, window.ready_count() // (len(ring) + 1))
+            count = min(capacity, share, _SHARE_LIMIT)
+            ring.append(receiver)
+            if receiver.peek_lock:
+                self._lock_for(receiver, count, now, changes)
+            else:
+                self._promise(receiver, count, now, changes)
+
+    def _lock_for(
+        self, receiver: Receiver, count: int, now: int, changes: ChangeSet
+    ) -> None:
+        entropy = self._entropy(count * ENTROPY_BYTES)
+        locks = self.fragment.lock(count, receiver.actor, now, entropy, changes)
+        if locks:
+            receiver.deliver_locked(locks)
+
+    def _promise(
+        self, receiver: Receiver, count: int, now: int, changes: ChangeSet
+    ) -> None:
+        """Remove messages for a receiver that gets them after the commit."""
+        fragment = self.fragment
+        messages = fragment.take(count, now, changes)
+        for message in messages:
+            changes.log.add(
+                operation_log.RECEIVE_AND_DELETE,
+                receiver.actor,
+                message.row_id,
+                len(message.raw),
+                message.enqueued_at,
+                now,
+            )
+            fragment.forget(message, changes)
+        if messages:
+            receiver.promised_count += len(messages)
+            self._promised.append((receiver, messages))
+
+    def served(self) -> None:
+        """Nothing more is to be had: tell those who asked to be told."""
+        for receiver in list(self._receivers):
+            if receiver.promised_count == 0:
+                receiver.served()
+
+    def has_promises(self) -> bool:
+        return bool(self._promised)
+
+    def take_promises(self) -> list[tuple[Receiver, list[Message]]]:
+        """What becomes deliverable with the change set that is being sealed."""
+        promised = self._promised
+        self._promised = []
+        return promised
+
+    def forget_promises(self) -> None:
+        """The open change set will not be committed."""
+        for receiver, messages in self._promised:
+            receiver.promised_count -= len(messages)
+        self._promised = []

@@ -1,0 +1,4 @@
+"""The asyncio shell: sockets, timers and the loop that commits.
+
+It translates between AMQP and the domain and decides nothing itself.
+"""

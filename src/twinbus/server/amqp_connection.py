@@ -1,0 +1,298 @@
+"""One AMQP connection: the pump between a socket and everything else.
+
+Bytes go into the engine, its events go to the links and nodes they concern, and
+what the engine has to send is written once. Rules of the protocol are the engine's,
+rules of messaging are the domain's; what is here is plumbing and the clock's share:
+a peer must open, show a right and use it in time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from twinbus.amqp.connection import Connection, Role
+from twinbus.amqp.errors import AmqpError, DecodeError
+from twinbus.amqp.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    DispositionReceived,
+    Event,
+    LinkAttached,
+    LinkDetached,
+    LinkFlow,
+    MessageReceived,
+    SaslInitReceived,
+    SessionEnded,
+    SessionWindowOpened,
+)
+from twinbus.amqp.link import Link
+from twinbus.amqp.sasl import parse_plain
+from twinbus.amqp.session import AmqpSession
+from twinbus.auth.claims import Claim
+from twinbus.errors import ConnectionForced, ServiceBusError, UnauthorizedAccess
+from twinbus.limits import (
+    FRAME_BYTES,
+    HANDSHAKE_MS,
+    IDLE_TIMEOUT_MS,
+    LINKS_PER_CONNECTION,
+    SESSIONS_PER_CONNECTION,
+    TOKEN_MS,
+    WRITE_BUFFER_BYTES,
+)
+from twinbus.server.attach import on_attach
+from twinbus.server.cbs import Grants
+from twinbus.server.output import Output
+from twinbus.server.owner import StoreOwner
+from twinbus.server.receive_link import ReceiveLink, on_disposition
+from twinbus.server.refusal import amqp_error
+from twinbus.server.request_links import Node, RequestLink, ResponseLink
+from twinbus.server.send_link import SendLink
+
+if TYPE_CHECKING:
+    from twinbus.server.server import Server
+
+_log = logging.getLogger(__name__)
+
+_CLOSING_MS: Final = 5_000
+"""How long a peer that was told to go away may take to answer."""
+
+
+class AmqpConnection(asyncio.Protocol):
+    """The asyncio protocol of one client's connection."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self.namespace = server.namespace
+        self.clock = server.clock
+        self.grants = Grants()
+        self.output = Output(server.outputs, self.flush)
+        self._engine = Connection(
+            Role.SERVER,
+            server.container_id,
+            max_frame_size=FRAME_BYTES,
+            channel_max=SESSIONS_PER_CONNECTION - 1,
+            handle_max=LINKS_PER_CONNECTION - 1,
+            idle_timeout_ms=IDLE_TIMEOUT_MS,
+            link_limit=LINKS_PER_CONNECTION,
+        )
+        self._transport: asyncio.Transport | None = None
+        self._peer = "?"
+        # Nodes this connection has attached to, by address.
+        self._nodes: dict[str, Node] = {}
+        # Response links by session, for their requests.
+        self._responses: dict[AmqpSession, list[ResponseLink]] = {}
+        self._receive_links: set[ReceiveLink] = set()
+        self._send_links: set[SendLink] = set()
+        self._opened = False
+        self._started_at = 0
+        # When the transport is aborted if the peer does not close; 0: not closing.
+        self._abort_at = 0
+
+    # --- asyncio --------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        address = transport.get_extra_info("peername")
+        self._peer = f"{address[0]}:{address[1]}" if address else "?"
+        self._started_at = self.clock.monotonic()
+        self._server.joined(self)
+
+    def data_received(self, data: bytes) -> None:
+        now = self.clock.now()
+        events = self._engine.receive_data(data, self.clock.monotonic())
+        for event in events:
+            if isinstance(event, MessageReceived):
+                self._on_message(event, now)
+            elif isinstance(event, DispositionReceived):
+                on_disposition(event, self.output, now)
+            else:
+                self._on_event(event)
+        self.output.mark()
+        self._server.outputs.flush()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        for link in list(self._receive_links):
+            link.close()
+        for send_link in list(self._send_links):
+            send_link.close()
+        self._engine.eof()
+        self.output.is_writable = False
+        self._transport = None
+        self._server.left(self)
+
+    def pause_writing(self) -> None:
+        self.output.is_writable = False
+
+    def resume_writing(self) -> None:
+        self.output.is_writable = True
+        self._offer_capacity()
+        self._server.outputs.flush()
+
+    # --- writing --------------------------------------------------------------
+
+    def flush(self) -> None:
+        data = self._engine.data_to_send()
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if data:
+            transport.write(data)
+        if self._engine.closed:
+            transport.close()
+
+    def pause_reading(self) -> None:
+        """The process has as much undurable data as it may hold."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    # --- events ---------------------------------------------------------------
+
+    def _on_message(self, event: MessageReceived, now: int) -> None:
+        context = event.link.context
+        if isinstance(context, SendLink):
+            context.on_message(event, now)
+        elif isinstance(context, RequestLink):
+            context.on_message(event)
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, LinkFlow):
+            self._on_flow(event.link)
+        elif isinstance(event, LinkAttached):
+            self._on_attach(event.link)
+        elif isinstance(event, LinkDetached):
+            self._forget(event.link)
+        elif isinstance(event, SessionWindowOpened):
+            self._offer_capacity()
+        elif isinstance(event, SessionEnded):
+            for link in event.session.links.values():
+                self._forget(link)
+            self._responses.pop(event.session, None)
+        elif isinstance(event, SaslInitReceived):
+            self._on_sasl_init(event)
+        elif isinstance(event, ConnectionOpened):
+            self._opened = True
+            _log.debug("%s opened as %s", self._peer, event.container_id)
+        elif isinstance(event, ConnectionClosed) and event.error is not None:
+            _log.info("%s closed: %s", self._peer, event.error)
+
+    def _on_sasl_init(self, event: SaslInitReceived) -> None:
+        """PLAIN proves a key; all else comes with a token for `$cbs` later."""
+        ok = True
+        if event.mechanism == "PLAIN":
+            try:
+                name, key = parse_plain(event.initial_response)
+                grant = self.namespace.policy.grant_by_key(name, key)
+                self.grants.put(grant.path, grant)
+            except (ServiceBusError, DecodeError):
+                _log.info("%s was refused: wrong key name or key", self._peer)
+                ok = False
+        for following in self._engine.sasl_outcome(ok):
+            self._on_event(following)
+
+    def _on_attach(self, link: Link) -> None:
+        on_attach(self, link)
+        if isinstance(link.context, ReceiveLink):
+            self._receive_links.add(link.context)
+        elif isinstance(link.context, SendLink):
+            self._send_links.add(link.context)
+
+    def _on_flow(self, link: Link) -> None:
+        context = link.context
+        if isinstance(context, ReceiveLink):
+            context.offer_capacity()
+        elif isinstance(context, ResponseLink):
+            context.send_waiting()
+
+    def _forget(self, link: Link) -> None:
+        context = link.context
+        link.context = None
+        if isinstance(context, ReceiveLink):
+            context.close()
+            self._receive_links.discard(context)
+        elif isinstance(context, SendLink):
+            context.close()
+            self._send_links.discard(context)
+        elif isinstance(context, ResponseLink):
+            self.responses(link.session).remove(context)
+
+    def _offer_capacity(self) -> None:
+        for link in list(self._receive_links):
+            link.offer_capacity()
+
+    # --- for attach -----------------------------------------------------------
+
+    def node(self, address: str, make: Callable[["AmqpConnection"], Node]) -> Node:
+        """The node of that address for this connection, made at the first need."""
+        node = self._nodes.get(address)
+        if node is None:
+            node = self._nodes[address] = make(self)
+        return node
+
+    def responses(self, session: AmqpSession) -> list[ResponseLink]:
+        return self._responses.setdefault(session, [])
+
+    def introduce(self, owner: StoreOwner, what: str) -> int:
+        """Who this is in the operation log of a store."""
+        return owner.introduce(f"{self._peer} {what}")
+
+    # --- time -----------------------------------------------------------------
+
+    def tick(self, now: int, monotonic: int) -> None:
+        """Heartbeats, and deadlines that a peer must keep."""
+        for event in self._engine.tick(monotonic):
+            self._on_event(event)
+        if self._abort_at:
+            if self._abort_at <= monotonic and self._transport is not None:
+                self._transport.abort()
+            return
+        age = monotonic - self._started_at
+        if not self._opened and age > HANDSHAKE_MS:
+            self._give_up("the connection was not opened in time", monotonic)
+        elif not self.grants and age > TOKEN_MS:
+            self._give_up(
+                f"no token was put within {TOKEN_MS // 1000} seconds", monotonic
+            )
+        else:
+            self._check_grants(now)
+        self.output.mark()
+
+    def _give_up(self, why: str, monotonic: int) -> None:
+        self.close(ConnectionForced(f"The connection is closed: {why}."), monotonic)
+
+    def _check_grants(self, now: int) -> None:
+        """Links whose token ran out are detached; a renewed token keeps them."""
+        grants = self.grants.all()
+        if not any(grant.is_expired(now) for grant in grants):
+            return
+        for link in list(self._receive_links):
+            path = link.queue.path
+            if not any(grant.allows(Claim.LISTEN, path, now) for grant in grants):
+                link.detach(UnauthorizedAccess.missing("Listen", entity_path=path))
+        for send_link in list(self._send_links):
+            path = send_link.queue.path
+            if not any(grant.allows(Claim.SEND, path, now) for grant in grants):
+                send_link.detach(UnauthorizedAccess.missing("Send", entity_path=path))
+
+    def close(self, error: ServiceBusError | None, monotonic: int) -> None:
+        """Tell the peer to go; it is cut off if it does not."""
+        told: AmqpError | None = None if error is None else amqp_error(error)
+        self._abort_at = monotonic + _CLOSING_MS
+        if self._opened:
+            self._engine.close(told)
+            self.output.mark()
+        elif self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,184 @@
+"""What a client's attach asks for: an entity, a node, or nothing we know.
+
+The address says what, the role says which way, the settle mode says how. Claims are
+checked here, on every attach, against what the connection has proved by then. A
+refusal is an attach without termini followed by a detach with the error.
+"""
+
+from typing import TYPE_CHECKING
+
+from twinbus.amqp.link import Link
+from twinbus.amqp.messaging import Source, Target
+from twinbus.amqp.types import ULong
+from twinbus.auth.claims import Claim, require
+from twinbus.auth.resource import address_path
+from twinbus.broker.entity_path import EntityPath, parse_entity_path
+from twinbus.errors import (
+    ArgumentError,
+    NotAllowed,
+    NotSupported,
+    ServiceBusError,
+)
+from twinbus.limits import MESSAGE_BYTES_MAX
+from twinbus.server import cbs, namespace_management
+from twinbus.server.cbs import CbsNode
+from twinbus.server.managed_queue import ManagedQueue
+from twinbus.server.management import ManagementNode
+from twinbus.server.namespace_management import NamespaceNode
+from twinbus.server.receive_link import ReceiveLink
+from twinbus.server.refusal import amqp_error
+from twinbus.server.request_links import Node, RequestLink, ResponseLink
+from twinbus.server.send_link import SendLink
+
+if TYPE_CHECKING:
+    from twinbus.server.amqp_connection import AmqpConnection
+
+_SESSION_FILTER = "com.microsoft:session-filter"
+_MAX_BATCH_SIZE = "com.microsoft:max-message-batch-size"
+_SETTLED = 1
+
+
+def on_attach(connection: "AmqpConnection", link: Link) -> None:
+    """Answer an attach."""
+    try:
+        _attach(connection, link)
+    except ServiceBusError as error:
+        link.refuse(amqp_error(error))
+
+
+def _attach(connection: "AmqpConnection", link: Link) -> None:
+    path = _path(link)
+    if path.lower() == cbs.ADDRESS:
+        _attach_to_node(connection, link, connection.node(cbs.ADDRESS, _cbs))
+        return
+    entity = parse_entity_path(path)
+    if entity.is_management:
+        _attach_to_management(connection, link, entity)
+    elif link.peer_is_receiver:
+        _attach_receiver(connection, link, entity)
+    else:
+        _attach_sender(connection, link, entity)
+
+
+def _path(link: Link) -> str:
+    """The address of the side that is ours. Raises ArgumentError, NotSupported."""
+    terminus = link.source if link.peer_is_receiver else link.target
+    if isinstance(terminus, Source | Target):
+        if terminus.dynamic:
+            raise NotSupported("Dynamic nodes are not supported.")
+        if isinstance(terminus.address, str):
+            return address_path(terminus.address)
+    elif terminus is not None:
+        raise NotSupported("Transactions are not supported by this version of the bus.")
+    raise ArgumentError("The attach has no address. Name the entity to attach to.")
+
+
+# --- nodes ----------------------------------------------------------------------
+
+
+def _cbs(connection: "AmqpConnection") -> Node:
+    return CbsNode(connection.namespace, connection.clock, connection.grants)
+
+
+def _namespace(connection: "AmqpConnection") -> Node:
+    return NamespaceNode(connection.namespace, connection.clock, connection.grants)
+
+
+def _attach_to_management(
+    connection: "AmqpConnection", link: Link, entity: EntityPath
+) -> None:
+    if not entity.entity:
+        require(connection.grants.all(), Claim.MANAGE, "", connection.clock.now())
+        address = namespace_management.ADDRESS
+        _attach_to_node(connection, link, connection.node(address, _namespace))
+        return
+    _require_any(connection, entity.entity)
+    queue = connection.namespace.queue(entity.entity)
+    address = f"{entity.text.lower()}/$management"
+
+    def make(connection: "AmqpConnection") -> Node:
+        actor = connection.introduce(queue.owner, address)
+        size = connection.namespace.max_message_bytes_of(queue)
+        managed = ManagedQueue(queue, entity.is_dead_letter_queue, actor, size)
+        return ManagementNode(address, managed, connection.clock, connection.grants)
+
+    _attach_to_node(connection, link, connection.node(address, make))
+
+
+def _require_any(connection: "AmqpConnection", path: str) -> None:
+    """Some claim on the entity; each operation asks for its own."""
+    grants, now = connection.grants.all(), connection.clock.now()
+    if not any(grant.allows(Claim.SEND, path, now) for grant in grants):
+        require(grants, Claim.LISTEN, path, now)
+
+
+def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> None:
+    responses = connection.responses(link.session)
+    if link.peer_is_receiver:
+        response_link = ResponseLink(link, node, connection.output)
+        responses.append(response_link)
+        link.context = response_link
+        link.accept()
+    else:
+        request_link = RequestLink(link, node, responses, connection.output)
+        link.context = request_link
+        link.accept(max_message_size=MESSAGE_BYTES_MAX)
+        request_link.start()
+
+
+# --- queues ---------------------------------------------------------------------
+
+
+def _attach_sender(
+    connection: "AmqpConnection", link: Link, entity: EntityPath
+) -> None:
+    namespace, now = connection.namespace, connection.clock.now()
+    require(connection.grants.all(), Claim.SEND, entity.entity, now)
+    queue = namespace.queue(entity.entity)
+    if entity.is_dead_letter_queue:
+        raise NotAllowed(
+            f"Messages cannot be sent to '{entity.text}'; they get there by being "
+            "dead-lettered.",
+            entity_path=entity.text,
+        )
+    queue.check_may_send()
+    limit = namespace.max_message_bytes_of(queue)
+    actor = connection.introduce(queue.owner, f"send {queue.path}")
+    fragment = queue.fragment(dead_letter=False)
+    send_link = SendLink(link, queue, fragment, actor, limit, connection.output)
+    link.context = send_link
+    properties = {**link.properties, _MAX_BATCH_SIZE: ULong(limit)}
+    link.accept(properties=properties, max_message_size=limit)
+    send_link.start()
+
+
+def _attach_receiver(
+    connection: "AmqpConnection", link: Link, entity: EntityPath
+) -> None:
+    now = connection.clock.now()
+    require(connection.grants.all(), Claim.LISTEN, entity.entity, now)
+    queue = connection.namespace.queue(entity.entity)
+    queue.check_may_receive()
+    if _asks_for_session(link):
+        raise NotAllowed(
+            f"'{entity.text}' does not require sessions; receive from it without one.",
+            entity_path=entity.text,
+        )
+    actor = connection.introduce(queue.owner, f"receive {entity.text}")
+    receive_link = ReceiveLink(
+        link,
+        queue,
+        queue.fragment(dead_letter=entity.is_dead_letter_queue),
+        actor,
+        link.snd_settle_mode != _SETTLED,
+        connection.output,
+    )
+    link.context = receive_link
+    link.accept(properties=link.properties or None)
+
+
+def _asks_for_session(link: Link) -> bool:
+    source = link.source
+    return isinstance(source, Source) and _SESSION_FILTER in (source.filter or {})
+
+

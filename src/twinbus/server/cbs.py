@@ -1,0 +1,89 @@
+"""`$cbs`: where a client puts its token before it attaches to anything.
+
+A token is judged by what it is, not by the type it is labelled with: the Python SDK
+labels shared access signatures as `jwt`. An error condition is never part of the
+answer, because the Python SDK then loses the status.
+"""
+
+from typing import Final
+
+from twinbus.amqp.messaging import AmqpMap
+from twinbus.auth.claims import Grant
+from twinbus.auth.sas import is_sas
+from twinbus.clock import Clock
+from twinbus.errors import ArgumentError, AuthenticationFailed, ServiceBusError
+from twinbus.limits import GRANTS_PER_CONNECTION
+from twinbus.server.namespace import Namespace
+from twinbus.server.refusal import track
+from twinbus.server.request_links import Request, Response, status_code
+
+ADDRESS: Final = "$cbs"
+
+
+class Grants:
+    """What one connection has proved, by audience; renewed by a new token."""
+
+    def __init__(self) -> None:
+        self._by_audience: dict[str, Grant] = {}
+
+    def put(self, audience: str, grant: Grant) -> None:
+        """Raises ArgumentError when a client puts tokens without end."""
+        if (
+            audience not in self._by_audience
+            and len(self._by_audience) >= GRANTS_PER_CONNECTION
+        ):
+            raise ArgumentError(
+                f"The connection has put tokens for {GRANTS_PER_CONNECTION} "
+                "audiences, the limit. Use a token for the namespace."
+            )
+        self._by_audience[audience] = grant
+
+    def all(self) -> list[Grant]:
+        return list(self._by_audience.values())
+
+    def __bool__(self) -> bool:
+        return bool(self._by_audience)
+
+
+class CbsNode:
+    """Checks the tokens of one connection."""
+
+    address = ADDRESS
+
+    def __init__(self, namespace: Namespace, clock: Clock, grants: Grants) -> None:
+        self._namespace = namespace
+        self._clock = clock
+        self._grants = grants
+
+    async def answer(self, request: Request) -> Response:
+        if request.operation != "put-token":
+            return Response(status=400, description="The operation must be put-token.")
+        audience = request.properties.get("name")
+        token = request.value
+        if not isinstance(audience, str) or not isinstance(token, str):
+            return Response(
+                status=400,
+                description="put-token needs the property 'name' and a token as body.",
+            )
+        try:
+            self._put(audience, token)
+        except ServiceBusError as error:
+            track(error)
+            return Response(status=401, description=error.description)
+        return Response(status=202, description="Accepted")
+
+    def _put(self, audience: str, token: str) -> None:
+        if not is_sas(token):
+            raise AuthenticationFailed(
+                "The token is not a shared access signature, the only kind that this "
+                "bus takes. Use a connection string with a key."
+            )
+        policy = self._namespace.policy
+        grant = policy.grant_by_token(token, audience, self._clock.now())
+        self._grants.put(grant.path, grant)
+
+    def status_properties(self, response: Response) -> AmqpMap:
+        return {
+            "status-code": status_code(response),
+            "status-description": response.description,
+        }

@@ -1,0 +1,81 @@
+"""The data folder: what a bus keeps on this machine.
+
+    root-key              key of the root rule, readable by the owner alone
+    messages.sqlite3      the embedded store
+    catalog.sqlite3       which entities exist
+"""
+
+import base64
+import os
+from pathlib import Path
+
+from twinbus.config import Config, ConfigError
+from twinbus.store.base import Store, StoreError
+from twinbus.store.catalog import Catalog
+from twinbus.store.memory_catalog import MemoryCatalog
+from twinbus.store.sqlite import SqliteStore
+from twinbus.store.sqlite_catalog import SqliteCatalog
+from twinbus.store.urls import open_store_url
+
+_KEY_BYTES = 32
+
+
+class DataFolder:
+    """Finds, or makes at the first start, what the configuration does not give."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._path = config.data
+        self._is_volatile = config.store == "memory:"
+
+    def _made(self) -> Path:
+        try:
+            self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"The data folder {self._path} can't be made: "
+                f"{os.strerror(error.errno or 0)}. Choose another with --data."
+            ) from None
+        return self._path
+
+    def root_key(self) -> str:
+        """The configured key, or the one made at the first start."""
+        if self._config.key:
+            return self._config.key
+        if self._is_volatile:
+            return _new_key()
+        file = self._made() / "root-key"
+        try:
+            return file.read_text().strip()
+        except FileNotFoundError:
+            return _write_key(file, _new_key())
+        except OSError as error:
+            raise ConfigError(
+                f"{file}: {os.strerror(error.errno or 0)}. Make it readable, or give "
+                "a key with --key or TWINBUS_KEY."
+            ) from None
+
+    def store(self) -> Store:
+        if self._config.store:
+            try:
+                return open_store_url(self._config.store)
+            except StoreError as error:
+                raise ConfigError(str(error)) from None
+        return SqliteStore(self._made() / "messages.sqlite3")
+
+    def catalog(self) -> Catalog:
+        if self._is_volatile:
+            return MemoryCatalog()
+        return SqliteCatalog(self._made() / "catalog.sqlite3")
+
+
+def _new_key() -> str:
+    return base64.b64encode(os.urandom(_KEY_BYTES)).decode()
+
+
+def _write_key(file: Path, key: str) -> str:
+    """Write the key so that nobody else can read it, at no moment."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(key + "\n")
+    return key

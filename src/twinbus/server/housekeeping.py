@@ -1,0 +1,118 @@
+"""What the owner of a store does because time passed, besides what memory knows.
+
+- Scheduled messages whose time has come are activated, in portions.
+- Messages that outlived their time on disk are expired, bucket by bucket.
+- Rows of deleted entities are purged, in portions.
+- The operation log and the id ledger are trimmed to their retention.
+
+Portions keep each turn of the owner's loop short; what is left is due again.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from twinbus.broker import expiry, schedule
+from twinbus.broker.row_id import fragment_number_of
+from twinbus.store.base import ExpiryCursor
+
+if TYPE_CHECKING:
+    from twinbus.server.owner import StoreOwner
+
+_PORTION: Final = 1_000
+_SWEEP_MS: Final = 60_000
+"""One pass over the expiry buckets per bucket."""
+
+_TRIM_MS: Final = 60_000
+_OPERATIONS_KEPT: Final = 100_000
+"""Commits of which the operation log is kept here until files take it over."""
+
+_LEDGER_MS: Final = 7 * 86_400_000
+"""How long ids are remembered: the longest duplicate-detection window."""
+
+
+class Housekeeping:
+    """Work of one store that is due at certain times."""
+
+    def __init__(self, owner: "StoreOwner") -> None:
+        self._owner = owner
+        # The earliest scheduled message, 0 if there is none.
+        self.next_scheduled_at = 0
+        self._next_sweep_at = 0
+        self._next_trim_at = 0
+        # Where a sweep that was too long for one turn goes on.
+        self._sweep_cursor: ExpiryCursor | None = None
+
+    def begin(self, next_scheduled_at: int, now: int) -> None:
+        self.next_scheduled_at = next_scheduled_at
+        self._next_sweep_at = now
+        self._next_trim_at = now + _TRIM_MS
+        self._sweep_cursor = None
+
+    def expect(self, scheduled_at: int) -> None:
+        """A message was scheduled."""
+        if self.next_scheduled_at == 0 or scheduled_at < self.next_scheduled_at:
+            self.next_scheduled_at = scheduled_at
+
+    def is_due(self, now: int) -> bool:
+        return (
+            0 < self.next_scheduled_at <= now
+            or self._next_sweep_at <= now
+            or self._sweep_cursor is not None
+            or self._next_trim_at <= now
+            or bool(self._owner.table.purging())
+        )
+
+    async def run(self) -> None:
+        """Do a portion of everything that is due."""
+        now = self._owner.clock.now()
+        if 0 < self.next_scheduled_at <= now:
+            await self._activate(now)
+        if self._next_sweep_at <= now or self._sweep_cursor is not None:
+            await self._sweep(now)
+        if self._owner.table.purging():
+            await self._purge()
+        if self._next_trim_at <= now:
+            await self._trim(now)
+
+    async def _activate(self, now: int) -> None:
+        owner = self._owner
+        due = await owner.store.due(now, _PORTION)
+        for message in due:
+            fragment = owner.table.by_number(fragment_number_of(message.row_id))
+            if fragment is not None:
+                schedule.activate(fragment, message, now, owner.changes)
+        # The rows leave the schedule with the commit, so ask again after it.
+        if not await owner.commit_now():
+            return
+        self.next_scheduled_at = await owner.store.next_scheduled_at()
+        if 0 < self.next_scheduled_at <= now:
+            owner.wake()
+
+    async def _sweep(self, now: int) -> None:
+        owner = self._owner
+        cursor = self._sweep_cursor or ExpiryCursor()
+        messages, cursor = await owner.store.expired(now, cursor, _PORTION)
+        for message in messages:
+            fragment = owner.table.by_number(fragment_number_of(message.row_id))
+            if fragment is not None:
+                expiry.expire_unloaded(fragment, message, now, owner.changes)
+        if messages and await owner.commit_now():
+            self._sweep_cursor = cursor
+            owner.wake()
+        else:
+            self._sweep_cursor = None
+            self._next_sweep_at = now + _SWEEP_MS
+
+    async def _purge(self) -> None:
+        owner = self._owner
+        number = next(iter(owner.table.purging()))
+        if await owner.store.purge(number, _PORTION):
+            owner.table.purged(number)
+        if owner.table.purging():
+            owner.wake()
+
+    async def _trim(self, now: int) -> None:
+        self._next_trim_at = now + _TRIM_MS
+        await self._owner.store.trim(
+            operations_through=self._owner.last_batch - _OPERATIONS_KEPT,
+            ids_seen_before=now - _LEDGER_MS,
+        )

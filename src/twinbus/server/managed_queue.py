@@ -1,0 +1,68 @@
+"""A queue, or its dead-letter queue, as management operations see it."""
+
+from typing import Any
+
+from twinbus.amqp.types import AmqpArray
+from twinbus.broker.fragment import Fragment
+from twinbus.errors import ArgumentError, ArgumentOutOfRange
+from twinbus.limits import SEQUENCE_NUMBERS_PER_REQUEST
+from twinbus.server.owner import StoreOwner
+from twinbus.server.queue import Queue
+
+
+class ManagedQueue:
+    """What an operation works on."""
+
+    def __init__(
+        self, queue: Queue, dead_letter: bool, actor: int, max_message_bytes: int
+    ) -> None:
+        self.queue = queue
+        self.fragment: Fragment = queue.fragment(dead_letter=dead_letter)
+        self.actor = actor
+        self.max_message_bytes = max_message_bytes
+
+    @property
+    def path(self) -> str:
+        return self.fragment.settings.path
+
+    @property
+    def entity_path(self) -> str:
+        """What claims are checked against."""
+        return self.queue.path
+
+    @property
+    def owner(self) -> StoreOwner:
+        return self.queue.owner
+
+    def now(self) -> int:
+        return self.owner.clock.now()
+
+    async def settle_down(self) -> None:
+        """Let everything asked for so far become durable, so that what is read from
+        the store is what is true."""
+        if not self.owner.changes.is_empty():
+            await self.owner.durable()
+
+
+def array_items(value: Any, name: str) -> list[Any]:
+    """The items of an AMQP array or list. Raises ArgumentError."""
+    items = value.items if isinstance(value, AmqpArray) else value
+    if not isinstance(items, list | tuple) or not items:
+        raise ArgumentError(f"'{name}' must be an array with at least one item.")
+    if len(items) > SEQUENCE_NUMBERS_PER_REQUEST:
+        raise ArgumentOutOfRange(
+            f"'{name}' has {len(items)} items; at most "
+            f"{SEQUENCE_NUMBERS_PER_REQUEST} are allowed."
+        )
+    return list(items)
+
+
+def integer(value: Any, name: str, low: int, high: int) -> int:
+    """A whole number of any width. Raises ArgumentError, ArgumentOutOfRange."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ArgumentError(f"'{name}' must be a whole number.")
+    if not low <= value <= high:
+        raise ArgumentOutOfRange(
+            f"'{name}' is {int(value)}; it must be from {low} to {high}."
+        )
+    return int(value)

@@ -1,0 +1,73 @@
+"""`$management` of a queue: what a client asks for that is no link.
+
+One function for each operation, in the tables below with the claim it needs. A
+function takes the request and returns the body of the answer; errors become status
+codes. Arrays and lists differ on purpose: SDKs read them as they are documented
+(protocol brief 5.2).
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from twinbus.amqp.messaging import AmqpMap
+from twinbus.amqp.types import Symbol
+from twinbus.auth.claims import Claim, require
+from twinbus.clock import Clock
+from twinbus.errors import NotSupported
+from twinbus.server import management_locks as locks
+from twinbus.server import management_messages as messages
+from twinbus.server.cbs import Grants
+from twinbus.server.managed_queue import ManagedQueue
+from twinbus.server.request_links import Request, Response, status_code
+
+_PREFIX: Final = "com.microsoft:"
+
+_Operation = Callable[[ManagedQueue, Request], Awaitable[Response]]
+
+_OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
+    "peek-message": (Claim.LISTEN, messages.peek),
+    "receive-by-sequence-number": (Claim.LISTEN, messages.receive_deferred),
+    "schedule-message": (Claim.SEND, messages.schedule_messages),
+    "cancel-scheduled-message": (Claim.SEND, messages.cancel_scheduled),
+    "batch-delete-messages": (Claim.LISTEN, messages.batch_delete),
+    "renew-lock": (Claim.LISTEN, locks.renew_locks),
+    "update-disposition": (Claim.LISTEN, locks.update_disposition),
+}
+
+
+class ManagementNode:
+    """Answers the management requests of one connection to one queue."""
+
+    def __init__(
+        self, address: str, queue: ManagedQueue, clock: Clock, grants: Grants
+    ) -> None:
+        self.address = address
+        self._queue = queue
+        self._clock = clock
+        self._grants = grants
+
+    async def answer(self, request: Request) -> Response:
+        found = _OPERATIONS.get(request.operation.removeprefix(_PREFIX))
+        if found is None:
+            raise NotSupported(
+                f"'{request.operation}' is no operation of '{self._queue.path}'.",
+                entity_path=self._queue.path,
+            )
+        claim, operation = found
+        path = self._queue.entity_path
+        require(self._grants.all(), claim, path, self._clock.now())
+        return await operation(self._queue, request)
+
+    def status_properties(self, response: Response) -> AmqpMap:
+        return management_status(response)
+
+
+def management_status(response: Response) -> AmqpMap:
+    """Status and error as the SDKs read them from a management node."""
+    properties: AmqpMap = {
+        "statusCode": status_code(response),
+        "statusDescription": response.description,
+    }
+    if response.condition is not None:
+        properties["errorCondition"] = Symbol(response.condition)
+    return properties

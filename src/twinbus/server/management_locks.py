@@ -1,0 +1,86 @@
+"""Management operations on locks: renew them, settle by them.
+
+Settling by lock token works for messages received over a link that is gone, and for
+deferred ones, which never had a link. A request with several tokens is applied
+whole or not at all.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from twinbus.amqp.types import AmqpArray, Timestamp
+from twinbus.broker import operation_log, settlement
+from twinbus.broker.message_lock import MessageLock
+from twinbus.errors import ArgumentError, ArgumentOutOfRange
+from twinbus.server.managed_queue import ManagedQueue, array_items
+from twinbus.server.outcomes import dead_letter_text, modified_properties
+from twinbus.server.request_links import Request, Response
+
+_TIMESTAMP: Final = 0x83
+_STATUSES: Final = ("completed", "abandoned", "suspended", "defered", "unlocked")
+
+
+async def renew_locks(queue: ManagedQueue, request: Request) -> Response:
+    """Let locks last a full lock duration from now."""
+    now = queue.now()
+    fragment, changes = queue.fragment, queue.owner.changes
+    expirations: list[object] = []
+    for lock in _locks(queue, request, now):
+        expirations.append(Timestamp(fragment.renew(lock, now)))
+        message = lock.message
+        changes.log.add(
+            operation_log.RENEW,
+            queue.actor,
+            message.row_id,
+            len(message.raw),
+            message.enqueued_at,
+            now,
+        )
+    return Response(value={"expirations": AmqpArray(_TIMESTAMP, expirations)})
+
+
+async def update_disposition(queue: ManagedQueue, request: Request) -> Response:
+    """Settle by lock token."""
+    status = request.argument("disposition-status")
+    if status not in _STATUSES:
+        raise ArgumentOutOfRange(
+            f"The disposition status '{status}' must be one of {', '.join(_STATUSES)}."
+        )
+    reason = dead_letter_text(request.optional("deadletter-reason"))
+    description = dead_letter_text(request.optional("deadletter-description"))
+    modified = modified_properties(request.optional("properties-to-modify"))
+    now = queue.now()
+    fragment, actor, changes = queue.fragment, queue.actor, queue.owner.changes
+    for lock in _locks(queue, request, now):
+        if status == "completed":
+            settlement.complete(fragment, lock, actor, now, changes)
+        elif status == "abandoned":
+            settlement.abandon(fragment, lock, modified, actor, now, changes)
+        elif status == "defered":
+            settlement.defer(fragment, lock, modified, actor, now, changes)
+        elif status == "unlocked":
+            settlement.release(fragment, lock, actor, now, changes)
+        else:
+            settlement.dead_letter(
+                fragment,
+                lock,
+                reason or None,
+                description or None,
+                modified,
+                actor,
+                now,
+                changes,
+            )
+    await queue.owner.durable()
+    return Response()
+
+
+def _locks(queue: ManagedQueue, request: Request, now: int) -> list[MessageLock]:
+    """The live locks of the tokens in the request. Raises MessageLockLost."""
+    locks = []
+    tokens = array_items(request.argument("lock-tokens"), "lock-tokens")
+    for token in dict.fromkeys(tokens):
+        if not isinstance(token, UUID):
+            raise ArgumentError("'lock-tokens' must be an array of uuids.")
+        locks.append(queue.fragment.lock_of(token.bytes_le, now))
+    return locks

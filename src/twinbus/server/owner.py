@@ -1,0 +1,366 @@
+"""The owner of a store: one loop that commits, and then answers.
+
+Commands of all connections are applied to the fragments as they arrive and write
+into one open change set. The loop wakes, closes the change set, commits it, and
+only then are messages published, receivers served and replies sent. While a commit
+is under way the next change set fills, so batches grow with load by themselves;
+there is no timer, no minimum size, and no way around the loop.
+
+Why no fast path: a reply that overtakes the commit of its own command is a lie
+after a crash, and a reply that overtakes an earlier command's commit can show a
+state that never was. One loop, one order.
+
+A commit that failed, or whose outcome stays unknown until the store was asked, ends
+in one of two ways: it happened after all, or nothing of it did. In the latter case
+everything since is refused and memory is rebuilt from the store (D13). A store that
+cannot even answer that, or that has a new owner, ends this one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from twinbus.broker import expiry, operation_log
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.dispatch import Dispatch
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment_table import FragmentTable
+from twinbus.broker.message import Message
+from twinbus.broker.receiver import Receiver
+from twinbus.broker.row_id import sequence_of
+from twinbus.clock import Clock
+from twinbus.errors import InternalError, ServerBusy, ServiceBusError
+from twinbus.limits import PENDING_BYTES, WINDOW_BYTES
+from twinbus.server.commit_listener import Listeners
+from twinbus.server.housekeeping import Housekeeping
+from twinbus.store.base import (
+    CommitFailed,
+    CommitUnknown,
+    Store,
+    StoreError,
+    StoreFull,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class StoreOwner:
+    """Holds a store's fragments and commits what happens to them."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        *,
+        on_fatal: Callable[[StoreError], None],
+        after_turn: Callable[[], None],
+        on_pressure: Callable[[bool], None],
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self._entropy = entropy
+        # Called once if this owner cannot go on.
+        self._on_fatal = on_fatal
+        # Called after every turn: connections write what they have.
+        self._after_turn = after_turn
+        # Called when pending bytes pass the budget, and when they are below again.
+        self._on_pressure = on_pressure
+        self._under_pressure = False
+        # Set by `open`.
+        self.table = FragmentTable(0, [])
+        self.store_uuid = b""
+        self._epoch = 0
+        self._batch = 0
+        # The open change set, and who waits for it.
+        self.changes = ChangeSet()
+        self.listeners = Listeners()
+        self._durable: asyncio.Future[None] | None = None
+        # Receivers by fragment number.
+        self._dispatches: dict[int, Dispatch] = {}
+        # Fragments whose receivers wait for messages that are on disk.
+        self._hungry: dict[int, Fragment] = {}
+        # Fragments in which time can change something.
+        self._timed: dict[int, Fragment] = {}
+        self._next_actor = operation_log.THE_BUS + 1
+        self.housekeeping = Housekeeping(self)
+        self._wake_up: asyncio.Future[None] | None = None
+        self._must_turn = False
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+
+    # --- life -----------------------------------------------------------------
+
+    async def open(self, description: str) -> None:
+        """Take the lease and learn what there is. Raises StoreError."""
+        opened = await self.store.open(description, self.clock.now())
+        self.store_uuid = opened.store_uuid
+        self._epoch = opened.epoch
+        self._batch = opened.last_batch
+        self.table = FragmentTable(opened.epoch, opened.fragments)
+        self.table.purging().update(opened.purging)
+        self.housekeeping.begin(opened.next_scheduled_at, self.clock.now())
+
+    def start(self) -> None:
+        """Begin to commit."""
+        self._task = asyncio.create_task(self._run(), name="store-owner")
+
+    async def stop(self) -> None:
+        """Commit what was accepted, then give the store back."""
+        self._stopping = True
+        self.wake()
+        if self._task is not None:
+            await self._task
+        await self.store.close()
+
+    # --- for those who command ------------------------------------------------
+
+    def wake(self) -> None:
+        """Something was written to the open change set, or can be delivered."""
+        self._must_turn = True
+        if self._wake_up is not None and not self._wake_up.done():
+            self._wake_up.set_result(None)
+        if self.changes.pending_bytes > PENDING_BYTES and not self._under_pressure:
+            self._under_pressure = True
+            self._on_pressure(True)
+
+    async def durable(self) -> None:
+        """Wait until everything written so far is committed.
+
+        Raises the error with which the commit failed.
+        """
+        if self._durable is None:
+            self._durable = asyncio.get_running_loop().create_future()
+        self.wake()
+        await asyncio.shield(self._durable)
+
+    def introduce(self, description: str) -> int:
+        """A number for the operation log, for somebody who will act."""
+        actor = self._next_actor
+        self._next_actor += 1
+        self.changes.log.introduce(actor, description)
+        return actor
+
+    def entropy(self, count: int) -> bytes:
+        return self._entropy(count)
+
+    # --- receivers ------------------------------------------------------------
+
+    def join(self, fragment: Fragment, receiver: Receiver) -> None:
+        dispatch = self._dispatches.get(fragment.number)
+        if dispatch is None:
+            dispatch = Dispatch(fragment, self._entropy)
+            self._dispatches[fragment.number] = dispatch
+        dispatch.join(receiver)
+
+    def leave(self, fragment: Fragment, receiver: Receiver) -> None:
+        dispatch = self._dispatches.get(fragment.number)
+        if dispatch is None:
+            return
+        dispatch.leave(receiver)
+        if not dispatch.has_receivers() and not dispatch.has_promises():
+            del self._dispatches[fragment.number]
+
+    def offer_capacity(self, fragment: Fragment, receiver: Receiver) -> None:
+        """The receiver can take messages; it may be served before this returns."""
+        dispatch = self._dispatches.get(fragment.number)
+        if dispatch is not None:
+            dispatch.offer_capacity(receiver)
+            self.deliver(fragment)
+
+    def deliver(self, fragment: Fragment) -> None:
+        """Serve the fragment's receivers from memory."""
+        dispatch = self._dispatches.get(fragment.number)
+        if dispatch is None:
+            return
+        dispatch.deliver(self.clock.now(), self.changes)
+        self.watch(fragment)
+        if dispatch.wants_refill():
+            self._hungry[fragment.number] = fragment
+            self.wake()
+        else:
+            dispatch.served()
+            if not self.changes.is_empty():
+                self.wake()
+
+    def watch(self, fragment: Fragment) -> None:
+        """Look at the fragment when time passes, if time matters to it."""
+        if expiry.has_timers(fragment):
+            self._timed[fragment.number] = fragment
+
+    # --- time -----------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Apply what is due in memory; the loop does what is due on disk."""
+        now = self.clock.now()
+        for number, fragment in list(self._timed.items()):
+            expiry.let_time_pass(fragment, now, self.changes)
+            if not expiry.has_timers(fragment):
+                del self._timed[number]
+        if not self.changes.is_empty() or self.housekeeping.is_due(now):
+            self.wake()
+
+    # --- the loop -------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            while not (self._stopping and not self._must_turn):
+                if not self._must_turn:
+                    self._wake_up = asyncio.get_running_loop().create_future()
+                    await self._wake_up
+                self._must_turn = False
+                await self.turn()
+            await self._commit_log()
+        except StoreError as error:
+            _log.critical("the store cannot go on: %s", error)
+            self._refuse(InternalError(f"The store cannot go on: {error}"))
+            self._on_fatal(error)
+
+    async def turn(self) -> None:
+        """Commit what is there, serve receivers, read ahead."""
+        if not self.changes.is_empty() or self._durable is not None:
+            await self._commit()
+        await self.housekeeping.run()
+        hungry, self._hungry = self._hungry, {}
+        for fragment in hungry.values():
+            await self._refill(fragment)
+        if not self.changes.is_empty():
+            self._must_turn = True
+        self._after_turn()
+
+    async def _refill(self, fragment: Fragment) -> None:
+        """Read the next messages into the window, and deliver."""
+        window = fragment.window
+        after, limit = window.loaded_through, window.room()
+        tail = window.tail
+        messages = await self.store.read_active(
+            fragment.number, after, limit, WINDOW_BYTES
+        )
+        if fragment.window is not window or window.loaded_through != after:
+            return
+        if messages:
+            tail = sequence_of(messages[-1].row_id)
+        fragment.refill(messages, tail)
+        self.deliver(fragment)
+
+    async def commit_now(self) -> bool:
+        """For housekeeping, which runs in the loop: commit before going on.
+
+        False if nothing of it happened; then trying again at once is no use.
+        """
+        return self.changes.is_empty() or await self._commit()
+
+    @property
+    def last_batch(self) -> int:
+        return self._batch
+
+    async def _commit_log(self) -> None:
+        """At the end: operations that no commit carried yet."""
+        if not self.changes.log.is_empty():
+            await self._commit()
+
+    async def _commit(self) -> bool:
+        """Commit the open change set; False if nothing of it happened."""
+        changes, listeners, durable = self.changes, self.listeners, self._durable
+        self.changes, self.listeners, self._durable = ChangeSet(), Listeners(), None
+        promises = self._take_promises(changes)
+        changes.seal(self._epoch, self._batch + 1, self.clock.now())
+        error = await self._try_commit(changes)
+        if error is None:
+            self._batch = changes.batch
+            changes.publish()
+            self._answer(listeners, durable)
+            self._keep(promises)
+            for fragment in changes.touched:
+                self.deliver(fragment)
+                self.watch(fragment)
+        else:
+            self._break(promises)
+            await self._start_over(listeners, durable, error)
+        self._relieve()
+        return error is None
+
+    async def _try_commit(self, changes: ChangeSet) -> ServiceBusError | None:
+        """Commit; returns why nothing of it happened, or None if it did."""
+        try:
+            await self.store.commit(changes)
+            return None
+        except StoreFull as error:
+            _log.error("commit %d refused, the store is full: %s", changes.batch, error)
+            return ServerBusy(
+                "The message store is full and cannot take the operation. Free disk "
+                "space on the server, then try again."
+            )
+        except CommitFailed as error:
+            _log.error("commit %d failed: %s", changes.batch, error)
+        except CommitUnknown as error:
+            _log.error("commit %d has an unknown outcome: %s", changes.batch, error)
+            if await self.store.last_batch() == changes.batch:
+                return None
+        return ServerBusy(
+            "The message store could not take the operation; nothing of it happened. "
+            "Try again."
+        )
+
+    def _answer(
+        self, listeners: Listeners, durable: asyncio.Future[None] | None
+    ) -> None:
+        listeners.committed()
+        if durable is not None and not durable.done():
+            durable.set_result(None)
+
+    async def _start_over(
+        self,
+        listeners: Listeners,
+        durable: asyncio.Future[None] | None,
+        error: ServiceBusError,
+    ) -> None:
+        """Nothing of the commit happened: refuse it and all that followed."""
+        listeners.failed(error)
+        if durable is not None and not durable.done():
+            durable.set_exception(error)
+        self._refuse(error)
+        self.table.restore(await self.store.fragments())
+        self._batch = await self.store.last_batch()
+        self._timed.clear()
+        self.housekeeping.begin(
+            await self.store.next_scheduled_at(), self.clock.now()
+        )
+        for dispatch in self._dispatches.values():
+            self.deliver(dispatch.fragment)
+
+    def _refuse(self, error: ServiceBusError) -> None:
+        """Refuse what waits for the open change set, and drop it."""
+        listeners, durable = self.listeners, self._durable
+        self.changes, self.listeners, self._durable = ChangeSet(), Listeners(), None
+        for dispatch in self._dispatches.values():
+            dispatch.forget_promises()
+        listeners.failed(error)
+        if durable is not None and not durable.done():
+            durable.set_exception(error)
+
+    def _take_promises(
+        self, changes: ChangeSet
+    ) -> list[tuple[Receiver, list[Message]]]:
+        promises: list[tuple[Receiver, list[Message]]] = []
+        for fragment in changes.touched:
+            dispatch = self._dispatches.get(fragment.number)
+            if dispatch is not None:
+                promises += dispatch.take_promises()
+        return promises
+
+    def _keep(self, promises: Iterable[tuple[Receiver, list[Message]]]) -> None:
+        for receiver, messages in promises:
+            receiver.promised_count -= len(messages)
+            receiver.deliver_removed(messages)
+            if receiver.promised_count == 0:
+                receiver.served()
+
+    def _break(self, promises: Iterable[tuple[Receiver, list[Message]]]) -> None:
+        for receiver, messages in promises:
+            receiver.promised_count -= len(messages)
+
+    def _relieve(self) -> None:
+        if self._under_pressure and self.changes.pending_bytes <= PENDING_BYTES // 2:
+            self._under_pressure = False
+            self._on_pressure(False)

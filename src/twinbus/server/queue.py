@@ -1,0 +1,77 @@
+"""A queue as the server knows it: description, home, and who is attached.
+
+Links find their fragment through it, and are told when the queue is disabled or
+deleted. A partitioned queue will have several homes; that is why links ask the
+queue for a fragment and never compute one.
+"""
+
+from typing import Protocol
+
+from twinbus.broker.fragment import MAIN, Fragment
+from twinbus.broker.queue_description import QueueDescription
+from twinbus.errors import EntityDisabled, ServiceBusError
+from twinbus.server.owner import StoreOwner
+from twinbus.store.catalog import EntityRecord
+
+
+class EntityLink(Protocol):
+    """A link that is attached to a queue."""
+
+    def detach(self, error: ServiceBusError) -> None: ...
+
+
+class Queue:
+    """One queue of the namespace."""
+
+    def __init__(
+        self, record: EntityRecord, description: QueueDescription, owner: StoreOwner
+    ) -> None:
+        self.record = record
+        self.description = description
+        self.owner = owner
+        self.send_links: set[EntityLink] = set()
+        self.receive_links: set[EntityLink] = set()
+
+    @property
+    def path(self) -> str:
+        return self.record.path
+
+    def fragment(self, *, dead_letter: bool) -> Fragment:
+        """The queue's fragment, or its dead-letter queue."""
+        table = self.owner.table
+        main = table.find(self.record.generation, 0, MAIN)
+        assert main is not None, f"queue {self.path} has no fragment"
+        return table.dead_letter_queue(main) if dead_letter else main
+
+    def check_may_send(self) -> None:
+        """Raises EntityDisabled."""
+        if not self.description.may_send():
+            raise self._disabled("sending")
+
+    def check_may_receive(self) -> None:
+        """Raises EntityDisabled."""
+        if not self.description.may_receive():
+            raise self._disabled("receiving")
+
+    def _disabled(self, what: str) -> EntityDisabled:
+        return EntityDisabled(
+            f"The messaging entity '{self.path}' has status "
+            f"{self.description.status} and does not allow {what}. Set its status to "
+            "Active to use it.",
+            entity_path=self.path,
+        )
+
+    def detach_links_it_disables(self) -> None:
+        """After an update: links that could not be attached now must go."""
+        if not self.description.may_send():
+            self._detach(self.send_links, self._disabled("sending"))
+        if not self.description.may_receive():
+            self._detach(self.receive_links, self._disabled("receiving"))
+
+    def detach_all(self, error: ServiceBusError) -> None:
+        self._detach(self.send_links, error)
+        self._detach(self.receive_links, error)
+
+    def _detach(self, links: set[EntityLink], error: ServiceBusError) -> None:
+        for link in list(links):
+            link.detach(error)

@@ -1,0 +1,209 @@
+"""A link on which a client receives from a queue.
+
+Hands out messages while the client has credit, its session window is open and it
+reads what is written; applies its dispositions, and confirms each after the commit
+with a settled disposition of the same outcome, as the SDKs demand. In
+receive-and-delete mode messages go out settled, after their removal is durable.
+"""
+
+from typing import final
+
+from twinbus.amqp.events import DispositionReceived
+from twinbus.amqp.link import Link
+from twinbus.amqp.outcomes import encode_rejected
+from twinbus.amqp.session import AmqpSession
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
+from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock, tag_without_lock
+from twinbus.broker.receiver import Receiver
+from twinbus.encoding.outgoing import DeliveryEncoder
+from twinbus.errors import MessageLockLost, ServiceBusError
+from twinbus.server.commit_listener import CommitListener
+from twinbus.server.outcomes import STATE_OF, is_terminal, settle
+from twinbus.server.output import Output
+from twinbus.server.owner import StoreOwner
+from twinbus.server.queue import Queue
+from twinbus.server.refusal import amqp_error
+
+_OUTCOME_BITS = 3
+
+
+@final
+class ReceiveLink(Receiver):
+    """Delivers one fragment's messages to one client."""
+
+    def __init__(
+        self,
+        link: Link,
+        queue: Queue,
+        fragment: Fragment,
+        actor: int,
+        peek_lock: bool,
+        output: Output,
+    ) -> None:
+        super().__init__(actor, peek_lock)
+        self._link: Link = link
+        self.queue: Queue = queue
+        self._fragment: Fragment = fragment
+        self._owner: StoreOwner = queue.owner
+        self._output: Output = output
+        self._confirmations: Confirmations = Confirmations(link.session, output)
+        queue.receive_links.add(self)
+        self._owner.join(fragment, self)
+
+    # --- delivering -----------------------------------------------------------
+
+    def capacity(self) -> int:
+        session = self._link.session
+        if not self._output.is_writable or not session.window_open():
+            return 0
+        return min(self._link.credit, session.remote_incoming_window)
+
+    def offer_capacity(self) -> None:
+        """Credit, window or socket allow more than before."""
+        self._owner.offer_capacity(self._fragment, self)
+
+    def deliver_locked(self, locks: list[MessageLock]) -> None:
+        link = self._link
+        visible_base = self._fragment.visible_base
+        base = self._fragment.base
+        encoder = DeliveryEncoder(locks[0].locked_until)
+        for lock in locks:
+            message = lock.message
+            lock.holder = self
+            payload = encoder.encode(message, visible_base + message.row_id - base)
+            link.send(payload, lock.token, False, lock)
+        self._output.mark()
+
+    def deliver_removed(self, messages: list[Message]) -> None:
+        link = self._link
+        if link.credit < len(messages):
+            # The link went away, or took its credit back, while the removal was
+            # being made durable. Receive-and-delete promises no more than this.
+            messages = messages[: max(link.credit, 0)]
+        encoder = DeliveryEncoder(0)
+        entropy = self._owner.entropy(ENTROPY_BYTES * len(messages))
+        at = 0
+        for message in messages:
+            tag = tag_without_lock(self._fragment.number, message.row_id, entropy, at)
+            number = self._fragment.sequence_number(message)
+            link.send(encoder.encode(message, number), tag, True)
+            at += ENTROPY_BYTES
+        self._output.mark()
+
+    def served(self) -> None:
+        if self._link.drain:
+            self._link.drained()
+            self._output.mark()
+
+    # --- settling -------------------------------------------------------------
+
+    def settle(
+        self,
+        delivery_id: int,
+        lock: MessageLock,
+        state: object,
+        settled: bool,
+        now: int,
+    ) -> None:
+        """Apply the client's outcome to one delivery."""
+        owner = self._owner
+        try:
+            outcome = settle(
+                self._fragment, lock, state, self.actor, now, owner.changes
+            )
+        except ServiceBusError as error:
+            if not settled:
+                self._confirmations.refuse(delivery_id, delivery_id, error)
+            return
+        if not settled:
+            self._confirmations.note(
+                owner.changes, delivery_id << _OUTCOME_BITS | outcome, owner.listeners
+            )
+
+    def settled_some(self) -> None:
+        """Settlements were applied; have them committed."""
+        self._owner.wake()
+
+    # --- ending ---------------------------------------------------------------
+
+    def detach(self, error: ServiceBusError) -> None:
+        """The queue is gone, or does not hand out messages any more."""
+        self._link.detach(amqp_error(error))
+        self.close()
+        self._output.mark()
+
+    def close(self) -> None:
+        """The link is gone; locks stay until they run out or are settled."""
+        self.queue.receive_links.discard(self)
+        self._owner.leave(self._fragment, self)
+
+
+@final
+class Confirmations(CommitListener):
+    """Tells a client that its settlements are durable."""
+
+    def __init__(self, session: AmqpSession, output: Output) -> None:
+        super().__init__()
+        self._session: AmqpSession = session
+        self._output: Output = output
+
+    def committed(self, items: list[int]) -> None:
+        """One frame for each run of ids with the same outcome."""
+        step = 1 << _OUTCOME_BITS
+        first = last = items[0]
+        for item in items:
+            if item != last + step and item != last:
+                self._confirm(first, last)
+                first = item
+            last = item
+        self._confirm(first, last)
+        self._output.mark()
+
+    def _confirm(self, first: int, last: int) -> None:
+        state = STATE_OF[first & ((1 << _OUTCOME_BITS) - 1)]
+        self._session.send_disposition(
+            False, first >> _OUTCOME_BITS, last >> _OUTCOME_BITS, True, state
+        )
+
+    def failed(self, items: list[int], error: ServiceBusError) -> None:
+        for item in items:
+            delivery_id = item >> _OUTCOME_BITS
+            self.refuse(delivery_id, delivery_id, error)
+
+    def refuse(self, first: int, last: int, error: ServiceBusError) -> None:
+        state = encode_rejected(amqp_error(error))
+        self._session.send_disposition(False, first, last, True, state)
+        self._output.mark()
+
+
+def on_disposition(event: DispositionReceived, output: Output, now: int) -> None:
+    """A client settles deliveries, of one or of several links of its session."""
+    if not event.peer_is_receiver or not is_terminal(event.state, event.settled):
+        return
+    session = event.session
+    found = session.pop_unsettled(event.first, event.last)
+    holder: ReceiveLink | None = None
+    for delivery_id, lock in found:
+        assert isinstance(lock, MessageLock)
+        holder = lock.holder  # type: ignore[assignment]
+        assert holder is not None
+        holder.settle(delivery_id, lock, event.state, event.settled, now)
+    if holder is not None:
+        holder.settled_some()
+    if not event.settled and len(found) <= (event.last - event.first) & 0xFFFFFFFF:
+        known = [delivery_id for delivery_id, _ in found]
+        _refuse_unknown(event, known, Confirmations(session, output))
+
+
+def _refuse_unknown(
+    event: DispositionReceived, known: list[int], confirmations: Confirmations
+) -> None:
+    """Every id must be answered: those without a delivery have lost their lock."""
+    error = MessageLockLost()
+    mask = 0xFFFFFFFF
+    start = event.first
+    for delivery_id in [*known, (event.last + 1) & mask]:
+        if delivery_id != start:
+            confirmations.refuse(start, (delivery_id - 1) & mask, error)
+        start = (delivery_id + 1) & mask

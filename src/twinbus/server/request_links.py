@@ -1,0 +1,211 @@
+"""Request and response over a pair of links: how `$cbs` and `$management` are used.
+
+A client attaches a sender and a receiver to the same node on one session. Requests
+are answered on the receiver of that session: on the one whose target, or else whose
+name, is the request's reply-to, or else on the only one there is; every SDK does it
+in another way. The response's correlation id is the request's message id, of the
+same AMQP type.
+
+Each node says in which words its answers carry status and error.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from twinbus.amqp.errors import DecodeError
+from twinbus.amqp.events import MessageReceived
+from twinbus.amqp.link import Link
+from twinbus.amqp.messaging import (
+    AmqpMap,
+    AmqpValue,
+    Message,
+    Properties,
+    Target,
+    decode_message,
+    encode_message,
+)
+from twinbus.amqp.outcomes import ACCEPTED
+from twinbus.amqp.session import AmqpSession
+from twinbus.amqp.types import Int
+from twinbus.errors import ArgumentError, InternalError, ServiceBusError
+from twinbus.limits import MANAGEMENT_CREDIT
+from twinbus.server.output import Output
+from twinbus.server.refusal import track
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a client asks a node for."""
+
+    operation: str
+    properties: Mapping[object, Any]
+    # The value of the body; most operations take a map.
+    value: object
+
+    def argument(self, name: str) -> Any:
+        """An entry of the body. Raises ArgumentError if it is not there."""
+        if not isinstance(self.value, dict) or self.value.get(name) is None:
+            raise ArgumentError(
+                f"The request '{self.operation}' needs '{name}' in its body."
+            )
+        return self.value[name]
+
+    def optional(self, name: str) -> Any:
+        return self.value.get(name) if isinstance(self.value, dict) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What a node answers; an empty map where there is nothing to say."""
+
+    status: int = 200
+    description: str = "OK"
+    value: object = field(default_factory=dict)
+    # The error's condition; not every node tells it.
+    condition: str | None = None
+
+
+class Node(Protocol):
+    """Something that answers requests at one address."""
+
+    address: str
+
+    async def answer(self, request: Request) -> Response: ...
+
+    def status_properties(self, response: Response) -> AmqpMap:
+        """Status and error, named as clients of this node read them."""
+        ...
+
+
+class ResponseLink:
+    """The link on which one client receives a node's answers."""
+
+    def __init__(self, link: Link, node: Node, output: Output) -> None:
+        self._link = link
+        self.node = node
+        self._output = output
+        self._waiting: deque[bytes] = deque()
+        self._sent_count = 0
+
+    def is_for(self, reply_to: str | None) -> int:
+        """How well this link fits a reply-to: 2 by target, 1 by name, else 0."""
+        target = self._link.target
+        if reply_to is None:
+            return 0
+        if isinstance(target, Target) and target.address == reply_to:
+            return 2
+        return 1 if self._link.name == reply_to else 0
+
+    def respond(self, payload: bytes) -> None:
+        self._waiting.append(payload)
+        self.send_waiting()
+
+    def send_waiting(self) -> None:
+        """Send as many answers as the client's credit allows."""
+        settled = self._link.snd_settle_mode == 1
+        while self._waiting and self._link.credit > 0:
+            self._sent_count += 1
+            tag = self._sent_count.to_bytes(4, "big")
+            self._link.send(self._waiting.popleft(), tag, settled, self)
+        if self._link.drain and not self._waiting:
+            self._link.drained()
+        self._output.mark()
+
+
+class RequestLink:
+    """The link on which one client sends requests to a node."""
+
+    def __init__(
+        self, link: Link, node: Node, responses: list[ResponseLink], output: Output
+    ) -> None:
+        self._link = link
+        self._node = node
+        # The response links of the same session, kept by its connection.
+        self._responses = responses
+        self._output = output
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        self._link.issue_credit(MANAGEMENT_CREDIT)
+
+    def on_message(self, delivery: MessageReceived) -> None:
+        """Take a request; its answer follows as soon as it is found."""
+        if not delivery.settled:
+            session: AmqpSession = self._link.session
+            at = delivery.delivery_id
+            session.send_disposition(True, at, at, True, ACCEPTED)
+        if self._link.credit <= MANAGEMENT_CREDIT // 2:
+            self._link.issue_credit(MANAGEMENT_CREDIT)
+        task = asyncio.create_task(self._serve(delivery))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self._output.mark()
+
+    async def _serve(self, delivery: MessageReceived) -> None:
+        message = Message()
+        try:
+            message = decode_message(delivery.payload)
+            response = await self._node.answer(_request(message, delivery))
+        except DecodeError as error:
+            response = _refusal(ArgumentError(f"The request is malformed: {error}."))
+        except ServiceBusError as error:
+            response = _refusal(error)
+        except Exception:
+            _log.exception("a request to %s failed", self._node.address)
+            response = _refusal(InternalError())
+        self._reply(message, response)
+
+    def _reply(self, request: Message, response: Response) -> None:
+        properties = request.properties or Properties()
+        link = self._reply_link(properties.reply_to)
+        if link is None:
+            _log.info("no link for the answer of %s", self._node.address)
+            return
+        answer = Message(
+            properties=Properties(correlation_id=properties.message_id),
+            application_properties=self._node.status_properties(response),
+            body=AmqpValue(response.value),
+        )
+        link.respond(encode_message(answer))
+        self._output.flush_all()
+
+    def _reply_link(self, reply_to: str | None) -> ResponseLink | None:
+        fitting = [link for link in self._responses if link.node is self._node]
+        fitting = fitting or [
+            link
+            for link in self._responses
+            if link.node.address == self._node.address
+        ]
+        return max(fitting, key=lambda link: link.is_for(reply_to), default=None)
+
+
+def _request(message: Message, delivery: MessageReceived) -> Request:
+    properties = message.application_properties or {}
+    if delivery.state is not None:
+        raise ArgumentError("A request cannot be part of a transaction.")
+    body = message.body
+    return Request(
+        operation=str(properties.get("operation", "")),
+        properties=properties,
+        value=body.value if isinstance(body, AmqpValue) else None,
+    )
+
+
+def _refusal(error: ServiceBusError) -> Response:
+    track(error)
+    return Response(
+        status=error.http_status,
+        description=error.description,
+        condition=error.condition,
+    )
+
+
+def status_code(response: Response) -> Int:
+    """Clients cast the status to an AMQP int; another width breaks them."""
+    return Int(response.status)

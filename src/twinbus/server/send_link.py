@@ -1,0 +1,128 @@
+"""A link on which a client sends to a queue.
+
+Every message is located, checked and enqueued as it arrives; its acceptance goes
+out after the commit, as one disposition for each run of delivery ids. A refusal
+goes out at once. A batch is taken whole or not at all.
+"""
+
+from typing import Final, final
+
+from twinbus.amqp.events import MessageReceived
+from twinbus.amqp.link import Link
+from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
+from twinbus.broker import schedule
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
+from twinbus.encoding.batch import BATCH_FORMAT, read_batch
+from twinbus.encoding.incoming import read_message
+from twinbus.errors import MessageSizeExceeded, NotSupported, ServiceBusError
+from twinbus.limits import CREDIT
+from twinbus.server.commit_listener import CommitListener
+from twinbus.server.output import Output
+from twinbus.server.owner import StoreOwner
+from twinbus.server.queue import Queue
+from twinbus.server.refusal import amqp_error
+
+_TOP_UP_AT: Final = CREDIT // 2
+
+
+@final
+class SendLink(CommitListener):
+    """Takes messages for one fragment."""
+
+    def __init__(
+        self,
+        link: Link,
+        queue: Queue,
+        fragment: Fragment,
+        actor: int,
+        max_message_bytes: int,
+        output: Output,
+    ) -> None:
+        super().__init__()
+        self._link: Link = link
+        self.queue: Queue = queue
+        self._fragment: Fragment = fragment
+        self._owner: StoreOwner = queue.owner
+        self._actor: int = actor
+        self._max_message_bytes: int = max_message_bytes
+        self._output: Output = output
+        queue.send_links.add(self)
+
+    def start(self) -> None:
+        """The attach was answered: let the client send."""
+        self._link.issue_credit(CREDIT)
+
+    def on_message(self, delivery: MessageReceived, now: int) -> None:
+        try:
+            self._take(delivery, now)
+        except ServiceBusError as error:
+            if not delivery.settled:
+                self._reject(delivery.delivery_id, delivery.delivery_id, error)
+        else:
+            if not delivery.settled:
+                owner = self._owner
+                self.note(owner.changes, delivery.delivery_id, owner.listeners)
+        if self._link.credit <= _TOP_UP_AT:
+            self._link.issue_credit(CREDIT)
+
+    def _take(self, delivery: MessageReceived, now: int) -> None:
+        if delivery.oversize:
+            raise MessageSizeExceeded(
+                f"The message is larger than {self._max_message_bytes} bytes, the "
+                f"limit of '{self.queue.path}'. Send a smaller one, or raise it.",
+                entity_path=self.queue.path,
+            )
+        if delivery.state is not None:
+            raise NotSupported(
+                "Transactions are not supported by this version of the bus.",
+                entity_path=self.queue.path,
+            )
+        fragment = self._fragment
+        payload = delivery.payload
+        fragment.check_quota(len(payload))
+        if delivery.message_format == BATCH_FORMAT:
+            for message in read_batch(payload):
+                self._enqueue(message, now)
+        else:
+            self._enqueue(read_message(payload), now)
+        self._owner.wake()
+
+    def _enqueue(self, message: Message, now: int) -> None:
+        owner = self._owner
+        if message.scheduled_at > now:
+            schedule.schedule(self._fragment, message, self._actor, now, owner.changes)
+            owner.housekeeping.expect(message.scheduled_at)
+        else:
+            self._fragment.enqueue(message, self._actor, now, owner.changes)
+
+    def committed(self, items: list[int]) -> None:
+        """Accept what is durable: one frame for each run of ids."""
+        session = self._link.session
+        first = last = items[0]
+        for delivery_id in items:
+            if delivery_id > last + 1 or delivery_id < first:
+                session.send_disposition(True, first, last, True, ACCEPTED)
+                first = delivery_id
+            last = delivery_id
+        session.send_disposition(True, first, last, True, ACCEPTED)
+        self._output.mark()
+
+    def failed(self, items: list[int], error: ServiceBusError) -> None:
+        for delivery_id in items:
+            self._reject(delivery_id, delivery_id, error)
+
+    def _reject(self, first: int, last: int, error: ServiceBusError) -> None:
+        state = encode_rejected(amqp_error(error))
+        self._link.session.send_disposition(True, first, last, True, state)
+        self._output.mark()
+
+    def detach(self, error: ServiceBusError) -> None:
+        """The queue is gone, or does not take messages any more."""
+        self._link.detach(amqp_error(error))
+        self.close()
+        self._output.mark()
+
+    def close(self) -> None:
+        """The link is gone."""
+        self.queue.send_links.discard(self)

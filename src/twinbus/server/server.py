@@ -1,0 +1,220 @@
+"""The server: one namespace on one store, from start to stop.
+
+Start: open the data, make the queues of the configuration, listen. It is ready when
+it could take a message and hand it out. Stop: take no more connections, commit what
+was accepted and tell the clients so, close them, give the store back.
+"""
+
+import asyncio
+import logging
+import os
+import ssl
+from typing import Final
+
+from twinbus.auth.claims import AuthorizationRule, Claim
+from twinbus.clock import Clock, SystemClock
+from twinbus.config import ROOT_KEY_NAME, Config
+from twinbus.errors import ConnectionForced
+from twinbus.server.amqp_connection import AmqpConnection
+from twinbus.server.data_folder import DataFolder
+from twinbus.server.namespace import Namespace, authorization_rule
+from twinbus.server.output import Outputs
+from twinbus.server.owner import StoreOwner
+from twinbus.store.base import Store, StoreError
+from twinbus.store.catalog import Catalog
+
+_log = logging.getLogger(__name__)
+
+_TICK_SECONDS: Final = 0.1
+"""How exactly locks, time to live and schedules are kept."""
+
+_CONNECTION_TICK_MS: Final = 1_000
+_STOP_SECONDS: Final = 2.0
+"""How long clients may take to close after they were told to."""
+
+_BACKLOG: Final = 1_024
+
+
+class Server:
+    """A running bus."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        clock: Clock | None = None,
+        store: Store | None = None,
+        catalog: Catalog | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._config = config
+        self.clock: Clock = clock or SystemClock()
+        folder = DataFolder(config)
+        self.key = folder.root_key()
+        self.container_id = f"twinbus-{os.urandom(4).hex()}"
+        self.outputs = Outputs()
+        self._tls = tls
+        self.owner = StoreOwner(
+            store or folder.store(),
+            self.clock,
+            os.urandom,
+            on_fatal=self._on_fatal,
+            after_turn=self.outputs.flush,
+            on_pressure=self._on_pressure,
+        )
+        self.namespace = Namespace(
+            config.namespace,
+            catalog or folder.catalog(),
+            self.owner,
+            self.clock,
+            os.urandom,
+            rules=self._rules(),
+            max_entities=config.max_entities,
+            max_message_bytes=config.max_message_bytes,
+        )
+        self._connections: set[AmqpConnection] = set()
+        self._listeners: list[asyncio.Server] = []
+        self._ticking: asyncio.Task[None] | None = None
+        self._connections_ticked_at = 0
+        # Set when the store can't go on; then only stopping is left.
+        self.fatal: asyncio.Future[StoreError] | None = None
+        self.port = config.port
+        self.tls_port = config.tls_port
+
+    def _rules(self) -> tuple[AuthorizationRule, ...]:
+        root = AuthorizationRule(
+            key_name=ROOT_KEY_NAME, primary_key=self.key, claims=Claim.MANAGE
+        )
+        others = [authorization_rule(rule, "") for rule in self._config.rules]
+        return (root, *others)
+
+    @property
+    def connection_string(self) -> str:
+        """For SDKs on this machine, over plain TCP."""
+        host = self._config.host
+        shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "") else host
+        return (
+            f"Endpoint=sb://{shown}:{self.port};SharedAccessKeyName={ROOT_KEY_NAME};"
+            f"SharedAccessKey={self.key};UseDevelopmentEmulator=true;"
+        )
+
+    # --- start ----------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Be ready to send and receive. Raises StoreError, OSError, ServiceBusError."""
+        self.fatal = asyncio.get_running_loop().create_future()
+        await self.owner.open(f"twinbus serve, namespace {self._config.namespace}")
+        try:
+            await self.namespace.open()
+            self.owner.start()
+            await self._make_queues()
+            await self._listen()
+        except BaseException:
+            await self._close_data()
+            raise
+        self._ticking = asyncio.create_task(self._tick_for_ever(), name="ticks")
+
+    async def _make_queues(self) -> None:
+        """Queues of the configuration are made, or brought to what it says."""
+        existing = {queue.path.lower() for queue in self.namespace.queues()}
+        for path, properties in self._config.queues.items():
+            if path.lower() in existing:
+                await self.namespace.update_queue(path, properties)
+            else:
+                await self.namespace.create_queue(path, properties)
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(
+            self._accept, self._config.host, self._config.port, backlog=_BACKLOG
+        )
+        self._listeners.append(listener)
+        self.port = listener.sockets[0].getsockname()[1]
+        if self._tls is not None:
+            listener = await loop.create_server(
+                self._accept,
+                self._config.host,
+                self._config.tls_port,
+                ssl=self._tls,
+                backlog=_BACKLOG,
+            )
+            self._listeners.append(listener)
+            self.tls_port = listener.sockets[0].getsockname()[1]
+
+    def _accept(self) -> AmqpConnection:
+        return AmqpConnection(self)
+
+    # --- connections ----------------------------------------------------------
+
+    def joined(self, connection: AmqpConnection) -> None:
+        if len(self._connections) >= self._config.max_connections:
+            _log.warning(
+                "refusing a connection: %d are open, the limit (max_connections)",
+                len(self._connections),
+            )
+            connection.abort()
+            return
+        self._connections.add(connection)
+
+    def left(self, connection: AmqpConnection) -> None:
+        self._connections.discard(connection)
+
+    def _on_pressure(self, is_high: bool) -> None:
+        for connection in self._connections:
+            if is_high:
+                connection.pause_reading()
+            else:
+                connection.resume_reading()
+
+    # --- time -----------------------------------------------------------------
+
+    async def _tick_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            self.tick()
+
+    def tick(self) -> None:
+        """Let what is due happen."""
+        self.owner.tick()
+        monotonic = self.clock.monotonic()
+        if monotonic - self._connections_ticked_at >= _CONNECTION_TICK_MS:
+            self._connections_ticked_at = monotonic
+            now = self.clock.now()
+            for connection in list(self._connections):
+                connection.tick(now, monotonic)
+        self.outputs.flush()
+
+    # --- stop -----------------------------------------------------------------
+
+    def _on_fatal(self, error: StoreError) -> None:
+        if self.fatal is not None and not self.fatal.done():
+            self.fatal.set_result(error)
+
+    async def stop(self) -> None:
+        """Finish what was accepted, then let go of everything."""
+        for listener in self._listeners:
+            listener.close()
+        if self._ticking is not None:
+            self._ticking.cancel()
+        has_failed = self.fatal is not None and self.fatal.done()
+        if not has_failed and not self.owner.changes.is_empty():
+            await self.owner.durable()
+        await self._close_connections()
+        await self._close_data()
+
+    async def _close_connections(self) -> None:
+        error = ConnectionForced("The bus is being stopped. Connect again later.")
+        monotonic = self.clock.monotonic()
+        for connection in list(self._connections):
+            connection.close(error, monotonic)
+        self.outputs.flush()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _STOP_SECONDS
+        while self._connections and loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in list(self._connections):
+            connection.abort()
+
+    async def _close_data(self) -> None:
+        await self.owner.stop()
+        await self.namespace.close()
