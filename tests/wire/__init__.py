@@ -1,0 +1,1 @@
+"""Exact frames against a live bus, by a client that shares no code with it."""
