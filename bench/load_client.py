@@ -77,7 +77,7 @@ class LoadResult:
 
 def build_client() -> None:
     """Compile the load client unless it is newer than its sources."""
-    sources = [*_FOLDER.glob("*.c"), *_FOLDER.glob("*.h")]
+    sources = [_FOLDER / "load.c", *(_FOLDER / "load").glob("*.h")]
     newest = max(source.stat().st_mtime for source in sources)
     if _BINARY.exists() and _BINARY.stat().st_mtime >= newest:
         return
