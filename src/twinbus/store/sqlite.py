@@ -39,7 +39,7 @@ from twinbus.store.sqlite_errors import Busy, reading, transaction
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
 from twinbus.store.sqlite_rows import (
     EXPIRY_BUCKET_MS,
-    active_rows,
+    active_values,
     changed_rows,
     deferred_rows,
     messages_of,
@@ -57,6 +57,22 @@ FORMAT: Final = SqliteFormat(
     version=1,
 )
 
+_ROWS_PER_INSERT: Final = 25
+"""One statement for so many rows takes a quarter less time than one for each; more
+rows gain nothing."""
+
+
+def _insert_active_statements() -> list[str]:
+    """The statement for each number of rows."""
+    head, values, row = _SQL["insert_active"].rstrip(";").partition("VALUES ")
+    return [
+        head + values + ", ".join([row] * count)
+        for count in range(_ROWS_PER_INSERT + 1)
+    ]
+
+
+_INSERT_ACTIVE: Final = _insert_active_statements()
+
 _PURGED_TABLES: Final = ("purge_active", "purge_deferred", "purge_scheduled")
 _NO_LIMIT: Final = (1 << 63) - 1
 
@@ -71,8 +87,8 @@ class SqliteStore:
         self._open_db: sqlite3.Connection | None = None
         # The epoch this object holds the lease in.
         self._epoch: int = 0
-        # Names the file among those that this process owns.
-        self._inode: sqlite_lease.Inode = (0, 0)
+        # What this process owns through this object.
+        self._tenure: sqlite_lease.Tenure = (0, 0, 0)
         # A commit's outcome is unknown until a later transaction has settled it.
         self._in_doubt: bool = False
 
@@ -95,8 +111,7 @@ class SqliteStore:
         try:
             with transaction(db, self.path), reading(self.path):
                 migrate(db, self.path, FORMAT)
-                sqlite_lease.take_lease(db, self.path, owner, now)
-                self._inode = sqlite_lease.remember(self.path)
+                self._tenure = sqlite_lease.take_lease(db, self.path, owner, now)
         except Busy as error:
             raise sqlite_lease.in_use(db, self.path) from error
 
@@ -131,7 +146,7 @@ class SqliteStore:
     def _let_go(self) -> None:
         self._open_db = None
         self._in_doubt = False
-        sqlite_lease.forget(self._inode)
+        sqlite_lease.forget(self._tenure)
 
     @property
     def _db(self) -> sqlite3.Connection:
@@ -185,13 +200,19 @@ class SqliteStore:
 
     def _write_messages(self, changes: ChangeSet) -> None:
         self._many("delete_active", row_ranges(changes.active_removed))
-        self._many("insert_active", active_rows(changes.active_added))
+        self._insert_active(changes.active_added)
         self._many("change_active", changed_rows(changes.active_changed))
         self._many("delete_deferred", row_ranges(changes.deferred_removed))
         self._many("insert_deferred", deferred_rows(changes.deferred_added))
         self._many("change_deferred", changed_rows(changes.deferred_changed))
         self._many("delete_scheduled", row_ranges(changes.scheduled_removed))
         self._many("insert_scheduled", scheduled_rows(changes.scheduled_added))
+
+    def _insert_active(self, messages: list[Message]) -> None:
+        for begin in range(0, len(messages), _ROWS_PER_INSERT):
+            end = min(begin + _ROWS_PER_INSERT, len(messages))
+            values = active_values(messages, begin, end)
+            self._db.execute(_INSERT_ACTIVE[end - begin], values)
 
     def _write_fragments(self, changes: ChangeSet) -> None:
         self._many("put_fragment", [_fragment_row(r) for r in changes.records])
@@ -329,11 +350,13 @@ class SqliteStore:
     ) -> tuple[list[Message], ExpiryCursor]:
         # A message expires at `expires_at`, so a bucket is past with its last one.
         current_bucket = (now + 1) // EXPIRY_BUCKET_MS
-        messages = self._messages(
-            "expired",
-            (after.bucket, after.row_id, current_bucket, limit),
-            PORTION_BYTES,
-        )
+        names = {
+            "bucket": after.bucket,
+            "row_id": after.row_id,
+            "current_bucket": current_bucket,
+            "limit": limit,
+        }
+        messages = self._messages("expired", names, PORTION_BYTES)
         if not messages:
             return [], ExpiryCursor()
         last = messages[-1]

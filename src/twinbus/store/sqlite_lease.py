@@ -20,38 +20,37 @@ from twinbus.store.statements import named_statements
 
 _SQL = named_statements("sqlite_store.sql")
 
-# Device and number: what a file is called by all its paths.
-Inode = tuple[int, int]
+# Device and inode, which name a file whatever its path, and an epoch.
+Tenure = tuple[int, int, int]
 # A process, and how it described itself.
 Holder = tuple[ProcessIdentity, str]
 
-# The stores that this process owns. Joined under the file's write lock only, so
-# two threads cannot both get in.
-_owned_here: set[Inode] = set()
+# What this process owns. Joined under the file's write lock only, so two threads
+# cannot both get in.
+_owned_here: set[Tenure] = set()
 
 
-def take_lease(db: sqlite3.Connection, path: Path, owner: str, now: int) -> None:
-    """Become the owner, inside the caller's transaction. Raises StoreInUse."""
+def take_lease(db: sqlite3.Connection, path: Path, owner: str, now: int) -> Tenure:
+    """Become the owner, inside the caller's transaction. Raises StoreInUse.
+
+    Returns what `forget` wants.
+    """
     holder = _holder(db)
     me = this_process()
     if holder is not None:
         process, _ = holder
-        alive = _inode(path) in _owned_here if process == me else is_running(process)
-        if alive:
+        is_here = process == me
+        if _tenure(db, path) in _owned_here if is_here else is_running(process):
             raise _in_use(path, holder)
     db.execute(_SQL["take_lease"], (owner, me.pid, me.start, me.host, now))
+    tenure = _tenure(db, path)
+    _owned_here.add(tenure)
+    return tenure
 
 
-def remember(path: Path) -> Inode:
-    """This process owns the store from now on; returns what `forget` wants."""
-    inode = _inode(path)
-    _owned_here.add(inode)
-    return inode
-
-
-def forget(inode: Inode) -> None:
+def forget(tenure: Tenure) -> None:
     """This process does not own the store any more."""
-    _owned_here.discard(inode)
+    _owned_here.discard(tenure)
 
 
 def in_use(db: sqlite3.Connection, path: Path) -> StoreInUse:
@@ -78,6 +77,7 @@ def _in_use(path: Path, holder: Holder) -> StoreInUse:
     )
 
 
-def _inode(path: Path) -> Inode:
+def _tenure(db: sqlite3.Connection, path: Path) -> Tenure:
     status = os.stat(path)
-    return status.st_dev, status.st_ino
+    _, epoch, _ = db.execute(_SQL["identity"]).fetchone()
+    return status.st_dev, status.st_ino, epoch

@@ -13,7 +13,6 @@ from twinbus.store.annex import decode_annex, encode_annex
 EXPIRY_BUCKET_MS: Final = 60_000
 """Part of the stored format. Finer buckets make inserts slower (D2)."""
 
-ActiveRow = tuple[int, int, int, int | None, int, int, bytes | None, bytes]
 DeferredRow = tuple[int, int, int, int, int, bytes | None, bytes]
 ScheduledRow = tuple[int, int, int, int, int, int, bytes | None, bytes]
 ChangedRow = tuple[int, bytes | None, int]
@@ -21,24 +20,21 @@ ChangedRow = tuple[int, bytes | None, int]
 MessageRow = tuple[int, bytes, int, int, int, int, int, int, bytes | None]
 
 
-def active_rows(messages: list[Message]) -> list[ActiveRow]:
-    """Parameters of `insert_active`."""
-    rows: list[ActiveRow] = []
-    for message in messages:
+def active_values(messages: list[Message], begin: int, end: int) -> list[object]:
+    """Parameters of `insert_active` for several rows, one after the other."""
+    values: list[object] = []
+    for at in range(begin, end):
+        message = messages[at]
         expires_at = message.expires_at
-        rows.append(
-            (
-                message.row_id,
-                message.enqueued_at,
-                message.ttl_ms,
-                expires_at // EXPIRY_BUCKET_MS if expires_at != 0 else None,
-                message.delivery_count,
-                message.layout,
-                _annex_of(message),
-                message.raw,
-            )
-        )
-    return rows
+        values.append(message.row_id)
+        values.append(message.enqueued_at)
+        values.append(message.ttl_ms)
+        values.append(expires_at // EXPIRY_BUCKET_MS if expires_at != 0 else None)
+        values.append(message.delivery_count)
+        values.append(message.layout)
+        values.append(_annex_of(message))
+        values.append(message.raw)
+    return values
 
 
 def _annex_of(message: Message) -> bytes | None:

@@ -117,12 +117,18 @@ FROM scheduled WHERE scheduled_at <= ? ORDER BY scheduled_at, row_id LIMIT ?;
 SELECT coalesce(min(scheduled_at), 0) FROM scheduled;
 
 -- name: expired
-SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 0, 0, annex
+-- In two parts, because a comparison of (expiry_bucket, row_id) as a pair would read
+-- the bucket of the cursor from its beginning every time.
+SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 0, 0, annex,
+    expiry_bucket
 FROM message
-WHERE expiry_bucket IS NOT NULL
-    AND (expiry_bucket, row_id) > (?, ?)
-    AND expiry_bucket < ?
-ORDER BY expiry_bucket, row_id LIMIT ?;
+WHERE expiry_bucket = :bucket AND row_id > :row_id AND :bucket < :current_bucket
+UNION ALL
+SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 0, 0, annex,
+    expiry_bucket
+FROM message
+WHERE expiry_bucket > :bucket AND expiry_bucket < :current_bucket
+ORDER BY expiry_bucket, row_id LIMIT :limit;
 
 -- name: purge_active
 DELETE FROM message WHERE row_id IN (

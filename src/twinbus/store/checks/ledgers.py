@@ -1,0 +1,131 @@
+"""Outbox and ledgers (D12), and the operation log (D11)."""
+
+from twinbus.broker.changes import ChangeSet, LedgerId, LedgerRange, OutboxEntry
+from twinbus.broker.operation_log import COMPLETE, SEND, decode_operations
+from twinbus.store.checks.expectation import expect
+from twinbus.store.checks.owner import GENERATION, NOW, Owner, owner_of
+from twinbus.store.checks.places import StorePlace
+
+
+def _entry(entry_id: int) -> OutboxEntry:
+    return OutboxEntry(
+        entry_id=entry_id,
+        target=f"queue/{entry_id}",
+        raw=bytes([entry_id]) * entry_id,
+        origin=b"\0origin\xff",
+    )
+
+
+async def check_outbox_is_a_queue(place: StorePlace) -> None:
+    owner = await owner_of(place)
+    changes = ChangeSet()
+    changes.outbox_added += [_entry(2), _entry(3), _entry(1)]
+    await owner.commit(changes)
+    owner = await owner.reopened()
+    oldest = await owner.store.outbox(2)
+    expect(oldest, [_entry(1), _entry(2)], "the oldest entries, within the limit")
+    changes = ChangeSet()
+    changes.outbox_removed += [1, 3]
+    changes.outbox_added.append(_entry(4))
+    await owner.commit(changes)
+    expect(await owner.store.outbox(9), [_entry(2), _entry(4)], "delivered ones go")
+    await owner.store.close()
+
+
+async def _restore(owner: Owner, *ranges: tuple[int, int]) -> None:
+    changes = ChangeSet()
+    changes.ledger_ranges += [
+        LedgerRange(source="site", generation=GENERATION, first=first, last=last)
+        for first, last in ranges
+    ]
+    await owner.commit(changes)
+
+
+async def check_ranges_add_up(place: StorePlace) -> None:
+    owner = await owner_of(place)
+    highest = (1 << 48) - 1
+    everything = [*range(60), highest]
+    known: set[int] = set()
+    for added in (
+        [(10, 20)],
+        [(21, 25)],  # adjoins
+        [(5, 12)],  # overlaps at the front
+        [(30, 40), (50, 50)],
+        [(24, 31)],  # joins two
+        [(0, 0)],
+        [(32, 33)],  # lies within
+        [(1, 59)],  # covers all
+        [(highest, highest)],
+    ):
+        await _restore(owner, *added)
+        for first, last in added:
+            known.update(range(first, last + 1))
+        found = await owner.store.restored("site", GENERATION, everything)
+        expect(found, known, f"numbers restored after {added}")
+    owner = await owner.reopened()
+    found = await owner.store.restored("site", GENERATION, everything)
+    expect(found, known, "numbers restored, reopened")
+    await owner.store.close()
+
+
+async def check_ranges_are_of_one_source(place: StorePlace) -> None:
+    owner = await owner_of(place)
+    await _restore(owner, (1, 5))
+    other = await owner.store.restored("elsewhere", GENERATION, [1])
+    expect(other, set(), "of another source nothing was restored")
+    other = await owner.store.restored("site", bytes(16), [1])
+    expect(other, set(), "of another generation nothing was restored")
+    expect(await owner.store.restored("site", GENERATION, []), set(), "none asked")
+    await owner.store.close()
+
+
+async def check_ids_are_remembered(place: StorePlace) -> None:
+    owner = await owner_of(place)
+    changes = ChangeSet()
+    changes.ledger_ids += [
+        LedgerId(fragment_number=1, unique_id=b"a", seen_at=NOW),
+        LedgerId(fragment_number=1, unique_id=b"", seen_at=NOW + 1),
+        LedgerId(fragment_number=2, unique_id=b"b", seen_at=NOW + 2),
+    ]
+    await owner.commit(changes)
+    owner = await owner.reopened()
+    expect(await owner.store.seen(1, [b"a", b"", b"b"]), {b"a", b""}, "ids of 1")
+    expect(await owner.store.seen(2, [b"a", b"", b"b"]), {b"b"}, "ids of 2")
+    changes = ChangeSet()
+    again = LedgerId(fragment_number=1, unique_id=b"a", seen_at=NOW + 9)
+    changes.ledger_ids += [again, again]
+    await owner.commit(changes)
+    await owner.store.trim(operations_through=0, ids_seen_before=NOW + 2)
+    expect(await owner.store.seen(1, [b"a", b""]), {b"a"}, "seen again is kept longer")
+    expect(await owner.store.seen(2, [b"b"]), {b"b"}, "the bound itself is kept")
+    await owner.store.close()
+
+
+async def check_operations_are_logged(place: StorePlace) -> None:
+    owner = await owner_of(place)
+    for operation in (SEND, 0, COMPLETE, SEND):
+        changes = ChangeSet()
+        if operation:
+            changes.log.introduce(5, "link 5")
+            changes.log.add(operation, 5, 77, 100, NOW, NOW)
+        await owner.commit(changes, NOW + 1)
+    owner = await owner.reopened()
+    blobs = await owner.store.operations(0, 10)
+    expect([batch for batch, _ in blobs], [1, 3, 4], "a blob per commit that did any")
+    decoded = decode_operations(blobs[1][1])
+    expect(decoded.actors, {5: "link 5"}, "who did it")
+    expect([run.operation for run in decoded.runs], [COMPLETE], "what was done")
+    expect(decoded.sealed_at, NOW + 1, "when it was done")
+    expect(await owner.store.operations(1, 1), blobs[1:2], "after a number, limited")
+    await owner.store.trim(operations_through=3, ids_seen_before=0)
+    expect(await owner.store.operations(0, 10), blobs[2:], "old blobs are forgotten")
+    await owner.store.close()
+
+
+CHECKS = (
+    check_outbox_is_a_queue,
+    check_ranges_add_up,
+    check_ranges_are_of_one_source,
+    check_ids_are_remembered,
+    check_operations_are_logged,
+)

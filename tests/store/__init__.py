@@ -1,0 +1,1 @@
+"""Stores: the public checks over each backend, and what only SQLite can suffer."""
