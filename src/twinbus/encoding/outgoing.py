@@ -11,7 +11,8 @@ always there): SDKs read them without asking.
 
 from typing import Final
 
-from twinbus.amqp.codec import encode, field_offsets
+from twinbus.amqp.codec import encode
+from twinbus.amqp.decoder import field_offsets
 from twinbus.amqp.types import Symbol, Timestamp, UInt
 from twinbus.broker.message import ACTIVE, Annex, Message
 from twinbus.encoding.layout import (

@@ -200,6 +200,10 @@ class StoreOwner:
         if not self.changes.is_empty() or self.housekeeping.is_due(now):
             self.wake()
 
+    def has_due_work(self) -> bool:
+        """Something that is due by now has not been done."""
+        return not self.changes.is_empty() or self.housekeeping.is_due(self.clock.now())
+
     # --- the loop -------------------------------------------------------------
 
     async def _run(self) -> None:

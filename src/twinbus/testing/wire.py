@@ -2,12 +2,20 @@
 
 `pump` carries bytes both ways in chunks of a chosen size until neither side has any
 left, and returns the events of each side. Time does not pass unless the test says so.
+An EndpointPair is a client and a server on such a wire, with the steps that most tests
+begin with.
 """
 
 from dataclasses import dataclass, field
+from typing import TypeVar, final
 
-from twinbus.amqp.connection import Connection
-from twinbus.amqp.events import Event, SaslInitReceived
+from twinbus.amqp.connection import Connection, Role
+from twinbus.amqp.events import Event, LinkAttached, SaslInitReceived, SessionBegun
+from twinbus.amqp.link import Link
+from twinbus.amqp.messaging import Source, Target
+from twinbus.amqp.session import AmqpSession
+
+E = TypeVar("E", bound=Event)
 
 
 @dataclass(slots=True)
@@ -43,3 +51,68 @@ def feed(
             if isinstance(event, SaslInitReceived):
                 events += connection.sasl_outcome(True)
     return events
+
+
+def of_type(events: list[Event], kind: type[E]) -> list[E]:
+    """The events of one kind."""
+    return [event for event in events if isinstance(event, kind)]
+
+
+@final
+class EndpointPair:
+    """A client and a server, and the wire between them."""
+
+    def __init__(
+        self,
+        *,
+        client: Connection | None = None,
+        server: Connection | None = None,
+        chunk_size: int = 65536,
+    ) -> None:
+        self.client = client or Connection(Role.CLIENT, "client", hostname="bus.test")
+        self.server = server or Connection(Role.SERVER, "server", require_sasl=False)
+        self.chunk_size = chunk_size
+
+    def pump(self, now: int = 0) -> Pumped:
+        return pump(self.client, self.server, chunk_size=self.chunk_size, now=now)
+
+    def open(self) -> None:
+        self.client.open()
+        self.pump()
+
+    def begin(self) -> tuple[AmqpSession, AmqpSession]:
+        """A session: the client's view and the server's."""
+        session = self.client.begin()
+        [begun] = of_type(self.pump().server, SessionBegun)
+        return session, begun.session
+
+    def attach_sender(
+        self, session: AmqpSession, *, credit: int = 100, max_message_size: int = 0
+    ) -> tuple[Link, Link]:
+        """A link from client to server with credit: each side's view."""
+        link = session.attach_sender(
+            "to-server", Source(address="c"), Target(address="q")
+        )
+        [attached] = of_type(self.pump().server, LinkAttached)
+        attached.link.accept(max_message_size=max_message_size)
+        attached.link.issue_credit(credit)
+        self.pump()
+        return link, attached.link
+
+    def attach_receiver(
+        self, session: AmqpSession, *, credit: int = 100, max_message_size: int = 0
+    ) -> tuple[Link, Link]:
+        """A link from server to client with credit: each side's view."""
+        link = session.attach_receiver(
+            "to-client",
+            Source(address="q"),
+            Target(address="c"),
+            max_message_size=max_message_size,
+        )
+        [attached] = of_type(self.pump().server, LinkAttached)
+        attached.link.accept()
+        self.pump()
+        if credit:
+            link.issue_credit(credit)
+        self.pump()
+        return link, attached.link

@@ -1,0 +1,17 @@
+"""The public test kit: a real bus in your test process, with a clock you move.
+
+    from twinbus.testing import Bus
+
+    with Bus() as bus:
+        bus.create_queue("orders", max_delivery_count=3)
+        client = ServiceBusClient.from_connection_string(bus.connection_string)
+        ...
+        bus.advance(61)    # locks of one minute have run out
+
+With pytest the fixture `twinbus_bus` gives each test a bus of its own.
+"""
+
+from twinbus.testing.bus import Bus
+from twinbus.testing.clock import ManualClock
+
+__all__ = ["Bus", "ManualClock"]

@@ -1,0 +1,202 @@
+"""A bus in the test's own process: real server, real store, own thread, own clock.
+
+It listens on a free port of the loopback interface and speaks AMQP like the real
+thing, because it is the real thing. Only time is the test's: locks, time to live and
+schedules follow `advance`. Heartbeats and deadlines of connections follow the
+machine's clock, so that an idle SDK is not cut off by a test's leap.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from twinbus.broker.queue_description import AccessRule
+from twinbus.clock import SystemClock
+from twinbus.config import ROOT_KEY_NAME, Config, queue_properties
+from twinbus.server.server import Server
+from twinbus.store.memory import MemoryDisk, MemoryStore
+from twinbus.store.memory_catalog import MemoryCatalog
+from twinbus.testing.clock import ManualClock
+
+T = TypeVar("T")
+
+_WAIT_SECONDS = 30
+
+
+class _BusClock:
+    """The test's time for messages, the machine's for connections."""
+
+    def __init__(self, manual: ManualClock) -> None:
+        self._manual = manual
+        self._system = SystemClock()
+
+    def now(self) -> int:
+        return self._manual.now()
+
+    def monotonic(self) -> int:
+        return self._system.monotonic()
+
+
+class Bus:
+    """A bus for tests, to be used in a `with` statement."""
+
+    def __init__(
+        self, *, store: str = "sqlite", settings: Mapping[str, Any] | None = None
+    ) -> None:
+        if store not in ("sqlite", "memory"):
+            raise ValueError(f"store must be 'sqlite' or 'memory', not {store!r}")
+        self._is_volatile = store == "memory"
+        self._settings = dict(settings or {})
+        self.clock = ManualClock()
+        self._folder = Path(tempfile.mkdtemp(prefix="twinbus-"))
+        self._rules = {
+            claims: _rule(claims)
+            for claims in (("Send",), ("Listen",), ("Send", "Listen"), ("Manage",))
+        }
+        self.key_name = ROOT_KEY_NAME
+        self.key = "key-of-the-test-bus"
+        self.port = 0
+        self._disk = MemoryDisk()
+        self._catalog = MemoryCatalog()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._server: Server | None = None
+
+    # --- life -----------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start the server; the port stays the same after a restart."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="twinbus", daemon=True
+        )
+        self._thread.start()
+        self._run(self._start())
+
+    async def _start(self) -> None:
+        config = Config(
+            data=self._folder,
+            port=self.port,
+            tls_port=0,
+            key=self.key,
+            rules=tuple(self._rules.values()),
+            **self._settings,
+        )
+        self._server = Server(
+            config,
+            clock=_BusClock(self.clock),
+            store=MemoryStore(self._disk) if self._is_volatile else None,
+            catalog=self._catalog if self._is_volatile else None,
+        )
+        await self._server.start()
+        self.port = self._server.port
+
+    def stop(self) -> None:
+        """Stop cleanly, as on SIGTERM."""
+        loop, thread, server = self._loop, self._thread, self._server
+        if loop is None or thread is None or server is None:
+            return
+        self._run(server.stop())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(_WAIT_SECONDS)
+        loop.close()
+        self._loop = self._thread = self._server = None
+
+    def restart(self) -> None:
+        """Stop and start again on the same data and port."""
+        self.stop()
+        self.start()
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None, "the bus is not running"
+        future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        return future.result(_WAIT_SECONDS)
+
+    @property
+    def server(self) -> Server:
+        assert self._server is not None, "the bus is not running"
+        return self._server
+
+    # --- connecting -----------------------------------------------------------
+
+    @property
+    def connection_string(self) -> str:
+        """For azure-servicebus; all claims."""
+        return self._connection_string(self.key_name, self.key)
+
+    def connection_string_for(self, *claims: str) -> str:
+        """With the key of a rule that has just these claims."""
+        for named, rule in self._rules.items():
+            if set(named) == set(claims):
+                return self._connection_string(rule.key_name, rule.primary_key)
+        raise ValueError(f"no rule has the claims {claims}")
+
+    def _connection_string(self, key_name: str, key: str) -> str:
+        return (
+            f"Endpoint=sb://localhost:{self.port};SharedAccessKeyName={key_name};"
+            f"SharedAccessKey={key};UseDevelopmentEmulator=true"
+        )
+
+    # --- entities -------------------------------------------------------------
+
+    def create_queue(self, path: str, **properties: Any) -> None:
+        """Make a queue; properties as in the SDK's `QueueProperties`."""
+        self._run(
+            self.server.namespace.create_queue(path, queue_properties(properties))
+        )
+
+    def update_queue(self, path: str, **properties: Any) -> None:
+        self._run(
+            self.server.namespace.update_queue(path, queue_properties(properties))
+        )
+
+    def delete_queue(self, path: str) -> None:
+        self._run(self.server.namespace.delete_queue(path))
+
+    # --- time -----------------------------------------------------------------
+
+    def now(self) -> datetime:
+        """The time on the bus's clock."""
+        return datetime.fromtimestamp(self.clock.now() / 1000, UTC)
+
+    def advance(self, seconds: float | timedelta) -> None:
+        """Let time pass; what became due has happened when this returns."""
+        if isinstance(seconds, timedelta):
+            seconds = seconds.total_seconds()
+        self.clock.advance(round(seconds * 1000))
+        self._run(self._let_time_pass())
+
+    async def _let_time_pass(self) -> None:
+        owner = self.server.owner
+        while True:
+            self.server.tick()
+            await owner.durable()
+            if not owner.has_due_work():
+                return
+
+
+def _rule(claims: tuple[str, ...]) -> AccessRule:
+    name = "".join(claims).lower()
+    return AccessRule(
+        key_name=f"{name}-rule", primary_key=f"key-of-{name}", rights=claims
+    )
