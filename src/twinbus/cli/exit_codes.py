@@ -1,0 +1,38 @@
+"""How `twinbus` ends: one number per kind of trouble, so that scripts can tell.
+
+The numbers are part of the public surface; a new kind of trouble gets a new one.
+"""
+
+from typing import Final
+
+OK: Final = 0
+
+FAILED: Final = 1
+"""Refused or failed for a reason that has no number of its own."""
+
+USAGE: Final = 2
+"""A flag, a variable or the config file is wrong; nothing was begun."""
+
+PORT: Final = 3
+"""A port or address cannot be listened on."""
+
+IN_USE: Final = 4
+"""Another process works on the data folder."""
+
+UNREADABLE: Final = 5
+"""The store or the catalog is damaged, of another format, or may not be read."""
+
+STORE_FAILED: Final = 6
+"""The store failed while the server was running; what was confirmed is safe."""
+
+UNREACHABLE: Final = 7
+"""No server answers."""
+
+UNAUTHORIZED: Final = 8
+"""The server refuses the key, or the key lacks the Manage right."""
+
+NOT_FOUND: Final = 9
+"""There is no entity of that name."""
+
+EXISTS: Final = 10
+"""There is already an entity of that name."""

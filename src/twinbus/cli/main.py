@@ -1,0 +1,75 @@
+"""The command `twinbus`: which commands there are, and how they end.
+
+A command's module is imported when the command runs, so that `--help` and each
+command pay for themselves only. Trouble is one line on stderr and an exit code;
+a traceback means a bug.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import PROGRAM, Failure, complain
+from twinbus.cli.serve_command import EXAMPLES as SERVE_EXAMPLES
+from twinbus.cli.serve_command import serve
+
+_EXAMPLES = """Examples:
+
+  twinbus serve
+
+  twinbus entities create queue orders --lock-duration 30s
+
+  twinbus entities list --json
+"""
+
+app = typer.Typer(
+    name=PROGRAM,
+    help="A self-hosted message bus that speaks Azure Service Bus.",
+    epilog=_EXAMPLES,
+    add_completion=False,
+)
+app.command("serve", epilog=SERVE_EXAMPLES)(serve)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and end.", is_eager=True),
+    ] = False,
+) -> None:
+    if version:
+        print(_version())
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def _version() -> str:
+    from twinbus import __version__, compilation
+
+    return f"{PROGRAM} {__version__} ({compilation.describe()})"
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command. Returns its exit code."""
+    try:
+        app(arguments, prog_name=PROGRAM, standalone_mode=False)
+    except typer.TyperException as error:
+        complain(f"{error.format_message()} Try '{PROGRAM} --help'.")
+        return exit_codes.USAGE
+    except typer.Abort:
+        complain("stopped")
+        return exit_codes.FAILED
+    except Failure as failure:
+        complain(str(failure))
+        return failure.exit_code
+    return exit_codes.OK

@@ -1,0 +1,95 @@
+"""The life of a server process: settings, start, `ready`, stop.
+
+What the terminal reads goes to stdout, in the order in which it is needed: the
+connection string, how to trust the certificate, then the line `ready`. The log and
+all trouble go to stderr. SIGTERM and SIGINT stop the server cleanly: what was
+accepted is durable and answered before the process ends.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+import uvloop
+
+from twinbus import __version__, compilation
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import Failure, complain
+from twinbus.cli.listening import is_loopback, why_not_listen
+from twinbus.config import Config, ConfigError, load_config
+from twinbus.errors import ServiceBusError
+from twinbus.server.server import Server
+from twinbus.store.base import StoreError, StoreInUse
+
+
+def settings(
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]
+) -> Config:
+    """The configuration from all sources, or the Failure that says what is wrong."""
+    try:
+        return load_config(file, environment, flags)
+    except ConfigError as error:
+        raise Failure(str(error), exit_codes.USAGE) from None
+
+
+def run_server(config: Config) -> None:
+    """Serve until told to stop. Raises Failure."""
+    logging.basicConfig(
+        level=config.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        uvloop.run(_serve(config))
+    except ConfigError as error:
+        raise Failure(str(error), exit_codes.USAGE) from None
+
+
+async def _serve(config: Config) -> None:
+    told_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_stop.set)
+    server = Server(config)
+    await _start(server, config)
+    _announce(server, config)
+    await _until_the_end(server, told_to_stop)
+
+
+async def _start(server: Server, config: Config) -> None:
+    try:
+        await server.start()
+    except StoreInUse as error:
+        raise Failure(str(error), exit_codes.IN_USE) from None
+    except StoreError as error:
+        raise Failure(str(error), exit_codes.UNREADABLE) from None
+    except ServiceBusError as error:
+        raise Failure(error.text, exit_codes.USAGE) from None
+    except OSError as error:
+        text = why_not_listen(error, config.host, config.port, "--port")
+        raise Failure(text, exit_codes.PORT) from None
+
+
+def _announce(server: Server, config: Config) -> None:
+    """Tell people what they need; `ready` is the last line, for scripts."""
+    print(f"twinbus {__version__}, {compilation.describe()}, data in {config.data}")
+    if not is_loopback(config.host):
+        complain(
+            f"warning: plain TCP on {config.host} is open to the network: keys and "
+            "messages can be read on the way. Use TLS, or --host 127.0.0.1."
+        )
+    print(server.connection_string)
+    print("ready", flush=True)
+
+
+async def _until_the_end(server: Server, told_to_stop: asyncio.Event) -> None:
+    """Raises Failure if the store ended it."""
+    assert server.fatal is not None
+    waiting = asyncio.ensure_future(told_to_stop.wait())
+    await asyncio.wait((waiting, server.fatal), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    await server.stop()
+    if server.fatal.done():
+        text = f"The store can't go on: {server.fatal.result()}"
+        raise Failure(text, exit_codes.STORE_FAILED)

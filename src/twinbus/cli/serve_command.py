@@ -1,0 +1,117 @@
+"""`twinbus serve`: its flags. What it does with them is in `serve.py`.
+
+A flag's value goes to `load_config` as it was written; that is where types and the
+order of the sources are known, and where a wrong value is refused.
+"""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+EXAMPLES = """Examples:
+
+  twinbus serve
+
+  twinbus serve --data /var/lib/twinbus --config bus.toml
+
+  twinbus serve --store memory: --port 0 --tls-port 0
+
+  TWINBUS_PORT=5680 twinbus serve --host 0.0.0.0
+"""
+
+
+def _flag(flag: str, text: str, metavar: str = "TEXT") -> Any:
+    """An option that is also a variable and a name of the config file."""
+    variable = f"TWINBUS_{flag.removeprefix('--').replace('-', '_').upper()}"
+    return typer.Option(
+        flag, help=f"{text} ({variable})", metavar=metavar, show_default=False
+    )
+
+
+_Setting = str | None
+
+
+def serve(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            help="Settings and queues: TOML, or the vendor emulator's Config.json. "
+            "(TWINBUS_CONFIG)",
+            metavar="FILE",
+            envvar="TWINBUS_CONFIG",
+            show_envvar=False,
+        ),
+    ] = None,
+    data: Annotated[
+        _Setting, _flag("--data", "Folder that the bus keeps. Default: data.", "DIR")
+    ] = None,
+    host: Annotated[
+        _Setting, _flag("--host", "Address to listen on. Default: 127.0.0.1.", "HOST")
+    ] = None,
+    port: Annotated[
+        _Setting,
+        _flag("--port", "Port for plain TCP; 0: any free one. Default: 5672.", "PORT"),
+    ] = None,
+    tls_port: Annotated[
+        _Setting, _flag("--tls-port", "Port for TLS; 0: off. Default: 5671.", "PORT")
+    ] = None,
+    tls_cert: Annotated[
+        _Setting,
+        _flag("--tls-cert", "Your own certificate chain, instead of ours.", "FILE"),
+    ] = None,
+    tls_key: Annotated[
+        _Setting, _flag("--tls-key", "Private key of --tls-cert.", "FILE")
+    ] = None,
+    key: Annotated[
+        _Setting,
+        _flag(
+            "--key",
+            "Key of the root rule. Default: made at the first start and kept in the "
+            "data folder. The variable keeps it out of process lists.",
+            "KEY",
+        ),
+    ] = None,
+    store: Annotated[
+        _Setting,
+        _flag(
+            "--store",
+            "Where messages are kept: sqlite:///PATH or memory:. Default: a SQLite "
+            "file in the data folder.",
+            "URL",
+        ),
+    ] = None,
+    namespace: Annotated[
+        _Setting, _flag("--namespace", "Name of the namespace. Default: twinbus.")
+    ] = None,
+    max_message_bytes: Annotated[
+        _Setting,
+        _flag("--max-message-bytes", "Largest message. Default: 262144.", "BYTES"),
+    ] = None,
+    max_connections: Annotated[
+        _Setting,
+        _flag("--max-connections", "Connections at a time. Default: 5000.", "COUNT"),
+    ] = None,
+    max_entities: Annotated[
+        _Setting,
+        _flag("--max-entities", "Entities that may exist. Default: 10000.", "COUNT"),
+    ] = None,
+    log_level: Annotated[
+        _Setting,
+        _flag(
+            "--log-level",
+            "debug, info, warning or error. Default: warning.",
+            "LEVEL",
+        ),
+    ] = None,
+) -> None:
+    """Run the bus until it is told to stop (SIGTERM, or Ctrl-C).
+
+    Prints the connection string, and `ready` when it can send and receive.
+    """
+    flags = dict(locals())
+    from twinbus.cli.serve import run_server, settings
+
+    run_server(settings(flags.pop("config"), os.environ, flags))
