@@ -2,12 +2,13 @@
 
 import pytest
 from azure.servicebus import ServiceBusMessage
+from azure.servicebus.amqp import AmqpAnnotatedMessage
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from .sdk import receive, receive_one, text_of, texts_of
 
 # Encoding of one data section over 255 bytes: descriptor 00 53 75, constructor b0 and a
-# four-byte length. The SDK adds nothing else to a message without properties.
+# four-byte length. The SDK adds nothing else to a bare AMQP message.
 DATA_SECTION_OVERHEAD_BYTES = 8
 
 
@@ -48,9 +49,10 @@ def test_batch_object_is_sent(sdk, queue):
 
 
 def test_batch_envelope_leaves_no_trace_on_other_messages(sdk, queue):
-    """SB-Q-105 the envelope repeats the first message's id; the second keeps none."""
+    """SB-Q-105 the envelope repeats the first message's id and key; only its own."""
     first = ServiceBusMessage("first", message_id="only-first", partition_key="pk")
-    sdk.sender(queue).send_messages([first, ServiceBusMessage("second")])
+    bare = AmqpAnnotatedMessage(data_body=b"second")
+    sdk.sender(queue).send_messages([first, bare])
     one, two = receive(sdk.receiver(queue), 2)
     assert (one.message_id, one.partition_key) == ("only-first", "pk")
     assert (two.message_id, two.partition_key) == (None, None)
@@ -113,7 +115,7 @@ def test_message_at_the_size_limit_is_accepted(sdk, queue):
     """SB-Q-111 a message of exactly the link's max-message-size is stored."""
     sender = sdk.sender(queue)
     size = _limit_of(sender) - DATA_SECTION_OVERHEAD_BYTES
-    sender.send_messages(ServiceBusMessage(b"x" * size))
+    sender.send_messages(AmqpAnnotatedMessage(data_body=b"x" * size))
     message = receive_one(sdk.receiver(queue))
     assert b"".join(message.body) == b"x" * size
 
@@ -123,7 +125,7 @@ def test_message_over_the_size_limit_is_refused(sdk, queue):
     sender = sdk.sender(queue)
     size = _limit_of(sender) - DATA_SECTION_OVERHEAD_BYTES + 1
     with pytest.raises(MessageSizeExceededError):
-        sender.send_messages(ServiceBusMessage(b"x" * size))
+        sender.send_messages(AmqpAnnotatedMessage(data_body=b"x" * size))
     sender.send_messages(ServiceBusMessage("after"))
     assert texts_of(sdk.receiver(queue).peek_messages(5)) == ["after"]
 
