@@ -51,7 +51,7 @@ _CODES: Final[dict[str, int]] = {}
 
 
 def composite(
-    code: int, symbol: str, /, *, keeps_nulls: bool = False, **types: FieldType
+    number: int, symbol: str, *, keeps_nulls: bool = False, **types: FieldType
 ) -> Callable[[type[T]], type[T]]:
     """Register a dataclass as the composite type with this descriptor."""
 
@@ -62,9 +62,9 @@ def composite(
             if field.default is MISSING and field.default_factory is MISSING
         )
         names = tuple(types)
-        layout = Layout(code, cls, names, tuple(types.values()), required, keeps_nulls)
-        _BY_CODE[code] = _BY_CLASS[cls] = layout
-        _CODES[symbol] = code
+        layout = Layout(number, cls, names, tuple(types.values()), required, keeps_nulls)
+        _BY_CODE[number] = _BY_CLASS[cls] = layout
+        _CODES[symbol] = number
         return cls
 
     return register

@@ -9,11 +9,14 @@ begin with.
 from dataclasses import dataclass, field
 from typing import TypeVar, final
 
+from twinbus.amqp.codec import encode
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.events import Event, LinkAttached, SaslInitReceived, SessionBegun
+from twinbus.amqp.framing import frame
 from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import Source, Target
 from twinbus.amqp.session import AmqpSession
+from twinbus.amqp.types import Described, ULong
 
 E = TypeVar("E", bound=Event)
 
@@ -51,6 +54,13 @@ def feed(
             if isinstance(event, SaslInitReceived):
                 events += connection.sasl_outcome(True)
     return events
+
+
+def raw_frame(
+    channel: int, code: int, fields: list[object], payload: bytes = b""
+) -> bytes:
+    """A frame that no engine would write: any performative with any fields."""
+    return frame(channel, encode(Described(ULong(code), fields)) + payload)
 
 
 def of_type(events: list[Event], kind: type[E]) -> list[E]:

@@ -1,0 +1,158 @@
+"""Decoding: exact bytes to values, and what is refused."""
+
+from uuid import UUID
+
+import pytest
+
+from twinbus.amqp.decoder import decode, field_offsets, skip
+from twinbus.amqp.errors import DecodeError
+from twinbus.amqp.types import (
+    AmqpArray,
+    Byte,
+    Char,
+    Decimal32,
+    Decimal64,
+    Decimal128,
+    Described,
+    Float32,
+    Int,
+    Short,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
+
+EXAMPLES = [
+    ("40", None),
+    ("41", True),
+    ("42", False),
+    ("5601", True),
+    ("5600", False),
+    ("50ff", UByte(255)),
+    ("60ffff", UShort(65535)),
+    ("43", UInt(0)),
+    ("52ff", UInt(255)),
+    ("70ffffffff", UInt(0xFFFFFFFF)),
+    ("44", ULong(0)),
+    ("5301", ULong(1)),
+    ("80ffffffffffffffff", ULong(0xFFFFFFFFFFFFFFFF)),
+    ("5180", Byte(-128)),
+    ("618000", Short(-32768)),
+    ("54ff", Int(-1)),
+    ("7180000000", Int(-(2**31))),
+    ("55ff", -1),
+    ("818000000000000000", -(2**63)),
+    ("723fc00000", Float32(1.5)),
+    ("823ff8000000000000", 1.5),
+    ("7401020304", Decimal32(b"\1\2\3\4")),
+    ("840102030405060708", Decimal64(bytes(range(1, 9)))),
+    ("94" + "07" * 16, Decimal128(b"\7" * 16)),
+    ("730001f600", Char("\U0001f600")),
+    ("83ffffffffffffffff", Timestamp(-1)),
+    ("98" + "11" * 16, UUID("11111111-1111-1111-1111-111111111111")),
+    ("a00201ff", b"\x01\xff"),
+    ("b00000000201ff", b"\x01\xff"),
+    ("a102c3a9", "é"),
+    ("b100000002c3a9", "é"),
+    ("a30361626f", Symbol("abo")),
+    ("b30000000361626f", Symbol("abo")),
+    ("45", []),
+    ("c003024142", [True, False]),
+    ("d000000006000000024142", [True, False]),
+    ("c10502a1016143", {"a": UInt(0)}),
+    ("d10000000800000002a1016143", {"a": UInt(0)}),
+    ("00531045", Described(ULong(0x10), [])),
+]
+
+
+@pytest.mark.parametrize(("data", "value"), EXAMPLES)
+def test_every_constructor_gives_its_type(data: str, value: object) -> None:
+    encoded = bytes.fromhex(data)
+    decoded, end = decode(encoded, 0)
+    assert decoded == value
+    assert type(decoded) is type(value)
+    assert end == len(encoded)
+    assert skip(encoded, 0) == len(encoded)
+
+
+@pytest.mark.parametrize(
+    ("data", "array"),
+    [
+        ("e00602a301610162", AmqpArray(0xA3, [Symbol("a"), Symbol("b")])),
+        ("f00000000900000001700000000a", AmqpArray(0x70, [UInt(10)])),
+        ("e0020241", AmqpArray(0x41, [True, True])),
+        ("e00701005310a3017a", AmqpArray(0xA3, [Symbol("z")], ULong(0x10))),
+    ],
+)
+def test_arrays_share_one_constructor(data: str, array: AmqpArray) -> None:
+    assert decode(bytes.fromhex(data), 0) == (array, len(data) // 2)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "",
+        "00",
+        "0053",
+        "70000000",
+        "5602",
+        "3f",
+        "46",
+        "a2",
+        "a003ffff",
+        "a101ff",
+        "a301ff",
+        "7300110000",
+        "730000d800",
+        "c0",
+        "c001",
+        "c0030241",
+        "c0ff0141",
+        "c0020541",
+        "c103014142",
+        "c103024541",
+        "d0ffffffff00000000",
+        "d000000004ffffffff",
+        "e0021141",
+        "f000000005ffffffff41",
+        "e00100",
+        "e0020171",
+        "f00000000900000002700000000a",
+        "e005010000534145",
+    ],
+)
+def test_malformed_bytes_are_a_decode_error(data: str) -> None:
+    with pytest.raises(DecodeError):
+        decode(bytes.fromhex(data), 0)
+
+
+def test_nesting_has_a_limit() -> None:
+    def nested(depth: int) -> bytes:
+        data = b"\x45"
+        for _ in range(depth):
+            data = b"\xd0" + (len(data) + 4).to_bytes(4) + b"\0\0\0\1" + data
+        return data
+
+    decode(nested(60), 0)
+    with pytest.raises(DecodeError, match="nested"):
+        decode(nested(65), 0)
+    with pytest.raises(DecodeError, match="nested"):
+        decode(b"\0" * 100_000, 0)
+
+
+def test_a_long_chain_of_descriptors_can_be_skipped_without_recursion() -> None:
+    assert skip(b"\0" * 50_000 + b"\x40" * 50_001, 0) == 100_001
+    with pytest.raises(DecodeError):
+        skip(b"\0" * 50_000, 0)
+
+
+def test_field_offsets_delimit_the_fields_of_a_list() -> None:
+    assert field_offsets(bytes.fromhex("c0050341520742"), 0) == [3, 4, 6, 7]
+    assert field_offsets(b"\x45", 0) == [1]
+    with pytest.raises(DecodeError):
+        field_offsets(b"\xc1\x01\x00", 0)
+    with pytest.raises(DecodeError):
+        field_offsets(bytes.fromhex("c003014142"), 0)
