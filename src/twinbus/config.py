@@ -20,19 +20,29 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from twinbus.broker.queue_description import AccessRule
+from twinbus.broker.entity_path import check_entity_name
+from twinbus.broker.queue_description import RIGHTS, AccessRule, queue_description
 from twinbus.config_emulator import queues_of_emulator
 from twinbus.durations import duration_ms
-from twinbus.limits import CONNECTIONS, ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
+from twinbus.errors import ServiceBusError
+from twinbus.limits import (
+    CONNECTIONS,
+    ENTITIES_PER_NAMESPACE,
+    MESSAGE_BYTES,
+    MESSAGE_BYTES_MAX,
+)
 
 ROOT_KEY_NAME: Final = "RootManageSharedAccessKey"
 _PREFIX: Final = "TWINBUS_"
 
 DURATION_PROPERTIES: Final = ("lock_duration", "default_message_time_to_live")
 """Properties that people write as durations and descriptions keep in ms."""
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 class ConfigError(Exception):
@@ -45,6 +55,7 @@ class Config:
 
     data: Path = Path("data")
     host: str = "127.0.0.1"
+    # 0: any free one.
     port: int = 5672
     # TLS is offered where this is not 0.
     tls_port: int = 5671
@@ -64,11 +75,25 @@ class Config:
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Rules of the namespace besides the root one.
     rules: tuple[AccessRule, ...] = ()
+    # Whether TLS was asked for by name; by default it may be left out.
+    is_tls_required: bool = False
 
 
 _SETTINGS: Final = {
-    item.name: item for item in fields(Config) if item.name not in ("queues", "rules")
+    item.name: type(getattr(Config(), item.name))
+    for item in fields(Config)
+    if item.name not in ("queues", "rules", "is_tls_required")
 }
+"""Names and types of what a flag, a variable or [server] may set."""
+
+_RANGES: Final = {
+    "port": (0, 65_535),
+    "tls_port": (0, 65_535),
+    "max_message_bytes": (1024, MESSAGE_BYTES_MAX),
+    "max_connections": (1, 1_000_000),
+    "max_entities": (1, 1_000_000),
+}
+_TLS_SETTINGS: Final = ("tls_port", "tls_cert", "tls_key")
 
 
 def load_config(
@@ -78,65 +103,163 @@ def load_config(
 ) -> Config:
     """The configuration from all of its sources. Raises ConfigError."""
     config = Config() if file is None else _from_file(file)
-    values: dict[str, object] = {}
-    for name in _SETTINGS:
-        variable = _PREFIX + name.upper()
-        if variable in environment:
-            values[name] = _typed(name, environment[variable], variable)
+    values = _from_environment(environment)
     for name, value in flags.items():
         if value is not None:
             values[name] = _typed(name, value, f"--{name.replace('_', '-')}")
-    return replace(config, **values)  # type: ignore[arg-type]
+    config = _with_settings(config, values)
+    if config.tls_key and not config.tls_cert:
+        raise ConfigError("tls_key is given and tls_cert is not: give both")
+    return config
+
+
+def _with_settings(config: Config, values: Mapping[str, Any]) -> Config:
+    asked_for_tls = any(name in values for name in _TLS_SETTINGS)
+    return replace(
+        config,
+        is_tls_required=config.is_tls_required or asked_for_tls,
+        **values,
+    )
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for variable, text in environment.items():
+        name = variable.removeprefix(_PREFIX).lower()
+        if not variable.startswith(_PREFIX):
+            continue
+        if name in _SETTINGS:
+            values[name] = _typed(name, text, variable)
+        # Not every unknown one: other commands, and container platforms, have
+        # variables that begin the same way.
+        elif meant := get_close_matches(name, _SETTINGS, n=1, cutoff=0.8):
+            known = _PREFIX + meant[0].upper()
+            raise ConfigError(f"{variable}: unknown variable; {known} is known")
+    return values
 
 
 def _from_file(file: Path) -> Config:
     try:
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8")
+        if file.suffix.lower() == ".json":
+            queues = queues_of_emulator(json.loads(text))
+            return Config(queues=_checked_queues(queues, file))
+        return _from_toml(tomllib.loads(text), file)
     except OSError as error:
         raise ConfigError(f"{file}: {os.strerror(error.errno or 0)}") from None
-    try:
-        if file.suffix.lower() == ".json":
-            return Config(queues=queues_of_emulator(json.loads(text)))
-        return _from_toml(tomllib.loads(text), file)
     except ValueError as error:
         raise ConfigError(f"{file}: {error}") from None
 
 
 def _from_toml(document: Mapping[str, Any], file: Path) -> Config:
-    known = ("server", "queues", "rules")
-    for section in document:
-        if section not in known:
-            raise ConfigError(
-                f"{file}: unknown section [{section}]; known are {', '.join(known)}"
-            )
+    _check_names(document, ("server", "queues", "rules"), f"{file}", "section")
     values = {
         name: _typed(name, value, f"{file}: [server] {name}")
-        for name, value in document.get("server", {}).items()
+        for name, value in _table(document.get("server", {}), f"{file}: server").items()
     }
     queues = {
-        name: queue_properties(properties)
-        for name, properties in document.get("queues", {}).items()
+        name: _written_properties(properties, f"{file}: [queues.{name}]")
+        for name, properties in _table(
+            document.get("queues", {}), f"{file}: queues"
+        ).items()
     }
-    rules = tuple(
-        AccessRule(**{**rule, "rights": tuple(rule.get("rights", ()))})
-        for rule in document.get("rules", ())
+    rules = document.get("rules", [])
+    if not isinstance(rules, list):
+        raise ConfigError(f"{file}: rules: write each as [[rules]]")
+    config = Config(
+        queues=_checked_queues(queues, file),
+        rules=tuple(_access_rule(rule, f"{file}: [[rules]]") for rule in rules),
     )
-    return Config(queues=queues, rules=rules, **values)  # type: ignore[arg-type]
+    return _with_settings(config, values)
 
 
-def _typed(name: str, value: object, where: str) -> object:
+def _table(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: must be a table")
+    return value
+
+
+def _check_names(
+    given: Mapping[str, Any], known: tuple[str, ...], where: str, noun: str
+) -> None:
+    for name in given:
+        if name not in known:
+            raise ConfigError(
+                f"{where}: unknown {noun} '{name}'; known are {', '.join(known)}"
+            )
+
+
+def _typed(name: str, value: object, where: str) -> Any:
     """The value as the setting's type, or a clear error."""
     if name not in _SETTINGS:
         raise ConfigError(
             f"{where}: unknown setting; known are {', '.join(sorted(_SETTINGS))}"
         )
-    kind = type(getattr(Config(), name))
+    kind = _SETTINGS[name]
+    if kind is int:
+        return _whole_number(name, value, where)
+    if not isinstance(value, str | os.PathLike):
+        raise ConfigError(f"{where}: {value!r} is not a text")
+    text = str(value)
+    if name == "log_level" and text.lower() not in LOG_LEVELS:
+        raise ConfigError(f"{where}: {text!r} is none of {', '.join(LOG_LEVELS)}")
+    if not text and name in ("data", "namespace"):
+        raise ConfigError(f"{where}: is empty")
+    return Path(text) if issubclass(kind, Path) else text
+
+
+def _whole_number(name: str, value: object, where: str) -> int:
     try:
-        if kind is int and not isinstance(value, bool):
-            return int(str(value))
-        return Path(str(value)) if issubclass(kind, Path) else str(value)
+        # Of TOML's booleans and floats none means a whole number.
+        number = int(str(value))
     except ValueError:
         raise ConfigError(f"{where}: {value!r} is not a whole number") from None
+    low, high = _RANGES[name]
+    if not low <= number <= high:
+        raise ConfigError(f"{where}: {number} is not from {low} to {high}")
+    return number
+
+
+def _access_rule(rule: object, where: str) -> AccessRule:
+    values = _table(rule, where)
+    texts = ("key_name", "primary_key", "secondary_key")
+    _check_names(values, (*texts, "rights"), where, "name")
+    for name in texts:
+        value = values.get(name, "")
+        is_needed = name != "secondary_key"
+        if not isinstance(value, str) or (is_needed and not value):
+            raise ConfigError(f"{where}: {name} must be a text, and not empty")
+    rights = values.get("rights", [])
+    if not isinstance(rights, list) or not set(map(str, rights)) <= set(RIGHTS):
+        raise ConfigError(f"{where}: rights must be a list of {', '.join(RIGHTS)}")
+    return AccessRule(**{**values, "rights": tuple(rights)})
+
+
+def _checked_queues(
+    queues: Mapping[str, Mapping[str, Any]], file: Path
+) -> Mapping[str, Mapping[str, Any]]:
+    """Refuse now what the server would refuse, while the file's name is known."""
+    for path, properties in queues.items():
+        try:
+            check_entity_name(path)
+            queue_description(properties, path)
+        except ServiceBusError as error:
+            raise ConfigError(f"{file}: queue '{path}': {error.text}") from None
+    return queues
+
+
+def _written_properties(properties: object, where: str) -> dict[str, Any]:
+    values = dict(_table(properties, where))
+    rules = values.get("authorization_rules", [])
+    if not isinstance(rules, list):
+        raise ConfigError(f"{where}: authorization_rules must be a list of tables")
+    if rules:
+        place = f"{where} authorization_rules"
+        values["authorization_rules"] = [_access_rule(rule, place) for rule in rules]
+    try:
+        return queue_properties(values)
+    except ValueError as error:
+        raise ConfigError(f"{where} {error}") from None
 
 
 def queue_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +270,10 @@ def queue_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
     converted: dict[str, Any] = {}
     for name, value in properties.items():
         if name in DURATION_PROPERTIES:
-            converted[f"{name}_ms"] = duration_ms(value)
+            try:
+                converted[f"{name}_ms"] = duration_ms(value)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
         else:
             converted[name] = value
     return converted

@@ -1,10 +1,11 @@
 """The vendor emulator's `Config.json`, so that a project can bring its own.
 
-Only what that file says about queues is read; a topic in it is refused, because
-this version of the bus would not have it.
+Read is what it says about queues. What this bus would not do is refused and named
+with its place, except where the file only repeats a default. The namespace's name
+and the logging section have no meaning here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from twinbus.durations import duration_ms
@@ -26,26 +27,48 @@ _OFF_BY_DEFAULT: Final = (
 _WITHOUT_EFFECT: Final = ("DuplicateDetectionHistoryTimeWindow",)
 
 
-def queues_of_emulator(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def queues_of_emulator(document: object) -> dict[str, dict[str, Any]]:
     """Queues and their properties. Raises ValueError for what can't be honoured."""
-    namespaces = document.get("UserConfig", {}).get("Namespaces", [])
+    user_config = _object(_object(document, "the file").get("UserConfig"), "UserConfig")
+    namespaces = list(_objects(user_config, "Namespaces", "UserConfig"))
     if len(namespaces) > 1:
         raise ValueError("more than one namespace; this server has one")
     found: dict[str, dict[str, Any]] = {}
     for namespace in namespaces:
         if namespace.get("Topics"):
             raise ValueError("topics are not supported yet; remove 'Topics'")
-        for queue in namespace.get("Queues") or []:
-            properties = queue.get("Properties") or {}
-            found[queue["Name"]] = _properties(queue["Name"], properties)
+        for queue in _objects(namespace, "Queues", "the namespace"):
+            name = queue.get("Name")
+            if not isinstance(name, str):
+                raise ValueError("a queue has no 'Name'")
+            found[name] = _properties(name, queue.get("Properties"))
     return found
 
 
-def _properties(queue: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+def _object(value: object, where: str) -> Mapping[str, Any]:
+    """A JSON object; what is absent is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} must be a JSON object")
+    return value
+
+
+def _objects(
+    parent: Mapping[str, Any], name: str, where: str
+) -> Iterator[Mapping[str, Any]]:
+    value = parent.get(name) or []
+    if not isinstance(value, list):
+        raise ValueError(f"'{name}' of {where} must be a JSON array")
+    for item in value:
+        yield _object(item, f"an item of '{name}'")
+
+
+def _properties(queue: str, properties: object) -> dict[str, Any]:
     converted: dict[str, Any] = {}
-    for name, value in properties.items():
+    for name, value in _object(properties, f"'Properties' of '{queue}'").items():
         if name in _DURATIONS:
-            converted[_DURATIONS[name]] = duration_ms(value)
+            converted[_DURATIONS[name]] = _duration_ms(queue, name, value)
         elif name in _PLAIN:
             converted[_PLAIN[name]] = value
         elif name in _OFF_BY_DEFAULT:
@@ -54,3 +77,10 @@ def _properties(queue: str, properties: Mapping[str, Any]) -> dict[str, Any]:
         elif name not in _WITHOUT_EFFECT:
             raise ValueError(f"queue '{queue}': unknown property {name}")
     return converted
+
+
+def _duration_ms(queue: str, name: str, value: object) -> int:
+    try:
+        return duration_ms(value)
+    except ValueError as error:
+        raise ValueError(f"queue '{queue}': {name}: {error}") from None

@@ -8,6 +8,7 @@ accepted is durable and answered before the process ends.
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +18,8 @@ import uvloop
 from twinbus import __version__, compilation
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure, complain
-from twinbus.cli.listening import is_loopback, why_not_listen
+from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
+from twinbus.cli.tls_listener import TlsListener, tls_listener
 from twinbus.config import Config, ConfigError, load_config
 from twinbus.errors import ServiceBusError
 from twinbus.server.server import Server
@@ -40,10 +42,7 @@ def run_server(config: Config) -> None:
         level=config.log_level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    try:
-        uvloop.run(_serve(config))
-    except ConfigError as error:
-        raise Failure(str(error), exit_codes.USAGE) from None
+    uvloop.run(_serve(config))
 
 
 async def _serve(config: Config) -> None:
@@ -51,10 +50,24 @@ async def _serve(config: Config) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
-    server = Server(config)
+    tls = tls_listener(config)
+    server = _made(config, tls)
     await _start(server, config)
-    _announce(server, config)
+    _announce(server, config, tls)
     await _until_the_end(server, told_to_stop)
+
+
+def _made(config: Config, tls: TlsListener) -> Server:
+    try:
+        return Server(config, tls=tls.context)
+    except ConfigError as error:
+        raise Failure(str(error), exit_codes.USAGE) from None
+    except OSError as error:
+        raise Failure(
+            f"The data folder {config.data} can't be used: "
+            f"{os.strerror(error.errno or 0)}. Choose another with --data.",
+            exit_codes.UNREADABLE,
+        ) from None
 
 
 async def _start(server: Server, config: Config) -> None:
@@ -67,24 +80,36 @@ async def _start(server: Server, config: Config) -> None:
     except ServiceBusError as error:
         raise Failure(error.text, exit_codes.USAGE) from None
     except OSError as error:
-        text = why_not_listen(error, config.host, config.port, "--port")
-        raise Failure(text, exit_codes.PORT) from None
+        raise _port_failure(error, config) from None
 
 
-def _announce(server: Server, config: Config) -> None:
+def _port_failure(error: OSError, config: Config) -> Failure:
+    """The TLS port was free a moment ago, so it is rarely the one."""
+    port, flag = config.port, "--port"
+    if config.tls_port and listening_error(config.host, port) is None:
+        port, flag = config.tls_port, "--tls-port"
+    return Failure(why_not_listen(error, config.host, port, flag), exit_codes.PORT)
+
+
+def _announce(server: Server, config: Config, tls: TlsListener) -> None:
     """Tell people what they need; `ready` is the last line, for scripts."""
-    print(f"twinbus {__version__}, {compilation.describe()}, data in {config.data}")
     if not is_loopback(config.host):
         complain(
             f"warning: plain TCP on {config.host} is open to the network: keys and "
             "messages can be read on the way. Use TLS, or --host 127.0.0.1."
         )
+    if tls.trouble:
+        complain(f"note: no TLS. {tls.trouble}")
+    data = config.store or config.data
+    print(f"twinbus {__version__} ({compilation.describe()}), messages in {data}")
     print(server.connection_string)
+    for line in tls.instructions:
+        print(line)
     print("ready", flush=True)
 
 
 async def _until_the_end(server: Server, told_to_stop: asyncio.Event) -> None:
-    """Raises Failure if the store ended it."""
+    """Raises Failure if it was the store that ended it."""
     assert server.fatal is not None
     waiting = asyncio.ensure_future(told_to_stop.wait())
     await asyncio.wait((waiting, server.fatal), return_when=asyncio.FIRST_COMPLETED)
