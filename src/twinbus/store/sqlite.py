@@ -55,6 +55,13 @@ FORMAT: Final = SqliteFormat(
     application_id=0x74776275,  # "twbu"
     migrations="sqlite_migrations",
     version=1,
+    tables=frozenset(
+        {
+            *("meta", "lease", "fragment", "dropped_fragment"),
+            *("message", "deferred", "scheduled"),
+            *("outbox", "ledger_range", "ledger_id", "operation_log"),
+        }
+    ),
 )
 
 _ROWS_PER_INSERT: Final = 25
@@ -88,7 +95,7 @@ class SqliteStore:
         # The epoch this object holds the lease in.
         self._epoch: int = 0
         # What this process owns through this object.
-        self._tenure: sqlite_lease.Tenure = (0, 0, 0)
+        self._tenure: sqlite_lease.Tenure | None = None
         # A commit's outcome is unknown until a later transaction has settled it.
         self._in_doubt: bool = False
 
@@ -146,7 +153,9 @@ class SqliteStore:
     def _let_go(self) -> None:
         self._open_db = None
         self._in_doubt = False
-        sqlite_lease.forget(self._tenure)
+        if self._tenure is not None:
+            sqlite_lease.forget(self._tenure)
+            self._tenure = None
 
     @property
     def _db(self) -> sqlite3.Connection:

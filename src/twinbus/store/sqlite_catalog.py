@@ -24,6 +24,7 @@ FORMAT: Final = SqliteFormat(
     application_id=0x74776263,  # "twbc"
     migrations="catalog_migrations",
     version=1,
+    tables=frozenset({"meta", "entity", "broker"}),
 )
 
 

@@ -22,6 +22,8 @@ from twinbus.store.base import (
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+# The second is how SQLite calls a full disk when it needs room for its -shm file.
+_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 _PRIMARY_CODE = 0xFF
 
 
@@ -29,10 +31,10 @@ class Busy(CommitFailed):
     """Another program is writing to the file; nothing of the commit happened."""
 
 
-def code_of(error: sqlite3.Error) -> int:
-    """SQLite's primary result code; 0 for errors of the Python module itself."""
+def _is_any(error: sqlite3.Error, codes: tuple[int, ...]) -> bool:
+    # Errors of the Python module itself have no code.
     code: int = getattr(error, "sqlite_errorcode", 0)
-    return code & _PRIMARY_CODE
+    return code in codes or code & _PRIMARY_CODE in codes
 
 
 def unreadable(path: Path, why: str) -> StoreUnreadable:
@@ -56,9 +58,9 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if code_of(error) in _DAMAGED:
+        if _is_any(error, _DAMAGED):
             raise unreadable(path, str(error)) from error
-        if code_of(error) in _LOCKED:
+        if _is_any(error, _LOCKED):
             raise locked(path) from error
         raise StoreError(f"{path} could not be read: {error}") from error
 
@@ -69,15 +71,17 @@ def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
 
     Raises StoreFull, CommitFailed (Busy), CommitUnknown.
     """
+    # One whose rollback failed may still be open.
+    _roll_back(db, path)
     try:
         db.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
-        raise _refusal(path, error) from error
+        raise refusal(path, error) from error
     try:
         yield
     except sqlite3.Error as error:
         _roll_back(db, path)
-        raise _refusal(path, error) from error
+        raise refusal(path, error) from error
     except BaseException:
         _roll_back(db, path)
         raise
@@ -85,8 +89,8 @@ def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
         db.execute("COMMIT")
     except sqlite3.Error as error:
         _roll_back(db, path)
-        if code_of(error) == sqlite3.SQLITE_FULL:
-            raise _refusal(path, error) from error
+        if _is_any(error, (sqlite3.SQLITE_FULL,)):
+            raise refusal(path, error) from error
         raise CommitUnknown(f"{path}: a commit may have failed: {error}") from error
 
 
@@ -100,9 +104,10 @@ def _roll_back(db: sqlite3.Connection, path: Path) -> None:
         raise CommitUnknown(f"{path}: a rollback failed: {error}") from error
 
 
-def _refusal(path: Path, error: sqlite3.Error) -> StoreError:
-    if code_of(error) == sqlite3.SQLITE_FULL:
+def refusal(path: Path, error: sqlite3.Error) -> StoreError:
+    """Why nothing was written."""
+    if _is_any(error, _FULL):
         return StoreFull(f"There is no room on the disk of {path}.")
-    if code_of(error) in _LOCKED:
+    if _is_any(error, _LOCKED):
         return Busy(f"{path} is being written to by another program.")
     return CommitFailed(f"{path} could not be written: {error}")

@@ -11,15 +11,20 @@ import os
 import secrets
 import sqlite3
 from dataclasses import dataclass
+from errno import ENOSPC
 from pathlib import Path
 
-from twinbus.store.base import StoreError, StoreUnreadable
-from twinbus.store.sqlite_errors import reading, transaction, unreadable
+from twinbus.store.base import StoreError, StoreFull, StoreUnreadable
+from twinbus.store.sqlite_errors import reading, refusal, transaction, unreadable
 from twinbus.store.statements import migrations
 
 _PAGE_BYTES = 8192
-_CHECKPOINT_BYTES = 8 * 1024 * 1024
-"""The WAL is copied into the file when it has this size: see decision 0002."""
+_CHECKPOINT_PAGES = 1000
+"""The WAL is copied into the file when it has so many. A small WAL that is written
+over syncs faster than one that grows, and the stall is short (decision 0002)."""
+
+_CACHED_STATEMENTS = 256
+"""More than there are, so that none is ever prepared twice."""
 
 _BUSY_TIMEOUT_MS = 500
 """How long a transaction waits for another program's (a backup, say). The event
@@ -29,9 +34,7 @@ _PRAGMAS = (
     f"busy_timeout = {_BUSY_TIMEOUT_MS}",
     # FULL: a commit is on disk when COMMIT returns, in WAL mode too.
     "synchronous = FULL",
-    f"wal_autocheckpoint = {_CHECKPOINT_BYTES // _PAGE_BYTES}",
-    # A WAL that grew beyond that in one large commit is cut back.
-    f"journal_size_limit = {8 * _CHECKPOINT_BYTES}",
+    f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
     # Damaged pages are noticed instead of misread.
     "cell_size_check = ON",
     "trusted_schema = OFF",
@@ -50,6 +53,8 @@ class SqliteFormat:
     migrations: str
     # Written into new files.
     version: int
+    # What must be there in the current format.
+    tables: frozenset[str]
 
 
 def open_file(path: Path, kind: SqliteFormat) -> sqlite3.Connection:
@@ -61,8 +66,12 @@ def open_file(path: Path, kind: SqliteFormat) -> sqlite3.Connection:
         if not path.exists():
             _make(path, kind)
         db = _connect(path)
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
+        if error.errno == ENOSPC:
+            raise StoreFull(f"There is no room on the disk of {path}.") from error
         raise StoreError(f"{path} could not be opened: {error}") from error
+    except sqlite3.Error as error:
+        raise refusal(path, error) from error
     try:
         with reading(path):
             _recognise(db, path, kind)
@@ -82,6 +91,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
         timeout=_BUSY_TIMEOUT_MS / 1000,
+        cached_statements=_CACHED_STATEMENTS,
     )
 
 
@@ -96,7 +106,8 @@ def _make(path: Path, kind: SqliteFormat) -> None:
     except FileExistsError:
         pass
     finally:
-        unfinished.unlink()
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{unfinished}{suffix}").unlink(missing_ok=True)
     _sync_folder(path.parent)
 
 
@@ -129,7 +140,6 @@ def _recognise(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
             f"{path} is not a twinbus {kind.noun}. Choose another folder, or move "
             "the file away."
         )
-    db.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
 def migrate(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
@@ -137,12 +147,9 @@ def migrate(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
 
     Raises StoreUnreadable for a format that this code cannot read.
     """
-    try:
-        row = db.execute(
-            "SELECT format_version, min_reader_version FROM meta"
-        ).fetchone()
-    except sqlite3.OperationalError as error:
-        raise unreadable(path, str(error)) from error
+    if "meta" not in _tables(db):
+        raise unreadable(path, "it lacks the table meta")
+    row = db.execute("SELECT format_version, min_reader_version FROM meta").fetchone()
     if row is None:
         raise unreadable(path, "its format version is missing")
     format_version, min_reader_version = row
@@ -153,6 +160,14 @@ def migrate(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
             f"{kind.version}. Use a newer twinbus."
         )
     _apply_migrations(db, kind, from_version=format_version)
+    missing = kind.tables - _tables(db)
+    if missing:
+        raise unreadable(path, f"it lacks the table {min(missing)}")
+
+
+def _tables(db: sqlite3.Connection) -> set[str]:
+    names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return {name for (name,) in names}
 
 
 def _apply_migrations(

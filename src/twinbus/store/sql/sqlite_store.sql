@@ -5,15 +5,15 @@
 SELECT store_uuid, epoch, batch FROM meta, lease;
 
 -- name: holder
-SELECT owner, pid, process_start, host FROM lease;
+SELECT owner, pid, process_start, host, file, epoch FROM lease;
 
 -- name: take_lease
 UPDATE lease SET epoch = epoch + 1,
-    owner = ?, pid = ?, process_start = ?, host = ?, taken_at = ?;
+    owner = ?, pid = ?, process_start = ?, host = ?, file = ?, taken_at = ?;
 
 -- name: give_lease_back
-UPDATE lease SET
-    owner = NULL, pid = NULL, process_start = NULL, host = NULL, taken_at = NULL
+UPDATE lease SET owner = NULL, pid = NULL, process_start = NULL, host = NULL,
+    file = NULL, taken_at = NULL
 WHERE epoch = ?;
 
 -- name: fence_commit

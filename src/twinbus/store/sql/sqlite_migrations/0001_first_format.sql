@@ -20,9 +20,11 @@ CREATE TABLE lease (
     pid INTEGER,
     process_start TEXT,
     host TEXT,
+    -- Device and inode of the file that is owned: not those of its copies.
+    file TEXT,
     taken_at INTEGER
 );
-INSERT INTO lease VALUES (0, 0, 0, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO lease VALUES (0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL);
 
 CREATE TABLE fragment (
     number INTEGER PRIMARY KEY,

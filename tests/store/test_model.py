@@ -1,0 +1,283 @@
+"""SQLite against the model: after any sequence of operations they cannot be told
+apart, not even by an owner that died in between."""
+
+import asyncio
+import tempfile
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from twinbus.broker.changes import (
+    ChangeSet,
+    FragmentRecord,
+    LedgerId,
+    LedgerRange,
+    OutboxEntry,
+)
+from twinbus.broker.message import (
+    ACTIVE,
+    DEFERRED,
+    SCHEDULED,
+    Annex,
+    Message,
+    restored_message,
+)
+from twinbus.broker.row_id import base_of
+from twinbus.store.base import CommitFailed, ExpiryCursor, Opened, Store
+from twinbus.store.memory import MemoryStore
+from twinbus.store.sqlite import SqliteStore
+
+Result = TypeVar("Result")
+
+NOW = 1_700_000_000_000
+FRAGMENTS = (0, 1, 40_000)
+NO_LIMIT = 1 << 40
+
+row_ids = st.builds(
+    lambda number, sequence: base_of(number) + sequence,
+    st.sampled_from(FRAGMENTS),
+    st.integers(1, 12),
+)
+annexes = st.none() | st.builds(
+    Annex,
+    dead_letter_reason=st.none() | st.text("ab", max_size=3),
+    modified=st.dictionaries(st.text("kl", max_size=2), st.binary(max_size=2)),
+)
+
+
+def messages(state: int) -> st.SearchStrategy[list[Message]]:
+    """New messages of a state, few and small."""
+    is_scheduled = state == SCHEDULED
+    times = st.integers(NOW, NOW + 200_000)
+    return st.lists(
+        st.builds(
+            restored_message,
+            row_ids,
+            st.binary(max_size=8),
+            st.integers(0, 2**63 - 1),
+            st.just(NOW),
+            st.sampled_from([0, 1, 59_999, 60_000, 90_000]),
+            st.integers(0, 3),
+            st.just(state),
+            times if is_scheduled else st.just(0),
+            annexes,
+        ),
+        max_size=5,
+        unique_by=lambda message: message.row_id,
+    )
+
+
+def values(message: Message) -> tuple[Any, ...]:
+    return (
+        *(message.row_id, message.raw, message.layout, message.enqueued_at),
+        *(message.ttl_ms, message.expires_at, message.delivery_count),
+        *(message.state, message.scheduled_at, message.annex),
+    )
+
+
+async def outcome_of(operation: Coroutine[Any, Any, Result]) -> Result | str:
+    """What came of it, a refusal included."""
+    try:
+        return await operation
+    except CommitFailed:
+        return "refused"
+
+
+class TwoStores(RuleBasedStateMachine):
+    """Everything is done to both stores, and must look the same."""
+
+    @initialize()
+    def open_both(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.loop = asyncio.new_event_loop()
+        path = Path(self.folder.name) / "store.sqlite3"
+        self.stores: tuple[Store, Store] = (MemoryStore(), SqliteStore(path))
+        self.opened = self._open()
+
+    def teardown(self) -> None:
+        if hasattr(self, "stores"):
+            for store in self.stores:
+                self.loop.run_until_complete(store.close())
+            self.loop.close()
+            self.folder.cleanup()
+
+    def _open(self) -> list[Opened]:
+        return [
+            self.loop.run_until_complete(store.open("model", NOW))
+            for store in self.stores
+        ]
+
+    def _both(self, name: str, *args: Any, **named: Any) -> Any:
+        """Do it to both; returns the answer, which must be the same."""
+        model, tested = (
+            self.loop.run_until_complete(
+                outcome_of(getattr(store, name)(*args, **named))
+            )
+            for store in self.stores
+        )
+        assert model == tested, name
+        return tested
+
+    def _both_read(self, name: str, *args: Any) -> None:
+        model, tested = (
+            self.loop.run_until_complete(getattr(store, name)(*args))
+            for store in self.stores
+        )
+        assert [values(m) for m in model] == [values(m) for m in tested], name
+
+    def _commit(self, changes: ChangeSet) -> None:
+        batch = self._both("last_batch") + 1
+        changes.seal(self.opened[0].epoch, batch, NOW)
+        self._both("commit", changes)
+
+    @rule(
+        active=messages(ACTIVE), deferred=messages(DEFERRED), later=messages(SCHEDULED)
+    )
+    def add(
+        self, active: list[Message], deferred: list[Message], later: list[Message]
+    ) -> None:
+        changes = ChangeSet()
+        changes.active_added += active
+        changes.deferred_added += deferred
+        changes.scheduled_added += later
+        self._commit(changes)
+
+    @rule(active=st.lists(row_ids), deferred=st.lists(row_ids), later=st.lists(row_ids))
+    def remove(self, active: list[int], deferred: list[int], later: list[int]) -> None:
+        changes = ChangeSet()
+        changes.active_removed += active
+        changes.deferred_removed += deferred
+        changes.scheduled_removed += later
+        self._commit(changes)
+
+    @rule(active=messages(ACTIVE), deferred=messages(DEFERRED))
+    def change(self, active: list[Message], deferred: list[Message]) -> None:
+        changes = ChangeSet()
+        changes.active_changed += active
+        changes.deferred_changed += deferred
+        self._commit(changes)
+
+    @rule(number=st.sampled_from(FRAGMENTS), count=st.integers(0, 5))
+    def count(self, number: int, count: int) -> None:
+        changes = ChangeSet()
+        changes.records.append(
+            FragmentRecord(
+                number=number,
+                generation=bytes(16),
+                index=0,
+                sub_queue=0,
+                active_count=count,
+            )
+        )
+        self._commit(changes)
+
+    @rule(number=st.sampled_from(FRAGMENTS))
+    def drop(self, number: int) -> None:
+        changes = ChangeSet()
+        changes.dropped.append(number)
+        self._commit(changes)
+
+    @rule(number=st.sampled_from(FRAGMENTS))
+    def purge(self, number: int) -> None:
+        while not self._both("purge", number, 4):
+            pass
+
+    @rule(first=st.integers(0, 30), length=st.integers(1, 6))
+    def restore(self, first: int, length: int) -> None:
+        changes = ChangeSet()
+        changes.ledger_ranges.append(
+            LedgerRange(
+                source="s", generation=b"g", first=first, last=first + length - 1
+            )
+        )
+        self._commit(changes)
+
+    @rule(unique_id=st.binary(max_size=1), seen_at=st.integers(NOW, NOW + 9))
+    def see(self, unique_id: bytes, seen_at: int) -> None:
+        changes = ChangeSet()
+        changes.ledger_ids.append(
+            LedgerId(fragment_number=1, unique_id=unique_id, seen_at=seen_at)
+        )
+        self._commit(changes)
+
+    @rule(added=st.integers(1, 6), removed=st.integers(1, 6))
+    def send_out(self, added: int, removed: int) -> None:
+        changes = ChangeSet()
+        changes.outbox_added.append(
+            OutboxEntry(entry_id=added, target="t", raw=b"r", origin=b"o")
+        )
+        if removed != added:
+            changes.outbox_removed.append(removed)
+        self._commit(changes)
+
+    @rule(before=st.integers(NOW, NOW + 9))
+    def trim(self, before: int) -> None:
+        through = self._both("last_batch") - 3
+        self._both("trim", operations_through=through, ids_seen_before=before)
+
+    @rule()
+    def close_and_open(self) -> None:
+        for store in self.stores:
+            self.loop.run_until_complete(store.close())
+        self.opened = self._open()
+
+    @rule()
+    def die_and_open(self) -> None:
+        for store in self.stores:
+            assert isinstance(store, MemoryStore | SqliteStore)
+            store.abandon()
+        self.opened = self._open()
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "stores"))
+    def what_is_read_is_the_same(self) -> None:
+        for number in FRAGMENTS:
+            self._both_read("browse", number, 0, 100, NO_LIMIT)
+            self._both_read("browse", number, 3, 4, 9)
+            self._both_read("read_active", number, 2, 3, NO_LIMIT)
+        self._both_read("due", NOW + 100_000, 5)
+        self._both("next_scheduled_at")
+        self._both("fragments")
+        self._both("outbox", 4)
+        self._both("restored", "s", b"g", list(range(40)))
+        self._both("seen", 1, [b"", *(bytes([i]) for i in range(256))])
+        self._both("operations", 0, 100)
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "stores"))
+    def what_expires_is_the_same(self) -> None:
+        for now in (NOW, NOW + 60_000, NOW + 200_000):
+            cursor = ExpiryCursor()
+            while True:
+                (model, after), (tested, cursor) = (
+                    self.loop.run_until_complete(store.expired(now, cursor, 2))
+                    for store in self.stores
+                )
+                assert [values(m) for m in model] == [values(m) for m in tested]
+                assert after == cursor
+                if not model:
+                    break
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "stores"))
+    def what_an_owner_is_told_is_the_same(self) -> None:
+        model, tested = self.opened
+        assert model.epoch == tested.epoch
+        assert model.last_batch == tested.last_batch
+        assert model.fragments == tested.fragments
+        assert model.purging == tested.purging
+        assert model.next_scheduled_at == tested.next_scheduled_at
+
+
+TestTwoStores = TwoStores.TestCase
+TestTwoStores.settings = settings(max_examples=30, stateful_step_count=25)

@@ -1,0 +1,52 @@
+"""Which store a URL means."""
+
+from pathlib import Path
+
+import pytest
+
+from twinbus.store.base import StoreError
+from twinbus.store.memory import MemoryStore
+from twinbus.store.sqlite import SqliteStore
+from twinbus.store.urls import open_store_url
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("sqlite:///data/bus.sqlite3", "data/bus.sqlite3"),
+        ("sqlite:////var/lib/bus.sqlite3", "/var/lib/bus.sqlite3"),
+        ("SQLite:///a b?c#d%20e", "a b?c#d%20e"),
+    ],
+)
+def test_sqlite_url_names_a_file(url: str, path: str) -> None:
+    store = open_store_url(url)
+    assert isinstance(store, SqliteStore)
+    assert store.path == Path(path)
+
+
+def test_memory_url_makes_a_new_store() -> None:
+    first, second = open_store_url("memory:"), open_store_url("memory:")
+    assert isinstance(first, MemoryStore) and isinstance(second, MemoryStore)
+    assert first.disk is not second.disk
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:", "sqlite:///", "sqlite:data.sqlite3", "memory:x", "memory://h"]
+)
+def test_malformed_url_is_refused(url: str) -> None:
+    with pytest.raises(StoreError, match=url):
+        open_store_url(url)
+
+
+@pytest.mark.parametrize("url", ["redis://host", "data/bus.sqlite3", ""])
+def test_unknown_scheme_is_told_what_there_is(url: str) -> None:
+    with pytest.raises(StoreError, match="Available: memory, sqlite"):
+        open_store_url(url)
+
+
+async def test_path_with_strange_characters_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "a b?mode=memory#c%41" / "store.sqlite3"
+    store = SqliteStore(path)
+    await store.open("test", 1)
+    assert path.is_file()
+    await store.close()
