@@ -132,7 +132,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             values[name] = _typed(name, text, variable)
         # Not every unknown one: other commands, and container platforms, have
         # variables that begin the same way.
-        elif meant := get_close_matches(name, _SETTINGS, n=1, cutoff=0.8):
+        elif meant := get_close_matches(name, _SETTINGS, n=1, cutoff=0.75):
             known = _PREFIX + meant[0].upper()
             raise ConfigError(f"{variable}: unknown variable; {known} is known")
     return values

@@ -1,9 +1,9 @@
 """Durations as people and SDKs write them: ISO 8601, short forms, timedelta.
 
-    PT30S   P1DT2H   30s   5m   1h30m   7d   timedelta(seconds=30)
+    PT30S   P1DT2H   30s   5m   1h30m   7d   unlimited   timedelta(seconds=30)
 
-Inside, a duration is whole milliseconds, and 0 where it means "for ever". So no
-time at all cannot be said, and nothing that has a duration here would want it.
+Inside, a duration is whole milliseconds, and 0 where it is unlimited. So no time at
+all cannot be said, and nothing that has a duration here would want it.
 """
 
 import re
@@ -23,11 +23,13 @@ _SHORT: Final = re.compile(
 )
 _UNIT_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 
-FOR_EVER: Final = "for ever"
+_UNLIMITED: Final = "unlimited"
 
 
 def duration_ms(value: object) -> int:
-    """Whole milliseconds; 0 for what means "for ever". Raises ValueError."""
+    """Whole milliseconds; 0 for what is unlimited. Raises ValueError."""
+    if value == _UNLIMITED:
+        return 0
     if isinstance(value, timedelta):
         total = value // timedelta(milliseconds=1)
     else:
@@ -53,7 +55,7 @@ def _parse(text: str) -> int:
 
 
 def iso_duration(milliseconds: int) -> str:
-    """ISO 8601; the service's maximum for 0, which means "for ever"."""
+    """ISO 8601; the service's maximum for 0, which means unlimited."""
     if milliseconds == 0:
         return "P10675199DT2H48M5.4775807S"
     days, hours, minutes, seconds = _units(milliseconds)
@@ -65,9 +67,9 @@ def iso_duration(milliseconds: int) -> str:
 
 
 def readable_duration(milliseconds: int) -> str:
-    """The short form, which `duration_ms` reads; words for 0."""
+    """The short form, which `duration_ms` reads."""
     if milliseconds == 0:
-        return FOR_EVER
+        return _UNLIMITED
     days, hours, minutes, seconds = _units(milliseconds)
     text = f"{days}d" if days else ""
     text += f"{hours}h" if hours else ""

@@ -1,0 +1,238 @@
+"""Settings: sources, their order, and the refusal of everything else."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twinbus.broker.queue_description import AccessRule
+from twinbus.config import Config, ConfigError, load_config
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Any:
+    def write(text: str) -> Path:
+        file = tmp_path / "bus.toml"
+        file.write_text(text)
+        return file
+
+    return write
+
+
+def emulator_file(folder: Path, document: object) -> Path:
+    file = folder / "Config.json"
+    file.write_text(json.dumps(document))
+    return file
+
+
+def emulator_document(*queues: object, **namespace: object) -> dict[str, Any]:
+    named = {"Name": "sbemulatorns", "Queues": list(queues), **namespace}
+    return {"UserConfig": {"Namespaces": [named], "Logging": {"Type": "File"}}}
+
+
+def test_nothing_given_gives_the_defaults() -> None:
+    assert load_config(None, {}, {}) == Config()
+
+
+def test_later_sources_win(toml: Any) -> None:
+    file = toml('[server]\nport = 1\nhost = "::1"\nnamespace = "of-the-file"\n')
+    environment = {"TWINBUS_PORT": "2", "TWINBUS_HOST": "0.0.0.0", "HOME": "/"}
+    config = load_config(file, environment, {"port": "3", "host": None})
+    assert (config.port, config.host) == (3, "0.0.0.0")
+    assert config.namespace == "of-the-file"
+
+
+def test_every_setting_is_a_variable_and_a_name_of_the_file(toml: Any) -> None:
+    values: dict[str, Any] = {
+        "data": "folder",
+        "host": "::1",
+        "port": 1,
+        "tls_port": 2,
+        "tls_cert": "cert.pem",
+        "tls_key": "key.pem",
+        "key": "secret",
+        "store": "memory:",
+        "namespace": "other",
+        "log_level": "debug",
+        "max_message_bytes": 2048,
+        "max_connections": 3,
+        "max_entities": 4,
+    }
+    expected = Config(**{**values, "data": Path("folder"), "is_tls_required": True})
+    lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
+    environment = {f"TWINBUS_{name.upper()}": str(v) for name, v in values.items()}
+    assert load_config(toml("[server]\n" + "\n".join(lines)), {}, {}) == expected
+    assert load_config(None, environment, {}) == expected
+    assert load_config(None, {}, values) == expected
+
+
+def test_the_file_names_queues_and_rules(toml: Any) -> None:
+    config = load_config(
+        toml(
+            """
+            [queues.orders]
+            lock_duration = "30s"
+            max_delivery_count = 5
+            [[queues.orders.authorization_rules]]
+            key_name = "worker"
+            primary_key = "k1"
+            rights = ["Listen"]
+            [queues."sales/eu"]
+            [[rules]]
+            key_name = "sender"
+            primary_key = "k2"
+            rights = ["Send"]
+            """
+        ),
+        {},
+        {},
+    )
+    worker = AccessRule(key_name="worker", primary_key="k1", rights=("Listen",))
+    assert config.queues == {
+        "orders": {
+            "lock_duration_ms": 30_000,
+            "max_delivery_count": 5,
+            "authorization_rules": [worker],
+        },
+        "sales/eu": {},
+    }
+    assert config.rules == (
+        AccessRule(key_name="sender", primary_key="k2", rights=("Send",)),
+    )
+
+
+def test_tls_is_required_only_where_it_was_asked_for(toml: Any) -> None:
+    assert not load_config(toml("[server]\nport = 1"), {}, {}).is_tls_required
+    assert load_config(toml("[server]\ntls_port = 5671"), {}, {}).is_tls_required
+    assert load_config(None, {"TWINBUS_TLS_PORT": "5671"}, {}).is_tls_required
+
+
+def test_the_key_is_not_shown() -> None:
+    assert "secret" not in repr(Config(key="secret"))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[srever]", "unknown section 'srever'; known are server, queues, rules"),
+        ("[server]\nprot = 1", r"\[server\] prot: unknown setting; known are data"),
+        ("[server]\nport = true", "port: True is not a whole number"),
+        ("[server]\nport = 1.5", "port: 1.5 is not a whole number"),
+        ("[server]\nport = 70000", "port: 70000 is not from 0 to 65535"),
+        ("[server]\nhost = 5", "host: 5 is not a text"),
+        ('[server]\nlog_level = "loud"', "'loud' is none of debug, info"),
+        ('[server]\nnamespace = ""', "namespace: is empty"),
+        ('[server]\ntls_key = "key.pem"', "tls_key is given and tls_cert is not"),
+        ("server = 1", "server: must be a table"),
+        ("[queues]\norders = 1", r"\[queues.orders\]: must be a table"),
+        ("[queues.orders]\nlock = 1", "queue 'orders': A queue has no property 'lock'"),
+        ('[queues.orders]\nlock_duration = "x"', "lock_duration: 'x' is not a dur"),
+        ('[queues.orders]\nlock_duration = "1s"', "it must be from 5000 to 300000"),
+        ('[queues.orders]\nmax_delivery_count = "5"', "must be of type int, not str"),
+        ("[queues.'$bad']", "not a valid entity path"),
+        ("[queues.q]\nauthorization_rules = 1", "must be a list of tables"),
+        ("[queues.q]\nauthorization_rules = [{}]", "key_name must be a text"),
+        ("rules = 1", "write each as"),
+        ('[[rules]]\nkey_name = "a"', "primary_key must be a text, and not empty"),
+        ("[[rules]]\nkey = 1", "unknown name 'key'; known are key_name, primary_key"),
+        (
+            '[[rules]]\nkey_name = "a"\nprimary_key = "b"\nrights = ["Read"]',
+            "rights must be a list of Send, Listen, Manage",
+        ),
+        ("port = ", "Invalid value"),
+    ],
+)
+def test_mistakes_in_the_file_name_their_place(
+    toml: Any, text: str, complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        load_config(toml(text), {}, {})
+
+
+def test_the_complaint_names_the_file(toml: Any) -> None:
+    file = toml("[srever]")
+    with pytest.raises(ConfigError, match=str(file)):
+        load_config(file, {}, {})
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        load_config(tmp_path / "none.toml", {}, {})
+    with pytest.raises(ConfigError, match="Is a directory"):
+        load_config(tmp_path, {}, {})
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="decode"):
+        load_config(binary, {}, {})
+
+
+def test_a_wrong_variable_or_flag_is_named() -> None:
+    with pytest.raises(ConfigError, match="TWINBUS_PORT: 'x' is not a whole number"):
+        load_config(None, {"TWINBUS_PORT": "x"}, {})
+    with pytest.raises(ConfigError, match="--max-message-bytes: 5 is not from 1024"):
+        load_config(None, {}, {"max_message_bytes": "5"})
+
+
+def test_a_mistyped_variable_is_refused_and_others_are_not() -> None:
+    with pytest.raises(ConfigError, match=r"TWINBUS_PROT: .* TWINBUS_PORT is known"):
+        load_config(None, {"TWINBUS_PROT": "1"}, {})
+    # What a container platform sets for a service of our name.
+    others = {"TWINBUS_PURE": "1", "TWINBUS_SERVICE_HOST": "10.0.0.1"}
+    assert load_config(None, others, {}) == Config()
+
+
+def test_the_emulators_file_is_read(tmp_path: Path) -> None:
+    queue = {
+        "Name": "orders",
+        "Properties": {
+            "DeadLetteringOnMessageExpiration": True,
+            "DefaultMessageTimeToLive": "PT1H",
+            "DuplicateDetectionHistoryTimeWindow": "PT20S",
+            "ForwardDeadLetteredMessagesTo": "",
+            "ForwardTo": "",
+            "LockDuration": "PT1M",
+            "MaxDeliveryCount": 3,
+            "RequiresDuplicateDetection": False,
+            "RequiresSession": False,
+        },
+    }
+    file = emulator_file(tmp_path, emulator_document(queue, {"Name": "plain"}))
+    assert load_config(file, {}, {}).queues == {
+        "orders": {
+            "dead_lettering_on_message_expiration": True,
+            "default_message_time_to_live_ms": 3_600_000,
+            "lock_duration_ms": 60_000,
+            "max_delivery_count": 3,
+        },
+        "plain": {},
+    }
+
+
+def queue_with(**properties: object) -> dict[str, Any]:
+    return emulator_document({"Name": "orders", "Properties": properties})
+
+
+@pytest.mark.parametrize(
+    ("document", "complaint"),
+    [
+        ([], "the file must be a JSON object"),
+        (
+            {"UserConfig": {"Namespaces": {"Name": "x"}}},
+            "'Namespaces'.*must be a JSON array",
+        ),
+        ({"UserConfig": {"Namespaces": [{}, {}]}}, "more than one namespace"),
+        ({"UserConfig": {"Namespaces": [1]}}, "item of 'Namespaces' must be a JSON"),
+        (emulator_document(Topics=[{"Name": "t"}]), "topics are not supported yet"),
+        (emulator_document({}), "a queue has no 'Name'"),
+        (queue_with(RequiresSession=True), "RequiresSession is not supported yet"),
+        (queue_with(LockDuartion="PT1M"), "queue 'orders': unknown property LockDua"),
+        (queue_with(LockDuration="1 min"), "queue 'orders': LockDuration: '1 min'"),
+        (queue_with(MaxDeliveryCount=0), "queue 'orders': .* must be from 1"),
+    ],
+)
+def test_what_the_emulators_file_may_not_say(
+    tmp_path: Path, document: object, complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        load_config(emulator_file(tmp_path, document), {}, {})
