@@ -10,27 +10,23 @@ from typing import Annotated
 
 import typer
 
-from twinbus.cli import exit_codes
+from twinbus.cli import entities_command, exit_codes
 from twinbus.cli.failure import PROGRAM, Failure, complain
+from twinbus.cli.flags import examples, group
 from twinbus.cli.serve_command import EXAMPLES as SERVE_EXAMPLES
 from twinbus.cli.serve_command import serve
 
-_EXAMPLES = """Examples:
-
-  twinbus serve
-
-  twinbus entities create queue orders --lock-duration 30s
-
-  twinbus entities list --json
-"""
-
-app = typer.Typer(
-    name=PROGRAM,
-    help="A self-hosted message bus that speaks Azure Service Bus.",
-    epilog=_EXAMPLES,
-    add_completion=False,
+app = group(
+    PROGRAM,
+    "A self-hosted message bus that speaks Azure Service Bus.",
+    examples(
+        "twinbus serve",
+        "twinbus entities create queue orders --lock-duration 30s",
+        "twinbus entities list --json",
+    ),
 )
 app.command("serve", epilog=SERVE_EXAMPLES)(serve)
+app.add_typer(entities_command.app)
 
 
 @app.callback(invoke_without_command=True)
@@ -62,7 +58,8 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command. Returns its exit code."""
     try:
-        app(arguments, prog_name=PROGRAM, standalone_mode=False)
+        # What a command returns is nothing; `typer.Exit` comes out as its code.
+        code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
         complain(f"{error.format_message()} Try '{PROGRAM} --help'.")
         return exit_codes.USAGE
@@ -72,4 +69,4 @@ def run(arguments: list[str]) -> int:
     except Failure as failure:
         complain(str(failure))
         return failure.exit_code
-    return exit_codes.OK
+    return code or exit_codes.OK

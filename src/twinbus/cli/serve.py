@@ -10,8 +10,6 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Mapping
-from pathlib import Path
 
 import uvloop
 
@@ -20,20 +18,10 @@ from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure, complain
 from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
 from twinbus.cli.tls_listener import TlsListener, tls_listener
-from twinbus.config import Config, ConfigError, load_config
+from twinbus.config import Config, ConfigError
 from twinbus.errors import ServiceBusError
 from twinbus.server.server import Server
 from twinbus.store.base import StoreError, StoreInUse
-
-
-def settings(
-    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]
-) -> Config:
-    """The configuration from all sources, or the Failure that says what is wrong."""
-    try:
-        return load_config(file, environment, flags)
-    except ConfigError as error:
-        raise Failure(str(error), exit_codes.USAGE) from None
 
 
 def run_server(config: Config) -> None:

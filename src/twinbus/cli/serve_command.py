@@ -6,29 +6,18 @@ order of the sources are known, and where a wrong value is refused.
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Final
 
 import typer
 
-EXAMPLES = """Examples:
+from twinbus.cli.flags import examples, setting
 
-  twinbus serve
-
-  twinbus serve --data /var/lib/twinbus --config bus.toml
-
-  twinbus serve --store memory: --port 0 --tls-port 0
-
-  TWINBUS_PORT=5680 twinbus serve --host 0.0.0.0
-"""
-
-
-def _flag(flag: str, text: str, metavar: str = "TEXT") -> Any:
-    """An option that is also a variable and a name of the config file."""
-    variable = f"TWINBUS_{flag.removeprefix('--').replace('-', '_').upper()}"
-    return typer.Option(
-        flag, help=f"{text} ({variable})", metavar=metavar, show_default=False
-    )
-
+EXAMPLES: Final = examples(
+    "twinbus serve",
+    "twinbus serve --data /var/lib/twinbus --config bus.toml",
+    "twinbus serve --store memory: --port 0 --tls-port 0",
+    "TWINBUS_PORT=5680 twinbus serve --host 0.0.0.0",
+)
 
 _Setting = str | None
 
@@ -46,28 +35,30 @@ def serve(
         ),
     ] = None,
     data: Annotated[
-        _Setting, _flag("--data", "Folder that the bus keeps. Default: data.", "DIR")
+        _Setting, setting("--data", "Folder that the bus keeps. Default: data.", "DIR")
     ] = None,
     host: Annotated[
-        _Setting, _flag("--host", "Address to listen on. Default: 127.0.0.1.", "HOST")
+        _Setting, setting("--host", "Address to listen on. Default: 127.0.0.1.", "HOST")
     ] = None,
     port: Annotated[
         _Setting,
-        _flag("--port", "Port for plain TCP; 0: any free one. Default: 5672.", "PORT"),
+        setting(
+            "--port", "Port for plain TCP; 0: any free one. Default: 5672.", "PORT"
+        ),
     ] = None,
     tls_port: Annotated[
-        _Setting, _flag("--tls-port", "Port for TLS; 0: off. Default: 5671.", "PORT")
+        _Setting, setting("--tls-port", "Port for TLS; 0: off. Default: 5671.", "PORT")
     ] = None,
     tls_cert: Annotated[
         _Setting,
-        _flag("--tls-cert", "Your own certificate chain, instead of ours.", "FILE"),
+        setting("--tls-cert", "Your own certificate chain, instead of ours.", "FILE"),
     ] = None,
     tls_key: Annotated[
-        _Setting, _flag("--tls-key", "Private key of --tls-cert.", "FILE")
+        _Setting, setting("--tls-key", "Private key of --tls-cert.", "FILE")
     ] = None,
     key: Annotated[
         _Setting,
-        _flag(
+        setting(
             "--key",
             "Key of the root rule. Default: made at the first start and kept in the "
             "data folder. The variable keeps it out of process lists.",
@@ -76,7 +67,7 @@ def serve(
     ] = None,
     store: Annotated[
         _Setting,
-        _flag(
+        setting(
             "--store",
             "Where messages are kept: sqlite:///PATH or memory:. Default: a SQLite "
             "file in the data folder.",
@@ -84,23 +75,24 @@ def serve(
         ),
     ] = None,
     namespace: Annotated[
-        _Setting, _flag("--namespace", "Name of the namespace. Default: twinbus.")
+        _Setting,
+        setting("--namespace", "Name of the namespace. Default: twinbus.", "NAME"),
     ] = None,
     max_message_bytes: Annotated[
         _Setting,
-        _flag("--max-message-bytes", "Largest message. Default: 262144.", "BYTES"),
+        setting("--max-message-bytes", "Largest message. Default: 262144.", "BYTES"),
     ] = None,
     max_connections: Annotated[
         _Setting,
-        _flag("--max-connections", "Connections at a time. Default: 5000.", "COUNT"),
+        setting("--max-connections", "Connections at a time. Default: 5000.", "COUNT"),
     ] = None,
     max_entities: Annotated[
         _Setting,
-        _flag("--max-entities", "Entities that may exist. Default: 10000.", "COUNT"),
+        setting("--max-entities", "Entities that may exist. Default: 10000.", "COUNT"),
     ] = None,
     log_level: Annotated[
         _Setting,
-        _flag(
+        setting(
             "--log-level",
             "debug, info, warning or error. Default: warning.",
             "LEVEL",
@@ -112,6 +104,7 @@ def serve(
     Prints the connection string, and `ready` when it can send and receive.
     """
     flags = dict(locals())
-    from twinbus.cli.serve import run_server, settings
+    from twinbus.cli.serve import run_server
+    from twinbus.cli.settings import settings
 
     run_server(settings(flags.pop("config"), os.environ, flags))

@@ -1,0 +1,87 @@
+"""Entities as people read them: a list, and one entity in full."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from twinbus.durations import readable_duration
+
+_KILOBYTE: Final = 1024
+_DURATION_SUFFIX: Final = "_ms"
+
+
+def print_list(entities: Iterable[Mapping[str, Any]]) -> None:
+    """One line for each entity."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", overflow="fold")
+    table.add_column("kind")
+    table.add_column("status")
+    for count in ("active", "scheduled", "deferred", "dead-letter", "size"):
+        table.add_column(count, justify="right")
+    for entity in entities:
+        counts = entity["counts"]
+        table.add_row(
+            escape(entity["path"]),
+            entity["kind"],
+            entity["properties"]["status"],
+            str(counts["active"]),
+            str(counts["scheduled"]),
+            str(counts["deferred"]),
+            str(counts["dead_letter"]),
+            readable_size(entity["size_bytes"]),
+        )
+    _console().print(table)
+
+
+def print_entity(entity: Mapping[str, Any]) -> None:
+    """All about one entity."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column(overflow="fold")
+    table.add_row("name", escape(entity["path"]))
+    table.add_row("kind", entity["kind"])
+    for name, value in entity["properties"].items():
+        table.add_row(name.removesuffix(_DURATION_SUFFIX), _readable(name, value))
+    for name, count in entity["counts"].items():
+        table.add_row(f"{name} messages", str(count))
+    table.add_row("size", readable_size(entity["size_bytes"]))
+    table.add_row("created", _readable_instant(entity["created_at"]))
+    table.add_row("updated", _readable_instant(entity["updated_at"]))
+    _console().print(table)
+
+
+def _console() -> Console:
+    """Colours are for terminals, and lines are not cut where none reads along."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=10_000)
+
+
+def _readable(name: str, value: object) -> str:
+    if name.endswith(_DURATION_SUFFIX) and isinstance(value, int):
+        return readable_duration(value)
+    if name == "max_message_size_in_kilobytes" and value == 0:
+        return "the namespace's limit"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "authorization_rules" and isinstance(value, list):
+        rules = (f"{rule['key_name']} ({', '.join(rule['rights'])})" for rule in value)
+        return escape("; ".join(rules) or "none")
+    return escape(str(value))
+
+
+def _readable_instant(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(" ", "seconds")
+
+
+def readable_size(size_bytes: int) -> str:
+    """Three digits at most, for a quick look."""
+    size = float(size_bytes)
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= _KILOBYTE
+    return f"{size:.3g} TB"
