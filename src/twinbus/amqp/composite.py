@@ -61,8 +61,8 @@ def composite(
             for field in fields(cls)  # type: ignore[arg-type]
             if field.default is MISSING and field.default_factory is MISSING
         )
-        names = tuple(types)
-        layout = Layout(number, cls, names, tuple(types.values()), required, keeps_nulls)
+        kinds = tuple(types.values())
+        layout = Layout(number, cls, tuple(types), kinds, required, keeps_nulls)
         _BY_CODE[number] = _BY_CLASS[cls] = layout
         _CODES[symbol] = number
         return cls

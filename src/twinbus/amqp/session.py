@@ -12,6 +12,7 @@ from typing import Final, final
 
 from twinbus.amqp.assembly import Budget
 from twinbus.amqp.composite import encode_composite
+from twinbus.amqp.delivery_ids import find_ids
 from twinbus.amqp.errors import (
     HANDLE_IN_USE,
     INVALID_FIELD,
@@ -350,26 +351,16 @@ class AmqpSession:
         )
 
     def find_unsettled(self, first: int, last: int) -> list[int]:
-        """Ids from `first` to `last` that are unsettled, in order.
-
-        Costs no more than the smaller of the range and the unsettled deliveries.
-        """
-        span = (last - first) & _MASK
-        unsettled = self.unsettled
-        if span < len(unsettled):
-            ids = [(first + step) & _MASK for step in range(span + 1)]
-            return [delivery_id for delivery_id in ids if delivery_id in unsettled]
-        steps = [(delivery_id - first) & _MASK for delivery_id in unsettled]
-        return [(first + step) & _MASK for step in sorted(steps) if step <= span]
+        """Ids from `first` to `last` that are unsettled, in order."""
+        return find_ids(self.unsettled, first, last)
 
     def pop_unsettled(self, first: int, last: int) -> list[tuple[int, object]]:
         """Take out the unsettled deliveries of a range: id and context of each."""
+        unsettled = self.unsettled
         if first == last:
-            if first not in self.unsettled:
-                return []
-            return [(first, self.unsettled.pop(first))]
-        found = self.find_unsettled(first, last)
-        return [(delivery_id, self.unsettled.pop(delivery_id)) for delivery_id in found]
+            return [(first, unsettled.pop(first))] if first in unsettled else []
+        found = find_ids(unsettled, first, last)
+        return [(delivery_id, unsettled.pop(delivery_id)) for delivery_id in found]
 
     def on_flow(self, buf: bytes, at: int, end: int, events: list[Event]) -> None:
         flow = self._flow

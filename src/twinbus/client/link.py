@@ -1,0 +1,97 @@
+"""What senders and receivers share: attaching, waiting for a change, ending.
+
+A link is told of events by its connection and never looks for them itself. Whoever
+waits is woken by any change and looks again at what it waits for; so there is one kind
+of waiting, and no future per message.
+"""
+
+import asyncio
+from typing import Protocol
+
+from twinbus.amqp.errors import AmqpError
+from twinbus.amqp.events import MessageReceived
+from twinbus.amqp.link import Link
+from twinbus.client.errors import ClientError, LinkClosed
+
+
+class Wire(Protocol):
+    """What a link needs of its connection."""
+
+    def flush(self) -> None:
+        """Write what the engine has to send."""
+
+    async def writable(self) -> None:
+        """Wait while the transport has more to write than it should."""
+
+
+class ClientLink:
+    """Base of Sender and Receiver; lives from its attach to its detach."""
+
+    def __init__(self, wire: Wire, link: Link) -> None:
+        self._wire = wire
+        self._link = link
+        self._attached = False
+        # Why the link is of no use any more; None while it is.
+        self._failure: ClientError | None = None
+        self._detached = False
+        self._waiters: list[asyncio.Future[None]] = []
+        link.context = self
+
+    @property
+    def name(self) -> str:
+        return self._link.name
+
+    @property
+    def usable(self) -> bool:
+        return self._failure is None
+
+    async def attached(self) -> None:
+        """Wait for the peer's answer. Raises LinkClosed if it refused."""
+        while not self._attached:
+            self.check()
+            await self.changed()
+
+    async def close(self) -> None:
+        """Detach and wait until the peer has done so, too."""
+        if not self._detached and self._failure is None:
+            self._failure = LinkClosed(f"link {self.name} was closed by us")
+            self._link.detach()
+            self._wire.flush()
+            while not self._detached:
+                await self.changed()
+        self._link.session.end()
+        self._wire.flush()
+
+    def check(self) -> None:
+        """Raise why the link cannot be used, if so."""
+        if self._failure is not None:
+            raise self._failure
+
+    async def changed(self) -> None:
+        """Wait until something about the link has changed."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def on_attached(self) -> None:
+        self._attached = True
+        self.wake()
+
+    def on_message(self, message: MessageReceived) -> None:
+        """A receiver takes it; nothing else gets messages."""
+
+    def on_detached(self, error: AmqpError | None) -> None:
+        self.on_lost(LinkClosed(f"the peer detached link {self.name}", error))
+
+    def on_lost(self, failure: ClientError) -> None:
+        """The link or all below it is gone; whoever waits is told."""
+        self._detached = True
+        if self._failure is None:
+            self._failure = failure
+        self.wake()

@@ -1,0 +1,14 @@
+"""Errors say what happened and what the peer said."""
+
+from twinbus.amqp.errors import AmqpError
+from twinbus.amqp.outcomes import Released
+from twinbus.client import ClientError, NotAccepted, RequestFailed
+
+
+def test_texts() -> None:
+    error = AmqpError("a:b", "c")
+    assert str(ClientError("lost", error)) == "lost: a:b: c"
+    assert str(ClientError("lost")) == "lost"
+    assert str(NotAccepted("no", Released())) == "no: Released()"
+    assert str(NotAccepted("no", None, error)) == "no: a:b: c"
+    assert str(RequestFailed(404, "gone")) == "status 404: gone"
