@@ -72,7 +72,7 @@ SCHEDULE_PER_REQUEST: Final = 4096
 
 # --- memory ---------------------------------------------------------------------
 
-WINDOW_MESSAGES: Final = 2_000
+WINDOW_MESSAGES: Final = 1_000
 """Ready messages of one fragment held in memory while somebody receives."""
 
 WINDOW_BYTES: Final = 4 * 1024 * 1024

@@ -31,11 +31,12 @@ MAY_IMPORT = {
     "auth": {"errors"},
     "broker": {"errors", "limits"},
     "encoding": {"amqp", "broker", "errors", "limits"},
+    "links": {"amqp", "broker", "encoding", "errors", "limits"},
     "store": {"broker", "errors", "limits"},
     "client": {"amqp", "auth", "clock", "encoding", "errors", "limits"},
     "server": {
         *("amqp", "auth", "broker", "clock", "compilation", "config", "durations"),
-        *("encoding", "errors", "limits", "store"),
+        *("encoding", "errors", "limits", "links", "store"),
     },
     "testing": {
         *("amqp", "auth", "broker", "client", "clock", "config", "durations"),

@@ -83,13 +83,14 @@ def test_proton_rejects_into_the_dead_letters(dial, queue):
 def test_proton_receives_at_most_once(dial, queue):
     """SB-W-905 a pre-settled receiver is receive-and-delete."""
     connection = dial()
-    connection.create_sender(queue).send(proton.Message(body="x"))
+    sender = connection.create_sender(queue)
+    sender.send(proton.Message(body="x"))
     receiver = connection.create_receiver(
         queue, credit=1, options=proton_reactor.AtMostOnce()
     )
     assert receiver.receive(timeout=WAIT_SECONDS).body == "x"
     receiver.close()
-    connection.create_sender(queue).send(proton.Message(body="y"))
+    sender.send(proton.Message(body="y"))
     again = connection.create_receiver(
         queue, credit=5, options=proton_reactor.AtMostOnce()
     )

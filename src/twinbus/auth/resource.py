@@ -23,9 +23,7 @@ def address_path(address: str) -> str:
 
 def audience_path(audience: str) -> str:
     """The path that a token is put for; `$management` belongs to its entity."""
-    path = address_path(audience).lower()
-    parent, _, last = path.rpartition("/")
-    return parent if last == _MANAGEMENT else path
+    return _without_management(address_path(audience).lower())
 
 
 def scope_path(resource: str) -> str:
@@ -35,7 +33,8 @@ def scope_path(resource: str) -> str:
     scheme: JavaScript signs `host:port` alone.
     """
     _, separator, rest = resource.partition("://")
-    return _path_below_authority(rest if separator else resource).lower()
+    path = _path_below_authority(rest if separator else resource)
+    return _without_management(path.lower())
 
 
 def covers(scope: str, path: str) -> bool:
@@ -45,6 +44,12 @@ def covers(scope: str, path: str) -> bool:
     """
     scope, path = scope.lower(), path.lower()
     return not scope or path == scope or path.startswith(f"{scope}/")
+
+
+def _without_management(path: str) -> str:
+    """Some SDKs put tokens for, and sign, the management node of an entity."""
+    parent, _, last = path.rpartition("/")
+    return parent if last == _MANAGEMENT else path
 
 
 def _path_below_authority(rest: str) -> str:

@@ -36,9 +36,7 @@ def activate(
     _leave_schedule(
         fragment, message, operation_log.ACTIVATE, operation_log.THE_BUS, now, changes
     )
-    active = Message(
-        message.raw, message.layout, message.ttl_ms, message.scheduled_at
-    )
+    active = Message(message.raw, message.layout, message.ttl_ms, message.scheduled_at)
     active.annex = message.annex
     fragment.adopt(active, now, changes)
 

@@ -40,14 +40,15 @@ from twinbus.limits import (
     TOKEN_MS,
     WRITE_BUFFER_BYTES,
 )
+from twinbus.links.output import Output
+from twinbus.links.receive_link import ReceiveLink, on_disposition
+from twinbus.links.refusal import amqp_error
+from twinbus.links.send_link import SendLink
 from twinbus.server.attach import on_attach
 from twinbus.server.cbs import Grants
-from twinbus.server.output import Output
 from twinbus.server.owner import StoreOwner
-from twinbus.server.receive_link import ReceiveLink, on_disposition
-from twinbus.server.refusal import amqp_error
+from twinbus.server.queue import EntityLink
 from twinbus.server.request_links import Node, RequestLink, ResponseLink
-from twinbus.server.send_link import SendLink
 
 if TYPE_CHECKING:
     from twinbus.server.server import Server
@@ -82,8 +83,8 @@ class AmqpConnection(asyncio.Protocol):
         self._nodes: dict[str, Node] = {}
         # Response links by session, for their requests.
         self._responses: dict[AmqpSession, list[ResponseLink]] = {}
-        self._receive_links: set[ReceiveLink] = set()
-        self._send_links: set[SendLink] = set()
+        # Links to queues, and where each queue remembers the link.
+        self._links: dict[SendLink | ReceiveLink, set[EntityLink]] = {}
         self._opened = False
         self._started_at = 0
         # When the transport is aborted if the peer does not close; 0: not closing.
@@ -117,10 +118,8 @@ class AmqpConnection(asyncio.Protocol):
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        for link in list(self._receive_links):
-            link.close()
-        for send_link in list(self._send_links):
-            send_link.close()
+        for link in list(self._links):
+            self._detached(link)
         self._engine.eof()
         self.output.is_writable = False
         self._transport = None
@@ -168,7 +167,7 @@ class AmqpConnection(asyncio.Protocol):
         if isinstance(event, LinkFlow):
             self._on_flow(event.link)
         elif isinstance(event, LinkAttached):
-            self._on_attach(event.link)
+            on_attach(self, event.link)
         elif isinstance(event, LinkDetached):
             self._forget(event.link)
         elif isinstance(event, SessionWindowOpened):
@@ -199,13 +198,6 @@ class AmqpConnection(asyncio.Protocol):
         for following in self._engine.sasl_outcome(ok):
             self._on_event(following)
 
-    def _on_attach(self, link: Link) -> None:
-        on_attach(self, link)
-        if isinstance(link.context, ReceiveLink):
-            self._receive_links.add(link.context)
-        elif isinstance(link.context, SendLink):
-            self._send_links.add(link.context)
-
     def _on_flow(self, link: Link) -> None:
         context = link.context
         if isinstance(context, ReceiveLink):
@@ -216,20 +208,29 @@ class AmqpConnection(asyncio.Protocol):
     def _forget(self, link: Link) -> None:
         context = link.context
         link.context = None
-        if isinstance(context, ReceiveLink):
-            context.close()
-            self._receive_links.discard(context)
-        elif isinstance(context, SendLink):
-            context.close()
-            self._send_links.discard(context)
+        if isinstance(context, SendLink | ReceiveLink):
+            self._detached(context)
         elif isinstance(context, ResponseLink):
             self.responses(link.session).remove(context)
 
+    def _detached(self, link: SendLink | ReceiveLink) -> None:
+        known_to = self._links.pop(link, None)
+        if known_to is not None:
+            known_to.discard(link)
+        if isinstance(link, ReceiveLink):
+            link.close()
+
     def _offer_capacity(self) -> None:
-        for link in list(self._receive_links):
-            link.offer_capacity()
+        for link in list(self._links):
+            if isinstance(link, ReceiveLink):
+                link.offer_capacity()
 
     # --- for attach -----------------------------------------------------------
+
+    def attached(self, link: SendLink | ReceiveLink, known_to: set[EntityLink]) -> None:
+        """A link to a queue; the queue is to know it while it lasts."""
+        self._links[link] = known_to
+        known_to.add(link)
 
     def node(self, address: str, make: Callable[["AmqpConnection"], Node]) -> Node:
         """The node of that address for this connection, made at the first need."""
@@ -274,14 +275,12 @@ class AmqpConnection(asyncio.Protocol):
         grants = self.grants.all()
         if not any(grant.is_expired(now) for grant in grants):
             return
-        for link in list(self._receive_links):
-            path = link.queue.path
-            if not any(grant.allows(Claim.LISTEN, path, now) for grant in grants):
-                link.detach(UnauthorizedAccess.missing("Listen", entity_path=path))
-        for send_link in list(self._send_links):
-            path = send_link.queue.path
-            if not any(grant.allows(Claim.SEND, path, now) for grant in grants):
-                send_link.detach(UnauthorizedAccess.missing("Send", entity_path=path))
+        for link in list(self._links):
+            claim = Claim.LISTEN if isinstance(link, ReceiveLink) else Claim.SEND
+            if not any(grant.allows(claim, link.path, now) for grant in grants):
+                error = UnauthorizedAccess.missing(claim.title, entity_path=link.path)
+                self._detached(link)
+                link.detach(error)
 
     def close(self, error: ServiceBusError | None, monotonic: int) -> None:
         """Tell the peer to go; it is cut off if it does not."""

@@ -20,15 +20,15 @@ from twinbus.errors import (
     ServiceBusError,
 )
 from twinbus.limits import MESSAGE_BYTES_MAX
+from twinbus.links.receive_link import ReceiveLink
+from twinbus.links.refusal import amqp_error
+from twinbus.links.send_link import SendLink
 from twinbus.server import cbs, namespace_management
 from twinbus.server.cbs import CbsNode
 from twinbus.server.managed_queue import ManagedQueue
 from twinbus.server.management import ManagementNode
 from twinbus.server.namespace_management import NamespaceNode
-from twinbus.server.receive_link import ReceiveLink
-from twinbus.server.refusal import amqp_error
 from twinbus.server.request_links import Node, RequestLink, ResponseLink
-from twinbus.server.send_link import SendLink
 
 if TYPE_CHECKING:
     from twinbus.server.amqp_connection import AmqpConnection
@@ -92,7 +92,7 @@ def _attach_to_management(
         address = namespace_management.ADDRESS
         _attach_to_node(connection, link, connection.node(address, _namespace))
         return
-    _require_any(connection, entity.entity)
+    _require_any(connection, entity.text)
     queue = connection.namespace.queue(entity.entity)
     address = f"{entity.text.lower()}/$management"
 
@@ -133,7 +133,7 @@ def _attach_sender(
     connection: "AmqpConnection", link: Link, entity: EntityPath
 ) -> None:
     namespace, now = connection.namespace, connection.clock.now()
-    require(connection.grants.all(), Claim.SEND, entity.entity, now)
+    require(connection.grants.all(), Claim.SEND, entity.text, now)
     queue = namespace.queue(entity.entity)
     if entity.is_dead_letter_queue:
         raise NotAllowed(
@@ -145,8 +145,9 @@ def _attach_sender(
     limit = namespace.max_message_bytes_of(queue)
     actor = connection.introduce(queue.owner, f"send {queue.path}")
     fragment = queue.fragment(dead_letter=False)
-    send_link = SendLink(link, queue, fragment, actor, limit, connection.output)
+    send_link = SendLink(link, fragment, queue.owner, actor, limit, connection.output)
     link.context = send_link
+    connection.attached(send_link, queue.send_links)
     properties = {**link.properties, _MAX_BATCH_SIZE: ULong(limit)}
     link.accept(properties=properties, max_message_size=limit)
     send_link.start()
@@ -156,7 +157,7 @@ def _attach_receiver(
     connection: "AmqpConnection", link: Link, entity: EntityPath
 ) -> None:
     now = connection.clock.now()
-    require(connection.grants.all(), Claim.LISTEN, entity.entity, now)
+    require(connection.grants.all(), Claim.LISTEN, entity.text, now)
     queue = connection.namespace.queue(entity.entity)
     queue.check_may_receive()
     if _asks_for_session(link):
@@ -167,18 +168,17 @@ def _attach_receiver(
     actor = connection.introduce(queue.owner, f"receive {entity.text}")
     receive_link = ReceiveLink(
         link,
-        queue,
         queue.fragment(dead_letter=entity.is_dead_letter_queue),
+        queue.owner,
         actor,
         link.snd_settle_mode != _SETTLED,
         connection.output,
     )
     link.context = receive_link
+    connection.attached(receive_link, queue.receive_links)
     link.accept(properties=link.properties or None)
 
 
 def _asks_for_session(link: Link) -> bool:
     source = link.source
     return isinstance(source, Source) and _SESSION_FILTER in (source.filter or {})
-
-

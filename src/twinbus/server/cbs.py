@@ -13,8 +13,8 @@ from twinbus.auth.sas import is_sas
 from twinbus.clock import Clock
 from twinbus.errors import ArgumentError, AuthenticationFailed, ServiceBusError
 from twinbus.limits import GRANTS_PER_CONNECTION
+from twinbus.links.refusal import track
 from twinbus.server.namespace import Namespace
-from twinbus.server.refusal import track
 from twinbus.server.request_links import Request, Response, status_code
 
 ADDRESS: Final = "$cbs"

@@ -1,8 +1,8 @@
 """The data folder: what a bus keeps on this machine.
 
-    root-key              key of the root rule, readable by the owner alone
-    messages.sqlite3      the embedded store
-    catalog.sqlite3       which entities exist
+root-key              key of the root rule, readable by the owner alone
+messages.sqlite3      the embedded store
+catalog.sqlite3       which entities exist
 """
 
 import base64

@@ -26,11 +26,6 @@ class ManagedQueue:
         return self.fragment.settings.path
 
     @property
-    def entity_path(self) -> str:
-        """What claims are checked against."""
-        return self.queue.path
-
-    @property
     def owner(self) -> StoreOwner:
         return self.queue.owner
 

@@ -54,8 +54,7 @@ class ManagementNode:
                 entity_path=self._queue.path,
             )
         claim, operation = found
-        path = self._queue.entity_path
-        require(self._grants.all(), claim, path, self._clock.now())
+        require(self._grants.all(), claim, self._queue.path, self._clock.now())
         return await operation(self._queue, request)
 
     def status_properties(self, response: Response) -> AmqpMap:

@@ -12,8 +12,8 @@ from twinbus.amqp.types import AmqpArray, Timestamp
 from twinbus.broker import operation_log, settlement
 from twinbus.broker.message_lock import MessageLock
 from twinbus.errors import ArgumentError, ArgumentOutOfRange
+from twinbus.links.outcomes import dead_letter_text, modified_properties
 from twinbus.server.managed_queue import ManagedQueue, array_items
-from twinbus.server.outcomes import dead_letter_text, modified_properties
 from twinbus.server.request_links import Request, Response
 
 _TIMESTAMP: Final = 0x83

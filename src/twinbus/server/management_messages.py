@@ -127,7 +127,7 @@ async def schedule_messages(queue: ManagedQueue, request: Request) -> Response:
     for message in messages:
         if message.scheduled_at > now:
             schedule.schedule(fragment, message, queue.actor, now, owner.changes)
-            owner.housekeeping.expect(message.scheduled_at)
+            owner.expect(message.scheduled_at)
         else:
             fragment.enqueue(message, queue.actor, now, owner.changes)
         numbers.append(fragment.sequence_number(message))

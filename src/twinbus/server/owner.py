@@ -31,7 +31,7 @@ from twinbus.broker.row_id import sequence_of
 from twinbus.clock import Clock
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
 from twinbus.limits import PENDING_BYTES, WINDOW_BYTES
-from twinbus.server.commit_listener import Listeners
+from twinbus.links.commit_listener import Listeners
 from twinbus.server.housekeeping import Housekeeping
 from twinbus.store.base import (
     CommitFailed,
@@ -140,6 +140,10 @@ class StoreOwner:
         self._next_actor += 1
         self.changes.log.introduce(actor, description)
         return actor
+
+    def expect(self, scheduled_at: int) -> None:
+        """A message was scheduled."""
+        self.housekeeping.expect(scheduled_at)
 
     def entropy(self, count: int) -> bytes:
         return self._entropy(count)
@@ -327,9 +331,7 @@ class StoreOwner:
         self.table.restore(await self.store.fragments())
         self._batch = await self.store.last_batch()
         self._timed.clear()
-        self.housekeeping.begin(
-            await self.store.next_scheduled_at(), self.clock.now()
-        )
+        self.housekeeping.begin(await self.store.next_scheduled_at(), self.clock.now())
         for dispatch in self._dispatches.values():
             self.deliver(dispatch.fragment)
 

@@ -33,8 +33,8 @@ from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.types import Int
 from twinbus.errors import ArgumentError, InternalError, ServiceBusError
 from twinbus.limits import MANAGEMENT_CREDIT
-from twinbus.server.output import Output
-from twinbus.server.refusal import track
+from twinbus.links.output import Output
+from twinbus.links.refusal import track
 
 _log = logging.getLogger(__name__)
 
@@ -178,9 +178,7 @@ class RequestLink:
     def _reply_link(self, reply_to: str | None) -> ResponseLink | None:
         fitting = [link for link in self._responses if link.node is self._node]
         fitting = fitting or [
-            link
-            for link in self._responses
-            if link.node.address == self._node.address
+            link for link in self._responses if link.node.address == self._node.address
         ]
         return max(fitting, key=lambda link: link.is_for(reply_to), default=None)
 

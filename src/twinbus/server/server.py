@@ -6,6 +6,7 @@ was accepted and tell the clients so, close them, give the store back.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import ssl
@@ -15,10 +16,10 @@ from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.clock import Clock, SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config
 from twinbus.errors import ConnectionForced
+from twinbus.links.output import Outputs
 from twinbus.server.amqp_connection import AmqpConnection
 from twinbus.server.data_folder import DataFolder
 from twinbus.server.namespace import Namespace, authorization_rule
-from twinbus.server.output import Outputs
 from twinbus.server.owner import StoreOwner
 from twinbus.store.base import Store, StoreError
 from twinbus.store.catalog import Catalog
@@ -73,6 +74,8 @@ class Server:
             max_message_bytes=config.max_message_bytes,
         )
         self._connections: set[AmqpConnection] = set()
+        # Set when the last connection has gone.
+        self._deserted = asyncio.Event()
         self._listeners: list[asyncio.Server] = []
         self._ticking: asyncio.Task[None] | None = None
         self._connections_ticked_at = 0
@@ -158,6 +161,8 @@ class Server:
 
     def left(self, connection: AmqpConnection) -> None:
         self._connections.discard(connection)
+        if not self._connections:
+            self._deserted.set()
 
     def _on_pressure(self, is_high: bool) -> None:
         for connection in self._connections:
@@ -208,10 +213,10 @@ class Server:
         for connection in list(self._connections):
             connection.close(error, monotonic)
         self.outputs.flush()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _STOP_SECONDS
-        while self._connections and loop.time() < deadline:
-            await asyncio.sleep(0.01)
+        if self._connections:
+            self._deserted.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._deserted.wait(), _STOP_SECONDS)
         for connection in list(self._connections):
             connection.abort()
 

@@ -17,11 +17,10 @@ from twinbus.encoding.batch import BATCH_FORMAT, read_batch
 from twinbus.encoding.incoming import read_message
 from twinbus.errors import MessageSizeExceeded, NotSupported, ServiceBusError
 from twinbus.limits import CREDIT
-from twinbus.server.commit_listener import CommitListener
-from twinbus.server.output import Output
-from twinbus.server.owner import StoreOwner
-from twinbus.server.queue import Queue
-from twinbus.server.refusal import amqp_error
+from twinbus.links.commit_listener import CommitListener
+from twinbus.links.home import Home
+from twinbus.links.output import Output
+from twinbus.links.refusal import amqp_error
 
 _TOP_UP_AT: Final = CREDIT // 2
 
@@ -33,21 +32,21 @@ class SendLink(CommitListener):
     def __init__(
         self,
         link: Link,
-        queue: Queue,
         fragment: Fragment,
+        home: Home,
         actor: int,
         max_message_bytes: int,
         output: Output,
     ) -> None:
         super().__init__()
         self._link: Link = link
-        self.queue: Queue = queue
+        # The path that the claim is for.
+        self.path: str = fragment.settings.path
         self._fragment: Fragment = fragment
-        self._owner: StoreOwner = queue.owner
+        self._home: Home = home
         self._actor: int = actor
         self._max_message_bytes: int = max_message_bytes
         self._output: Output = output
-        queue.send_links.add(self)
 
     def start(self) -> None:
         """The attach was answered: let the client send."""
@@ -61,8 +60,8 @@ class SendLink(CommitListener):
                 self._reject(delivery.delivery_id, delivery.delivery_id, error)
         else:
             if not delivery.settled:
-                owner = self._owner
-                self.note(owner.changes, delivery.delivery_id, owner.listeners)
+                home = self._home
+                self.note(home.changes, delivery.delivery_id, home.listeners)
         if self._link.credit <= _TOP_UP_AT:
             self._link.issue_credit(CREDIT)
 
@@ -70,13 +69,13 @@ class SendLink(CommitListener):
         if delivery.oversize:
             raise MessageSizeExceeded(
                 f"The message is larger than {self._max_message_bytes} bytes, the "
-                f"limit of '{self.queue.path}'. Send a smaller one, or raise it.",
-                entity_path=self.queue.path,
+                f"limit of '{self.path}'. Send a smaller one, or raise it.",
+                entity_path=self.path,
             )
         if delivery.state is not None:
             raise NotSupported(
                 "Transactions are not supported by this version of the bus.",
-                entity_path=self.queue.path,
+                entity_path=self.path,
             )
         fragment = self._fragment
         payload = delivery.payload
@@ -86,15 +85,15 @@ class SendLink(CommitListener):
                 self._enqueue(message, now)
         else:
             self._enqueue(read_message(payload), now)
-        self._owner.wake()
+        self._home.wake()
 
     def _enqueue(self, message: Message, now: int) -> None:
-        owner = self._owner
+        home = self._home
         if message.scheduled_at > now:
-            schedule.schedule(self._fragment, message, self._actor, now, owner.changes)
-            owner.housekeeping.expect(message.scheduled_at)
+            schedule.schedule(self._fragment, message, self._actor, now, home.changes)
+            home.expect(message.scheduled_at)
         else:
-            self._fragment.enqueue(message, self._actor, now, owner.changes)
+            self._fragment.enqueue(message, self._actor, now, home.changes)
 
     def committed(self, items: list[int]) -> None:
         """Accept what is durable: one frame for each run of ids."""
@@ -120,9 +119,4 @@ class SendLink(CommitListener):
     def detach(self, error: ServiceBusError) -> None:
         """The queue is gone, or does not take messages any more."""
         self._link.detach(amqp_error(error))
-        self.close()
         self._output.mark()
-
-    def close(self) -> None:
-        """The link is gone."""
-        self.queue.send_links.discard(self)

@@ -18,12 +18,11 @@ from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock, tag_without_
 from twinbus.broker.receiver import Receiver
 from twinbus.encoding.outgoing import DeliveryEncoder
 from twinbus.errors import MessageLockLost, ServiceBusError
-from twinbus.server.commit_listener import CommitListener
-from twinbus.server.outcomes import STATE_OF, is_terminal, settle
-from twinbus.server.output import Output
-from twinbus.server.owner import StoreOwner
-from twinbus.server.queue import Queue
-from twinbus.server.refusal import amqp_error
+from twinbus.links.commit_listener import CommitListener
+from twinbus.links.home import Home
+from twinbus.links.outcomes import STATE_OF, is_terminal, settle
+from twinbus.links.output import Output
+from twinbus.links.refusal import amqp_error
 
 _OUTCOME_BITS = 3
 
@@ -35,21 +34,21 @@ class ReceiveLink(Receiver):
     def __init__(
         self,
         link: Link,
-        queue: Queue,
         fragment: Fragment,
+        home: Home,
         actor: int,
         peek_lock: bool,
         output: Output,
     ) -> None:
         super().__init__(actor, peek_lock)
         self._link: Link = link
-        self.queue: Queue = queue
+        # The path that the claim is for.
+        self.path: str = fragment.settings.path
         self._fragment: Fragment = fragment
-        self._owner: StoreOwner = queue.owner
+        self._home: Home = home
         self._output: Output = output
         self._confirmations: Confirmations = Confirmations(link.session, output)
-        queue.receive_links.add(self)
-        self._owner.join(fragment, self)
+        home.join(fragment, self)
 
     # --- delivering -----------------------------------------------------------
 
@@ -61,7 +60,7 @@ class ReceiveLink(Receiver):
 
     def offer_capacity(self) -> None:
         """Credit, window or socket allow more than before."""
-        self._owner.offer_capacity(self._fragment, self)
+        self._home.offer_capacity(self._fragment, self)
 
     def deliver_locked(self, locks: list[MessageLock]) -> None:
         link = self._link
@@ -82,7 +81,7 @@ class ReceiveLink(Receiver):
             # being made durable. Receive-and-delete promises no more than this.
             messages = messages[: max(link.credit, 0)]
         encoder = DeliveryEncoder(0)
-        entropy = self._owner.entropy(ENTROPY_BYTES * len(messages))
+        entropy = self._home.entropy(ENTROPY_BYTES * len(messages))
         at = 0
         for message in messages:
             tag = tag_without_lock(self._fragment.number, message.row_id, entropy, at)
@@ -107,23 +106,21 @@ class ReceiveLink(Receiver):
         now: int,
     ) -> None:
         """Apply the client's outcome to one delivery."""
-        owner = self._owner
+        home = self._home
         try:
-            outcome = settle(
-                self._fragment, lock, state, self.actor, now, owner.changes
-            )
+            outcome = settle(self._fragment, lock, state, self.actor, now, home.changes)
         except ServiceBusError as error:
             if not settled:
                 self._confirmations.refuse(delivery_id, delivery_id, error)
             return
         if not settled:
             self._confirmations.note(
-                owner.changes, delivery_id << _OUTCOME_BITS | outcome, owner.listeners
+                home.changes, delivery_id << _OUTCOME_BITS | outcome, home.listeners
             )
 
     def settled_some(self) -> None:
         """Settlements were applied; have them committed."""
-        self._owner.wake()
+        self._home.wake()
 
     # --- ending ---------------------------------------------------------------
 
@@ -135,8 +132,7 @@ class ReceiveLink(Receiver):
 
     def close(self) -> None:
         """The link is gone; locks stay until they run out or are settled."""
-        self.queue.receive_links.discard(self)
-        self._owner.leave(self._fragment, self)
+        self._home.leave(self._fragment, self)
 
 
 @final
