@@ -15,7 +15,7 @@ from . import workload
 from .places import SqlitePlace
 
 COMMITS = 30
-PAGE_BYTES = 8192
+PAGE_BYTES = 16_384
 
 
 @pytest.fixture

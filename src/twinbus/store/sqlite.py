@@ -5,8 +5,8 @@ them wait for the interpreter, which costs more than the disk (decision 0002). A
 commit is one transaction whose first statement is the fence (D4): the update of
 the lease row finds no row of our epoch when somebody else has become the owner.
 
-What the rows look like is `sqlite_rows.py`'s business, what SQLite's errors mean
-that of `sqlite_errors.py`; every statement is in `sql/sqlite_store.sql`.
+What a commit writes is the business of `sqlite_changes.py`, what SQLite's errors
+mean that of `sqlite_errors.py`; every statement is in `sql/sqlite_store.sql`.
 """
 
 import json
@@ -16,12 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, final
 
-from twinbus.broker.changes import (
-    ChangeSet,
-    FragmentRecord,
-    LedgerRange,
-    OutboxEntry,
-)
+from twinbus.broker.changes import ChangeSet, FragmentRecord, OutboxEntry
 from twinbus.broker.message import Message
 from twinbus.broker.row_id import SEQUENCE_MASK, base_of
 from twinbus.store import sqlite_lease
@@ -35,17 +30,10 @@ from twinbus.store.base import (
     StoreError,
     StoreInUse,
 )
+from twinbus.store.sqlite_changes import write_changes
 from twinbus.store.sqlite_errors import Busy, reading, transaction
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
-from twinbus.store.sqlite_rows import (
-    EXPIRY_BUCKET_MS,
-    active_values,
-    changed_rows,
-    deferred_rows,
-    messages_of,
-    row_ranges,
-    scheduled_rows,
-)
+from twinbus.store.sqlite_rows import EXPIRY_BUCKET_MS, messages_of
 from twinbus.store.statements import named_statements
 
 _SQL: Final = named_statements("sqlite_store.sql")
@@ -63,22 +51,6 @@ FORMAT: Final = SqliteFormat(
         }
     ),
 )
-
-_ROWS_PER_INSERT: Final = 25
-"""One statement for so many rows takes a quarter less time than one for each; more
-rows gain nothing."""
-
-
-def _insert_active_statements() -> list[str]:
-    """The statement for each number of rows."""
-    head, values, row = _SQL["insert_active"].rstrip(";").partition("VALUES ")
-    return [
-        head + values + ", ".join([row] * count)
-        for count in range(_ROWS_PER_INSERT + 1)
-    ]
-
-
-_INSERT_ACTIVE: Final = _insert_active_statements()
 
 _PURGED_TABLES: Final = ("purge_active", "purge_deferred", "purge_scheduled")
 _NO_LIMIT: Final = (1 << 63) - 1
@@ -168,12 +140,7 @@ class SqliteStore:
     async def commit(self, changes: ChangeSet) -> None:
         with self._transaction():
             self._fence_commit(changes)
-            self._write_messages(changes)
-            self._write_fragments(changes)
-            self._write_ledgers(changes)
-            if not changes.log.is_empty():
-                blob = changes.log.encode(changes.sealed_at)
-                self._db.execute(_SQL["insert_operations"], (changes.batch, blob))
+            write_changes(self._db, changes)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -202,66 +169,6 @@ class SqliteStore:
 
     def _lease_lost(self) -> LeaseLost:
         return LeaseLost(f"{self.path} has been taken over by another process.")
-
-    def _many(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
-        if rows:
-            self._db.executemany(_SQL[name], rows)
-
-    def _write_messages(self, changes: ChangeSet) -> None:
-        self._many("delete_active", row_ranges(changes.active_removed))
-        self._insert_active(changes.active_added)
-        self._many("change_active", changed_rows(changes.active_changed))
-        self._many("delete_deferred", row_ranges(changes.deferred_removed))
-        self._many("insert_deferred", deferred_rows(changes.deferred_added))
-        self._many("change_deferred", changed_rows(changes.deferred_changed))
-        self._many("delete_scheduled", row_ranges(changes.scheduled_removed))
-        self._many("insert_scheduled", scheduled_rows(changes.scheduled_added))
-
-    def _insert_active(self, messages: list[Message]) -> None:
-        for begin in range(0, len(messages), _ROWS_PER_INSERT):
-            end = min(begin + _ROWS_PER_INSERT, len(messages))
-            values = active_values(messages, begin, end)
-            self._db.execute(_INSERT_ACTIVE[end - begin], values)
-
-    def _write_fragments(self, changes: ChangeSet) -> None:
-        self._many("put_fragment", [_fragment_row(r) for r in changes.records])
-        # After the records: a fragment may be touched and dropped in one commit.
-        dropped = [(number,) for number in changes.dropped]
-        self._many("delete_fragment", dropped)
-        self._many("drop_fragment", dropped)
-
-    def _write_ledgers(self, changes: ChangeSet) -> None:
-        self._many("delete_outbox", [(i,) for i in changes.outbox_removed])
-        self._many(
-            "insert_outbox",
-            [(e.entry_id, e.target, e.raw, e.origin) for e in changes.outbox_added],
-        )
-        for ledger_range in changes.ledger_ranges:
-            self._add_range(ledger_range)
-        self._many(
-            "put_ledger_id",
-            [(i.fragment_number, i.unique_id, i.seen_at) for i in changes.ledger_ids],
-        )
-
-    def _add_range(self, added: LedgerRange) -> None:
-        """Add a range as one row with those it overlaps or adjoins."""
-        names = {
-            "source": added.source,
-            "generation": added.generation,
-            "first": added.first,
-            "last": added.last,
-        }
-        first, last = self._db.execute(_SQL["touching_ranges"], names).fetchone()
-        if first is not None:
-            self._db.execute(
-                _SQL["delete_ranges"], (added.source, added.generation, first, last)
-            )
-            first, last = min(first, added.first), max(last, added.last)
-        else:
-            first, last = added.first, added.last
-        self._db.execute(
-            _SQL["insert_range"], (added.source, added.generation, first, last)
-        )
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
         base = base_of(fragment_number)
@@ -368,9 +275,9 @@ class SqliteStore:
         messages = self._messages("expired", names, PORTION_BYTES)
         if not messages:
             return [], ExpiryCursor()
-        last = messages[-1]
-        bucket = last.expires_at // EXPIRY_BUCKET_MS
-        return messages, ExpiryCursor(bucket=bucket, row_id=last.row_id)
+        row_id = messages[-1].row_id
+        bucket = self._rows("expiry_bucket", (row_id,))[0][0]
+        return messages, ExpiryCursor(bucket=bucket, row_id=row_id)
 
     async def outbox(self, limit: int) -> list[OutboxEntry]:
         return [
@@ -397,21 +304,6 @@ class SqliteStore:
 
     async def operations(self, after_batch: int, limit: int) -> list[tuple[int, bytes]]:
         return self._rows("operations", (after_batch, limit))
-
-
-def _fragment_row(record: FragmentRecord) -> tuple[Any, ...]:
-    return (
-        record.number,
-        record.generation,
-        record.index,
-        record.sub_queue,
-        record.next_sequence,
-        record.last_enqueued_at,
-        record.active_count,
-        record.deferred_count,
-        record.scheduled_count,
-        record.size_bytes,
-    )
 
 
 def _fragment_record(row: Iterable[Any]) -> FragmentRecord:

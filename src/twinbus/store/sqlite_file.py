@@ -18,8 +18,8 @@ from twinbus.store.base import StoreError, StoreFull, StoreUnreadable
 from twinbus.store.sqlite_errors import reading, refusal, transaction, unreadable
 from twinbus.store.statements import migrations
 
-_PAGE_BYTES = 8192
-_CHECKPOINT_PAGES = 1000
+_PAGE_BYTES = 16_384
+_CHECKPOINT_PAGES = 500
 """The WAL is copied into the file when it has so many. A small WAL that is written
 over syncs faster than one that grows, and the stall is short (decision 0002)."""
 

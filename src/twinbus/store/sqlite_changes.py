@@ -1,0 +1,125 @@
+"""A change set as SQL statements, inside the transaction of its commit.
+
+Most of a commit is messages added and messages removed: the first go many rows to
+a statement, the second as ranges of row ids. The rest is small.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final
+
+from twinbus.broker.changes import ChangeSet, FragmentRecord, LedgerRange
+from twinbus.store.sqlite_rows import (
+    ANY,
+    EXPIRING,
+    PLAIN,
+    ROWS_PER_INSERT,
+    active_inserts,
+    changed_rows,
+    deferred_rows,
+    row_ranges,
+    scheduled_rows,
+)
+from twinbus.store.statements import named_statements
+
+_SQL: Final = named_statements("sqlite_store.sql")
+
+
+def _for_each_count(statement: str) -> list[str]:
+    """An INSERT of one row, for each number of rows."""
+    head, values, row = statement.rstrip(";").rpartition("VALUES ")
+    return [
+        head + values + ", ".join([row] * count) for count in range(ROWS_PER_INSERT + 1)
+    ]
+
+
+# By shape and number of rows.
+_INSERTS: Final = {
+    PLAIN: _for_each_count(_SQL["insert_plain"]),
+    EXPIRING: _for_each_count(_SQL["insert_expiring"]),
+    ANY: _for_each_count(_SQL["insert_any"]),
+}
+
+
+def write_changes(db: sqlite3.Connection, changes: ChangeSet) -> None:
+    """Everything but the fence."""
+    _write_messages(db, changes)
+    _write_fragments(db, changes)
+    _write_ledgers(db, changes)
+    if not changes.log.is_empty():
+        blob = changes.log.encode(changes.sealed_at)
+        db.execute(_SQL["insert_operations"], (changes.batch, blob))
+
+
+def _many(db: sqlite3.Connection, name: str, rows: Sequence[Sequence[Any]]) -> None:
+    if rows:
+        db.executemany(_SQL[name], rows)
+
+
+def _write_messages(db: sqlite3.Connection, changes: ChangeSet) -> None:
+    _many(db, "delete_active", row_ranges(changes.active_removed))
+    for shape, count, values in active_inserts(changes.active_added):
+        db.execute(_INSERTS[shape][count], values)
+    _many(db, "change_active", changed_rows(changes.active_changed))
+    _many(db, "delete_deferred", row_ranges(changes.deferred_removed))
+    _many(db, "insert_deferred", deferred_rows(changes.deferred_added))
+    _many(db, "change_deferred", changed_rows(changes.deferred_changed))
+    _many(db, "delete_scheduled", row_ranges(changes.scheduled_removed))
+    _many(db, "insert_scheduled", scheduled_rows(changes.scheduled_added))
+
+
+def _write_fragments(db: sqlite3.Connection, changes: ChangeSet) -> None:
+    _many(db, "put_fragment", [_fragment_row(record) for record in changes.records])
+    # After the records: a fragment may be touched and dropped in one commit.
+    dropped = [(number,) for number in changes.dropped]
+    _many(db, "delete_fragment", dropped)
+    _many(db, "drop_fragment", dropped)
+
+
+def _fragment_row(record: FragmentRecord) -> tuple[Any, ...]:
+    return (
+        record.number,
+        record.generation,
+        record.index,
+        record.sub_queue,
+        record.next_sequence,
+        record.last_enqueued_at,
+        record.active_count,
+        record.deferred_count,
+        record.scheduled_count,
+        record.size_bytes,
+    )
+
+
+def _write_ledgers(db: sqlite3.Connection, changes: ChangeSet) -> None:
+    _many(db, "delete_outbox", [(entry_id,) for entry_id in changes.outbox_removed])
+    _many(
+        db,
+        "insert_outbox",
+        [(e.entry_id, e.target, e.raw, e.origin) for e in changes.outbox_added],
+    )
+    for added in changes.ledger_ranges:
+        _add_range(db, added)
+    _many(
+        db,
+        "put_ledger_id",
+        [(i.fragment_number, i.unique_id, i.seen_at) for i in changes.ledger_ids],
+    )
+
+
+def _add_range(db: sqlite3.Connection, added: LedgerRange) -> None:
+    """Add a range as one row with those it overlaps or adjoins."""
+    key = (added.source, added.generation)
+    names = {
+        "source": added.source,
+        "generation": added.generation,
+        "first": added.first,
+        "last": added.last,
+    }
+    first, last = db.execute(_SQL["touching_ranges"], names).fetchone()
+    if first is None:
+        first, last = added.first, added.last
+    else:
+        db.execute(_SQL["delete_ranges"], (*key, first, last))
+        first, last = min(first, added.first), max(last, added.last)
+    db.execute(_SQL["insert_range"], (*key, first, last))
