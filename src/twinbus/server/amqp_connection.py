@@ -9,7 +9,7 @@ a peer must open, show a right and use it in time.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError, DecodeError
@@ -93,9 +93,9 @@ class AmqpConnection(asyncio.Protocol):
     # --- asyncio --------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        # uvloop's transports are not of asyncio's class.
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         address = transport.get_extra_info("peername")
         self._peer = f"{address[0]}:{address[1]}" if address else "?"
         self._started_at = self.clock.monotonic()

@@ -17,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import uvloop
+
 from twinbus.broker.queue_description import AccessRule
 from twinbus.clock import SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config, queue_properties
@@ -86,7 +88,7 @@ class Bus:
 
     def start(self) -> None:
         """Start the server; the port stays the same after a restart."""
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="twinbus", daemon=True
         )
