@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinbus.broker.message import Annex
-from twinbus.store.annex import decode_annex, encode_annex
-from twinbus.store.sqlite_rows import row_ranges
+from twinbus.store.rows.annex import decode_annex, encode_annex
+from twinbus.store.rows.sqlite_rows import row_ranges
 
 _SIGNED = st.integers(min_value=-(2**63), max_value=2**63 - 1)
 _TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"]))

@@ -65,7 +65,7 @@ async def test_damaged_header_is_refused(path: Path) -> None:
 
 async def test_truncated_file_is_refused(path: Path) -> None:
     os.truncate(path, 3 * PAGE_BYTES)
-    assert "twinbus doctor" in await _refusal(path)
+    assert "Restore a backup" in await _refusal(path)
 
 
 async def test_file_of_another_program_is_refused(tmp_path: Path) -> None:

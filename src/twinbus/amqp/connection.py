@@ -63,12 +63,7 @@ from twinbus.amqp.performatives import (
 )
 from twinbus.amqp.sasl import SERVER_MECHANISMS, SaslCredentials
 from twinbus.amqp.session import AmqpSession
-from twinbus.amqp.state import (
-    CONNECTION,
-    ConnectionState,
-    ConnectionStep,
-    SessionState,
-)
+from twinbus.amqp.state import CONNECTION, ConnectionState, ConnectionStep
 from twinbus.amqp.timers import Timers
 
 # Enough for every link of a busy client; a limit on what one peer can make us keep.
@@ -224,7 +219,10 @@ class Connection:
             ConnectionState.OPENED,
         ):
             raise LocalError("a session needs an open connection")
-        session = self._new_session(self._free_channel())
+        channel = self._free_channel()
+        if channel > self._peer_channel_max:
+            raise LocalError(f"the peer allows channels up to {self._peer_channel_max}")
+        session = self._new_session(channel)
         session.begin()
         return session
 
@@ -288,10 +286,11 @@ class Connection:
             code = buf[at + 2]
             at += 3
         else:
-            code, at = read_descriptor(buf[:end], at)
+            code, size = read_descriptor(buf[at:end], 0)
+            at += size
         session = self.sessions.get(channel)
         if session is None or not session.live or code == CLOSE:
-            self._on_control_frame(code, buf[:end], at, channel, events)
+            self._on_control_frame(code, buf[at:end], channel, events)
             return
         try:
             if code == TRANSFER:
@@ -301,35 +300,35 @@ class Connection:
             elif code == FLOW:
                 session.on_flow(buf, at, end, events)
             elif code == ATTACH:
-                session.on_attach(buf[:end], at, events)
+                session.on_attach(buf[at:end], events)
             elif code == DETACH:
-                session.on_detach(buf[:end], at, events)
+                session.on_detach(buf[at:end], events)
             elif code == END:
-                self._on_end(session, buf[:end], at, events)
+                self._on_end(session, buf[at:end], events)
             else:
                 raise ProtocolError(NOT_ALLOWED, f"unexpected performative {code:#04x}")
         except SessionError as error:
             session.fail(error.error, events)
 
     def _on_control_frame(
-        self, code: int, buf: bytes, at: int, channel: int, events: list[Event]
+        self, code: int, body: bytes, channel: int, events: list[Event]
     ) -> None:
         """A frame that is not for a live session."""
         session = self.sessions.get(channel)
         if code == CLOSE:
-            self._on_close(buf, at, events)
+            self._on_close(body, events)
         elif self.state is ConnectionState.CLOSE_SENT:
             # Behind our close nothing matters but the peer's.
             return
         elif code == OPEN:
-            self._on_open(buf, at, events)
+            self._on_open(body, events)
         elif self.state is not ConnectionState.OPENED:
             raise ProtocolError(NOT_ALLOWED, "an open was expected")
         elif session is not None:
             if code == END:
-                self._on_end(session, buf, at, events)
+                self._on_end(session, body, events)
         elif code == BEGIN:
-            self._on_begin(buf, at, channel, events)
+            self._on_begin(body, channel, events)
         elif channel not in self._ended_channels:
             raise ProtocolError(NOT_ALLOWED, f"channel {channel} has no session")
 
@@ -338,8 +337,8 @@ class Connection:
         if self.role is Role.SERVER:
             self._send_step(ConnectionStep.SEND_HEADER)
 
-    def _on_open(self, buf: bytes, at: int, events: list[Event]) -> None:
-        value = decode_performative(OPEN, buf, at)
+    def _on_open(self, body: bytes, events: list[Event]) -> None:
+        value = decode_performative(OPEN, body)
         assert isinstance(value, Open)
         if value.max_frame_size < MIN_MAX_FRAME_SIZE:
             raise ProtocolError(INVALID_FIELD, "max-frame-size is below 512")
@@ -356,14 +355,17 @@ class Connection:
                 )
             )
 
-    def _on_begin(self, buf: bytes, at: int, channel: int, events: list[Event]) -> None:
-        begin = decode_performative(BEGIN, buf, at)
+    def _on_begin(self, body: bytes, channel: int, events: list[Event]) -> None:
+        begin = decode_performative(BEGIN, body)
         assert isinstance(begin, Begin)
         if channel > self._open.channel_max:
             raise FramingError(f"channel {channel} is above {self._open.channel_max}")
         if begin.remote_channel is None:
             taken = channel in self._by_local_channel
-            session = self._new_session(self._free_channel() if taken else channel)
+            local = self._free_channel() if taken else channel
+            if local > self._peer_channel_max:
+                raise ProtocolError(NOT_ALLOWED, "channel-max leaves us no channel")
+            session = self._new_session(local)
             session.on_begin(begin, channel)
             session.begin()
         else:
@@ -377,20 +379,17 @@ class Connection:
         if session.live:
             events.append(SessionBegun(session))
 
-    def _on_end(
-        self, session: AmqpSession, buf: bytes, at: int, events: list[Event]
-    ) -> None:
-        end = decode_performative(END, buf, at)
+    def _on_end(self, session: AmqpSession, body: bytes, events: list[Event]) -> None:
+        end = decode_performative(END, body)
         assert isinstance(end, End)
         session.on_end(end, events)
-        if session.state is SessionState.ENDED:
-            del self.sessions[session.remote_channel]
-            del self._by_local_channel[session.channel]
-            self._ended_channels.add(session.remote_channel)
-            self._budget.link_count -= len(session.links)
+        del self.sessions[session.remote_channel]
+        del self._by_local_channel[session.channel]
+        self._ended_channels.add(session.remote_channel)
+        self._budget.link_count -= len(session.links)
 
-    def _on_close(self, buf: bytes, at: int, events: list[Event]) -> None:
-        close = decode_performative(CLOSE, buf, at)
+    def _on_close(self, body: bytes, events: list[Event]) -> None:
+        close = decode_performative(CLOSE, body)
         assert isinstance(close, Close)
         self._receive_step(ConnectionStep.RECEIVE_CLOSE)
         self.close()
@@ -420,8 +419,6 @@ class Connection:
         channel = 0
         while channel in self._by_local_channel:
             channel += 1
-        if channel > self._peer_channel_max:
-            raise LocalError(f"the peer allows channels up to {self._peer_channel_max}")
         return channel
 
     def _new_session(self, channel: int) -> AmqpSession:

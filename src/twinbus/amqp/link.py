@@ -96,7 +96,7 @@ class Link:
 
         Source and target are what the peer sent unless given, as bytes or as values.
         """
-        if self.state is not LinkState.ATTACH_RCVD:
+        if self.state is not LinkState.ATTACH_RCVD or not self.session.live:
             return
         self.delivery_count = initial_delivery_count
         self.local_max_message_size = max_message_size
@@ -121,23 +121,21 @@ class Link:
 
     def refuse(self, error: AmqpError) -> None:
         """Answer the peer's attach with null termini and a detach with the error."""
-        if self.state is not LinkState.ATTACH_RCVD:
-            return
-        self._answer_without_termini()
-        self.detach(error)
+        if self.state is LinkState.ATTACH_RCVD:
+            self.detach(error)
 
     def detach(self, error: AmqpError | None = None, closed: bool = True) -> None:
+        if not self.session.live:
+            return
         if self.state is LinkState.ATTACH_RCVD:
             self._answer_without_termini()
         following = LINK.get((self.state, LinkStep.SEND_DETACH))
-        if following is None or not self.session.live:
+        if following is None:
             return
         self.state = following
         self.stop()
         detach = Detach(handle=self.handle, closed=closed, error=error)
         self.session.write(encode_composite(detach))
-        if self.state is LinkState.DETACHED:
-            self.session.forget(self)
 
     def request(self, attach: Attach) -> None:
         """Send an attach of our own; the peer's answer confirms it."""
@@ -205,13 +203,10 @@ class Link:
     def on_detach(self, detach: Detach, events: list[Event]) -> None:
         if self.state is LinkState.ATTACH_RCVD:
             self._answer_without_termini()
-        following = LINK.get((self.state, LinkStep.RECEIVE_DETACH))
-        if following is None:
-            raise SessionError(NOT_ALLOWED, f"link {self.name} is detached twice")
-        self.state = following
+        self.state = LINK[(self.state, LinkStep.RECEIVE_DETACH)]
         self.stop()
-        if following is LinkState.DETACH_RCVD:
-            self.state = LINK[(following, LinkStep.SEND_DETACH)]
+        if self.state is LinkState.DETACH_RCVD:
+            self.state = LINK[(self.state, LinkStep.SEND_DETACH)]
             answer = Detach(handle=self.handle, closed=detach.closed)
             self.session.write(encode_composite(answer))
         self.session.forget(self)

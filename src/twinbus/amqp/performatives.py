@@ -185,18 +185,18 @@ def read_descriptor(buf: bytes, at: int) -> tuple[int, int]:
     return code, at
 
 
-def decode_performative(code: int, buf: bytes, at: int) -> object:
-    """Decode the list at `at` as the performative with this code."""
-    fields, _ = decode(buf, at)
+def decode_performative(code: int, body: bytes) -> object:
+    """Decode a field list as the performative with this code."""
+    fields, _ = decode(body, 0)
     return from_described(Described(ULong(code), fields))
 
 
-def decode_attach(buf: bytes, at: int) -> tuple[Attach, bytes, bytes]:
+def decode_attach(body: bytes) -> tuple[Attach, bytes, bytes]:
     """An attach and the bytes of its source and target, which a reply may echo."""
-    attach = decode_performative(ATTACH, buf, at)
+    attach = decode_performative(ATTACH, body)
     assert isinstance(attach, Attach)
-    offsets = field_offsets(buf, at)
-    return attach, _field(buf, offsets, 5), _field(buf, offsets, 6)
+    offsets = field_offsets(body, 0)
+    return attach, _field(body, offsets, 5), _field(body, offsets, 6)
 
 
 def _field(buf: bytes, offsets: list[int], index: int) -> bytes:

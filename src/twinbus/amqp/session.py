@@ -16,6 +16,7 @@ from twinbus.amqp.delivery_ids import find_ids
 from twinbus.amqp.errors import (
     HANDLE_IN_USE,
     INVALID_FIELD,
+    NOT_ALLOWED,
     RESOURCE_LIMIT_EXCEEDED,
     UNATTACHED_HANDLE,
     AmqpError,
@@ -218,20 +219,24 @@ class AmqpSession:
             raise LocalError("the session has ended")
         if (name, peer_is_receiver) in self._requested:
             raise LocalError(f"link {name} is being attached already")
+        if self._free_handle() > self._peer_handle_max:
+            raise LocalError(f"the peer allows handles up to {self._peer_handle_max}")
         link = self._new_link(name, peer_is_receiver)
         self._requested[(name, peer_is_receiver)] = link
         return link
 
     def _new_link(self, name: str, peer_is_receiver: bool) -> Link:
-        handle = 0
-        while handle in self.links:
-            handle += 1
-        if handle > self._peer_handle_max:
-            raise LocalError(f"the peer allows handles up to {self._peer_handle_max}")
+        handle = self._free_handle()
         link = Link(self, name, handle, peer_is_receiver)
         self.links[handle] = link
         self.budget.link_count += 1
         return link
+
+    def _free_handle(self) -> int:
+        handle = 0
+        while handle in self.links:
+            handle += 1
+        return handle
 
     def forget(self, link: Link) -> None:
         """The link is detached on both sides; its handles are free again."""
@@ -240,8 +245,8 @@ class AmqpSession:
             self.budget.link_count -= 1
         self._by_remote_handle.pop(link.remote_handle, None)
 
-    def on_attach(self, buf: bytes, at: int, events: list[Event]) -> None:
-        attach, raw_source, raw_target = decode_attach(buf, at)
+    def on_attach(self, body: bytes, events: list[Event]) -> None:
+        attach, raw_source, raw_target = decode_attach(body)
         if attach.handle > self._handle_max:
             raise FramingError(f"handle {attach.handle} is above {self._handle_max}")
         if attach.handle in self._by_remote_handle:
@@ -257,6 +262,9 @@ class AmqpSession:
     def _on_new_link(
         self, attach: Attach, raw_source: bytes, raw_target: bytes, events: list[Event]
     ) -> None:
+        # A peer with more links than handles it allows us cannot get our answers.
+        if self._free_handle() > self._peer_handle_max:
+            raise SessionError(NOT_ALLOWED, "the peer's handle-max leaves us no handle")
         link = self._new_link(attach.name, attach.role)
         self._by_remote_handle[attach.handle] = link
         link.on_attach(attach, raw_source, raw_target)
@@ -267,8 +275,8 @@ class AmqpSession:
         else:
             events.append(LinkAttached(link))
 
-    def on_detach(self, buf: bytes, at: int, events: list[Event]) -> None:
-        detach = decode_performative(DETACH, buf, at)
+    def on_detach(self, body: bytes, events: list[Event]) -> None:
+        detach = decode_performative(DETACH, body)
         assert isinstance(detach, Detach)
         link = self._by_remote_handle.get(detach.handle)
         if link is not None:

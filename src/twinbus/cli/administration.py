@@ -12,7 +12,7 @@ from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.cli.namespace_client import ask_namespace
 from twinbus.cli.server_address import ServerAddress
-from twinbus.client.errors import ClientError
+from twinbus.client.errors import ClientError, LinkClosed
 from twinbus.errors import (
     ArgumentError,
     ArgumentOutOfRange,
@@ -21,6 +21,7 @@ from twinbus.errors import (
     MessagingEntityNotFound,
     ServiceBusError,
     UnauthorizedAccess,
+    from_condition,
 )
 
 _PATIENCE_SECONDS: Final = 30.0
@@ -45,12 +46,9 @@ def ask(address: ServerAddress, operation: str, arguments: Mapping[str, str]) ->
     try:
         return asyncio.run(_ask(address, operation, arguments))
     except ServiceBusError as error:
-        kind = type(error)
-        text = _without_tracking_id(error.text)
-        code = _CODES.get(kind, exit_codes.FAILED)
-        raise Failure(f"{text} {_NEXT_STEPS.get(kind, '')}", code) from None
+        raise _refused(error) from None
     except ClientError as error:
-        raise _refused(address, error) from None
+        raise _cut_off(address, error) from None
     except ssl.SSLError as error:
         raise Failure(
             f"{address.text} can't be trusted: {error.reason or error}. See what "
@@ -76,13 +74,20 @@ async def _ask(
     )
 
 
-def _without_tracking_id(text: str) -> str:
-    """The id is for those who can read the server's log, which is not a command's."""
-    return text.partition(" TrackingId:")[0]
+def _refused(error: ServiceBusError) -> Failure:
+    """The server's own words, and what to do next."""
+    kind = type(error)
+    # The tracking id is for those who can read the server's log.
+    text = error.text.partition(" TrackingId:")[0]
+    code = _CODES.get(kind, exit_codes.FAILED)
+    return Failure(f"{text} {_NEXT_STEPS.get(kind, '')}", code)
 
 
-def _refused(address: ServerAddress, error: ClientError) -> Failure:
-    if error.error is not None and "unauthorized" in error.error.condition:
+def _cut_off(address: ServerAddress, error: ClientError) -> Failure:
+    told = error.error
+    if isinstance(error, LinkClosed) and told is not None:
+        return _refused(from_condition(told.condition, told.description))
+    if told is not None and told.condition == UnauthorizedAccess.condition:
         return Failure(
             f"{address.text} does not know the key '{address.key_name}', or not with "
             "this value: give its data folder with --data, or --connection-string.",

@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
         # What a command returns is nothing; `typer.Exit` comes out as its code.
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
-        complain(f"{error.format_message()} Try '{PROGRAM} --help'.")
+        complain(f"{error.format_message().rstrip('.')}. Try '{PROGRAM} --help'.")
         return exit_codes.USAGE
     except typer.Abort:
         complain("stopped")

@@ -69,13 +69,15 @@ class Namespace:
         """Learn which entities there are. Raises StoreError."""
         for record in await self._catalog.open():
             if record.namespace == self.name:
-                self._admit(record, queue_description(record.description, record.path))
+                queue = self._admit(record)
+                queue.check_placement()
         self._rebuild_policy()
         for generation in self._owner.table.orphans():
             _log.warning("dropping fragments of an entity that was never finished")
             self._owner.table.drop(generation, self._owner.changes)
 
-    def _admit(self, record: EntityRecord, description: QueueDescription) -> Queue:
+    def _admit(self, record: EntityRecord) -> Queue:
+        description = queue_description(record.description, record.path)
         self._owner.table.admit(record.generation, description.settings(record.path))
         queue = Queue(record, description, self._owner)
         self._queues[record.path.lower()] = queue
@@ -144,7 +146,7 @@ class Namespace:
         owner.table.create(record.generation, 0, owner.changes)
         await owner.durable()
         await self._catalog.put(record)
-        queue = self._admit(record, description)
+        queue = self._admit(record)
         self._rebuild_policy()
         return queue
 

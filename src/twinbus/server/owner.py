@@ -221,7 +221,7 @@ class StoreOwner:
             await self._commit_log()
         except StoreError as error:
             _log.critical("the store cannot go on: %s", error)
-            self._refuse(InternalError(f"The store cannot go on: {error}"))
+            self._refuse(_cannot_go_on(error))
             self._on_fatal(error)
 
     async def turn(self) -> None:
@@ -273,7 +273,12 @@ class StoreOwner:
         self.changes, self.listeners, self._durable = ChangeSet(), Listeners(), None
         promises = self._take_promises(changes)
         changes.seal(self._epoch, self._batch + 1, self.clock.now())
-        error = await self._try_commit(changes)
+        try:
+            error = await self._try_commit(changes)
+        except StoreError as fatal:
+            # Nobody knows what happened, but nobody shall wait for ever.
+            self._answer_failure(listeners, durable, _cannot_go_on(fatal))
+            raise
         if error is None:
             self._batch = changes.batch
             changes.publish()
@@ -324,9 +329,7 @@ class StoreOwner:
         error: ServiceBusError,
     ) -> None:
         """Nothing of the commit happened: refuse it and all that followed."""
-        listeners.failed(error)
-        if durable is not None and not durable.done():
-            durable.set_exception(error)
+        self._answer_failure(listeners, durable, error)
         self._refuse(error)
         self.table.restore(await self.store.fragments())
         self._batch = await self.store.last_batch()
@@ -341,6 +344,14 @@ class StoreOwner:
         self.changes, self.listeners, self._durable = ChangeSet(), Listeners(), None
         for dispatch in self._dispatches.values():
             dispatch.forget_promises()
+        self._answer_failure(listeners, durable, error)
+
+    def _answer_failure(
+        self,
+        listeners: Listeners,
+        durable: asyncio.Future[None] | None,
+        error: ServiceBusError,
+    ) -> None:
         listeners.failed(error)
         if durable is not None and not durable.done():
             durable.set_exception(error)
@@ -370,3 +381,7 @@ class StoreOwner:
         if self._under_pressure and self.changes.pending_bytes <= PENDING_BYTES // 2:
             self._under_pressure = False
             self._on_pressure(False)
+
+
+def _cannot_go_on(error: StoreError) -> InternalError:
+    return InternalError(f"The message store cannot go on: {error}")

@@ -11,6 +11,7 @@ from twinbus.broker.fragment import MAIN, Fragment
 from twinbus.broker.queue_description import QueueDescription
 from twinbus.errors import EntityDisabled, ServiceBusError
 from twinbus.server.owner import StoreOwner
+from twinbus.store.base import StoreUnreadable
 from twinbus.store.catalog import EntityRecord
 
 
@@ -35,6 +36,15 @@ class Queue:
     @property
     def path(self) -> str:
         return self.record.path
+
+    def check_placement(self) -> None:
+        """Raises StoreUnreadable if the store lacks what the catalog promises."""
+        if self.owner.table.find(self.record.generation, 0, MAIN) is None:
+            raise StoreUnreadable(
+                f"The catalog has the queue '{self.path}', but the message store does "
+                "not. The files of the data folder are of different moments: restore "
+                "them all from the same backup."
+            )
 
     def fragment(self, *, dead_letter: bool) -> Fragment:
         """The queue's fragment, or its dead-letter queue."""

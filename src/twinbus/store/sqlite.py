@@ -30,10 +30,10 @@ from twinbus.store.base import (
     StoreError,
     StoreInUse,
 )
+from twinbus.store.rows.sqlite_rows import EXPIRY_BUCKET_MS, messages_of
 from twinbus.store.sqlite_changes import write_changes
 from twinbus.store.sqlite_errors import Busy, reading, transaction
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
-from twinbus.store.sqlite_rows import EXPIRY_BUCKET_MS, messages_of
 from twinbus.store.statements import named_statements
 
 _SQL: Final = named_statements("sqlite_store.sql")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from twinbus.broker.changes import ChangeSet, FragmentRecord, LedgerRange
-from twinbus.store.sqlite_rows import (
+from twinbus.store.rows.sqlite_rows import (
     ANY,
     EXPIRING,
     PLAIN,

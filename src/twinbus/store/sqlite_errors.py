@@ -40,8 +40,8 @@ def _is_any(error: sqlite3.Error, codes: tuple[int, ...]) -> bool:
 def unreadable(path: Path, why: str) -> StoreUnreadable:
     """A refusal that says what to do."""
     return StoreUnreadable(
-        f"{path} cannot be read: {why}. Restore a backup of it, or look at it with "
-        f"'twinbus doctor --data {path.parent}'."
+        f"{path} cannot be read: {why}. Restore a backup of the data folder, or move "
+        "the folder away to start with an empty one."
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from twinbus.broker.message import Annex, Message, restored_message
-from twinbus.store.annex import decode_annex, encode_annex
+from twinbus.store.rows.annex import decode_annex, encode_annex
 
 EXPIRY_BUCKET_MS: Final = 60_000
 """Part of the stored format. Finer buckets make inserts slower (D2)."""

@@ -1,0 +1,1 @@
+"""Rows from messages and messages from rows: the loops of the stores, compiled."""
