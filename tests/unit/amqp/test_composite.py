@@ -9,10 +9,11 @@ from twinbus.amqp.composite import (
     encode_composite,
     from_described,
 )
-from twinbus.amqp.errors import DecodeError
+from twinbus.amqp.errors import DecodeError, LocalError
 from twinbus.amqp.messaging import Source, Target
 from twinbus.amqp.outcomes import Accepted
 from twinbus.amqp.performatives import Attach, Begin, Open
+from twinbus.amqp.transactions import Discharge
 from twinbus.amqp.types import AmqpArray, Described, Symbol, UInt, ULong
 
 
@@ -94,6 +95,16 @@ def test_text_keys_of_property_maps_become_symbols() -> None:
 def test_wrong_fields_are_a_decode_error(fields: list[object]) -> None:
     with pytest.raises(DecodeError):
         from_described(Described(ULong(0x10), fields))
+
+
+def test_a_timestamp_must_be_a_number() -> None:
+    with pytest.raises(DecodeError):
+        from_described(Described(ULong(0x73), [None] * 8 + ["now"]))
+
+
+def test_binary_fields_take_only_bytes() -> None:
+    with pytest.raises(LocalError):
+        encode_composite(Discharge(txn_id="text"))  # type: ignore[arg-type]
 
 
 def test_a_composite_needs_a_list() -> None:

@@ -55,7 +55,7 @@ def sent_close(bus: Connection) -> AmqpError:
     """The error of the close frame that is the last thing to be sent."""
     data = bus.data_to_send()
     at = data.rindex(b"\x00\x53\x18")
-    close = decode_performative(CLOSE, data, at + 3)
+    close = decode_performative(CLOSE, data[at + 3 :])
     assert isinstance(close, Close)
     assert isinstance(close.error, AmqpError)
     return close.error
@@ -79,7 +79,7 @@ def test_the_servers_open_has_its_limits() -> None:
     bus.receive_data(AMQP_HEADER + OPEN_FRAME, 0)
     data = bus.data_to_send()
     assert data[:8] == AMQP_HEADER
-    answer = decode_performative(OPEN, data, 8 + 8 + 3)
+    answer = decode_performative(OPEN, data[8 + 8 + 3 :])
     assert answer == Open(
         container_id="server", max_frame_size=1024, channel_max=7, idle_time_out=9000
     )
@@ -188,6 +188,25 @@ def test_a_frame_before_the_open_is_answered_with_open_and_close() -> None:
     assert data[16:19] == b"\x00\x53\x10"
     assert b"\x00\x53\x18" in data
     assert bus.closed
+
+
+def test_a_peer_that_leaves_us_no_channel_is_refused() -> None:
+    bus = server()
+    one_channel = raw_frame(0, OPEN, ["peer", None, None, UShort(0)])
+    bus.receive_data(AMQP_HEADER + one_channel, 0)
+    error = error_of(bus.receive_data(raw_frame(1, BEGIN, BEGIN_FIELDS), 0))
+    assert error.condition == "amqp:not-allowed"
+
+
+def test_a_server_may_begin_sessions_too() -> None:
+    pair = EndpointPair()
+    pair.open()
+    pair.client.begin()
+    theirs = pair.server.begin()
+    events = pair.pump()
+    assert len(of_type(events.client, SessionBegun)) == 2
+    assert len(of_type(events.server, SessionBegun)) == 2
+    assert theirs in pair.server.sessions.values()
 
 
 def test_a_peer_with_tiny_frames_is_refused() -> None:

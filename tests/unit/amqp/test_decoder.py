@@ -118,6 +118,13 @@ def test_arrays_share_one_constructor(data: str, array: AmqpArray) -> None:
         "d000000004ffffffff",
         "e0021141",
         "f000000005ffffffff41",
+        "c2024145",
+        "a2024141",
+        "c003014141",
+        "c10402414141",
+        "e00800005310005311",
+        "e0030141ff",
+        "e0040150ffff",
         "e00100",
         "e0020171",
         "f00000000900000002700000000a",
@@ -149,9 +156,17 @@ def test_a_long_chain_of_descriptors_can_be_skipped_without_recursion() -> None:
         skip(b"\0" * 50_000, 0)
 
 
+@pytest.mark.parametrize("data", ["", "3f", "a0", "b00000", "a0054142", "0053"])
+def test_what_does_not_end_cannot_be_skipped(data: str) -> None:
+    with pytest.raises(DecodeError):
+        skip(bytes.fromhex(data), 0)
+
+
 def test_field_offsets_delimit_the_fields_of_a_list() -> None:
     assert field_offsets(bytes.fromhex("c0050341520742"), 0) == [3, 4, 6, 7]
     assert field_offsets(b"\x45", 0) == [1]
+    with pytest.raises(DecodeError):
+        field_offsets(b"", 0)
     with pytest.raises(DecodeError):
         field_offsets(b"\xc1\x01\x00", 0)
     with pytest.raises(DecodeError):

@@ -57,6 +57,13 @@ def test_a_continuation_has_only_a_handle() -> None:
     assert (fields.delivery_id, fields.delivery_tag) == (ABSENT, None)
 
 
+def test_booleans_may_be_written_with_a_byte() -> None:
+    data = b"\xc0\x08\x05\x43\x43\xa0\x00\x43\x56\x01"
+    into = TransferFields()
+    assert decode_transfer(data, 0, len(data), into) == len(data)
+    assert into.settled
+
+
 def test_fields_of_the_frame_before_are_forgotten() -> None:
     into = TransferFields()
     state = Described(ULong(0x24), [])

@@ -6,6 +6,7 @@ from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.events import ConnectionClosed, ConnectionOpened, SaslInitReceived
 from twinbus.amqp.handshake import AMQP_HEADER, SASL_HEADER
 from twinbus.amqp.sasl import (
+    SaslChallenge,
     SaslCredentials,
     SaslInit,
     SaslMechanisms,
@@ -130,6 +131,13 @@ def test_a_client_whose_mechanism_is_missing_gives_up() -> None:
     assert isinstance(closed, ConnectionClosed)
     assert closed.error is not None
     assert "MSSBCBS" in closed.error.description
+
+
+def test_a_client_does_not_take_a_challenge() -> None:
+    client = Connection(Role.CLIENT, "c", sasl=anonymous())
+    challenge = sasl_frame(SaslChallenge(challenge=b"?"))
+    [closed] = client.receive_data(SASL_HEADER + challenge, 0)
+    assert isinstance(closed, ConnectionClosed)
 
 
 def test_a_client_without_sasl_gives_up_on_a_server_that_wants_it() -> None:

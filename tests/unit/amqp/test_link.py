@@ -331,6 +331,56 @@ def test_a_detach_is_answered_in_kind(
         tx.send(b"m", b"t", True)
 
 
+def test_a_flow_from_the_future_or_for_a_detached_link_changes_nothing(
+    pair: EndpointPair, session: AmqpSession
+) -> None:
+    _, tx = pair.attach_receiver(session, credit=5)
+    window = [UInt(0), UInt(9), UInt(0), UInt(9)]
+    # A delivery count ahead of ours: the peer counts what was never sent.
+    ahead = raw_frame(0, FLOW, [*window, UInt(0), UInt(7), UInt(3)])
+    pair.server.receive_data(ahead, 0)
+    assert tx.credit == 3
+    pair.server.receive_data(raw_frame(0, FLOW, [*window, UInt(0)]), 0)
+    assert tx.credit == 3
+    tx.detach()
+    assert pair.server.receive_data(ahead, 0) == []
+    assert tx.credit == 0
+    tx.drained()
+    assert tx.delivery_count == 0
+
+
+def test_what_a_sender_has_available_is_told(
+    pair: EndpointPair, session: AmqpSession
+) -> None:
+    _, rx = pair.attach_sender(session)
+    window = [UInt(0), UInt(9), UInt(0), UInt(9)]
+    flow = [*window, UInt(0), None, None, UInt(42)]
+    pair.server.receive_data(raw_frame(0, FLOW, flow), 0)
+    assert rx.available == 42
+
+
+def test_half_a_delivery_without_id_ends_the_session(
+    pair: EndpointPair, session: AmqpSession
+) -> None:
+    pair.attach_sender(session)
+    half = [UInt(0), None, None, None, None, True]
+    [ended] = pair.server.receive_data(raw_frame(0, TRANSFER, half), 0)
+    assert isinstance(ended, SessionEnded)
+
+
+def test_a_held_attach_of_an_ended_session_is_not_answered(
+    pair: EndpointPair, session: AmqpSession
+) -> None:
+    session.attach_receiver("held", Source(address="q"), Target(address="c"))
+    held = requested(pair)
+    session.end()
+    pair.pump()
+    held.accept()
+    held.refuse(AmqpError("a:b"))
+    assert pair.server.data_to_send() == b""
+    assert held.state is LinkState.ATTACH_RCVD
+
+
 def test_handles_are_used_again(pair: EndpointPair, session: AmqpSession) -> None:
     for _ in range(3):
         tx, served = pair.attach_sender(session)

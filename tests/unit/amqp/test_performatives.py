@@ -44,20 +44,20 @@ def test_an_attach_keeps_the_bytes_of_its_termini() -> None:
             target=Encoded(target),
         )
     )
-    attach, raw_source, raw_target = decode_attach(data, 3)
+    attach, raw_source, raw_target = decode_attach(data[3:])
     assert (raw_source, raw_target) == (source, target)
     assert attach.source == Source(address="q")
 
 
 def test_an_attach_without_termini_has_null_for_them() -> None:
     data = encode_composite(Attach(name="n", handle=0, role=True))
-    _, raw_source, raw_target = decode_attach(data, 3)
+    _, raw_source, raw_target = decode_attach(data[3:])
     assert (raw_source, raw_target) == (b"\x40", b"\x40")
 
 
 def test_a_performative_must_be_a_list() -> None:
     with pytest.raises(DecodeError):
-        decode_performative(0x12, b"\xc1\x01\x00", 0)
+        decode_performative(0x12, b"\xc1\x01\x00")
 
 
 def test_only_a_proper_error_counts_as_one() -> None:

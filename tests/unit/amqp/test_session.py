@@ -24,6 +24,7 @@ from twinbus.amqp.outcomes import (
 )
 from twinbus.amqp.performatives import (
     ATTACH,
+    BEGIN,
     DETACH,
     DISPOSITION,
     FLOW,
@@ -260,6 +261,35 @@ def test_a_flow_from_before_our_begin_was_seen_counts_from_zero(
     flow = [None, UInt(10), UInt(0), UInt(1)]
     pair.server.receive_data(raw_frame(0, FLOW, flow), 0)
     assert served.remote_incoming_window == 7
+
+
+def test_a_window_seen_from_the_future_is_taken_as_it_is(
+    pair: EndpointPair,
+) -> None:
+    _, served = pair.begin()
+    flow = [UInt(50), UInt(10), UInt(0), UInt(1)]
+    pair.server.receive_data(raw_frame(0, FLOW, flow), 0)
+    assert served.remote_incoming_window == 10
+
+
+def test_a_peer_that_leaves_us_no_handle_loses_the_session() -> None:
+    pair = opened()
+    begin = [None, UInt(0), UInt(9), UInt(9), UInt(0)]
+    pair.server.receive_data(raw_frame(0, BEGIN, begin), 0)
+    first = raw_frame(0, ATTACH, ["a", UInt(0), False])
+    assert len(of_type(pair.server.receive_data(first, 0), LinkAttached)) == 1
+    second = raw_frame(0, ATTACH, ["b", UInt(1), False])
+    assert ended_by(pair, second).condition == "amqp:not-allowed"
+
+
+def test_we_keep_to_the_peers_handle_max() -> None:
+    server = Connection(Role.SERVER, "s", require_sasl=False, handle_max=0)
+    pair = EndpointPair(server=server)
+    pair.open()
+    session, _ = pair.begin()
+    session.attach_sender("a", Source(), Target(address="q"))
+    with pytest.raises(LocalError):
+        session.attach_sender("b", Source(), Target(address="q"))
 
 
 def test_a_session_flow_with_echo_is_answered(pair: EndpointPair) -> None:

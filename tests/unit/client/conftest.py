@@ -7,7 +7,7 @@ a queue in memory.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -141,7 +141,8 @@ class FakeBus(asyncio.Protocol):
             self.queue.append(event.payload)
         if not event.settled and address != "silent":
             first = event.delivery_id
-            link.session.send_disposition(True, first, first, True, state)
+            settles = address != "second"
+            link.session.send_disposition(True, first, first, settles, state)
         if link.credit <= 0:
             link.issue_credit(self.credit)
 
@@ -161,9 +162,12 @@ class FakeBus(asyncio.Protocol):
         )
         if request.body == AmqpValue("ignore"):
             return
+        payload = encode_message(response)
+        if request.body == AmqpValue("garbage"):
+            payload = b"\xff" + payload
         for link in event.link.session.links.values():
             if link.peer_is_receiver:
-                link.send(encode_message(response), b"r", True)
+                link.send(payload, b"r", asked.get("settled", True) is True)
 
     def deliver(self, link: Link) -> None:
         if not link.peer_is_receiver:
@@ -200,6 +204,12 @@ async def joined(bus: FakeBus) -> ClientConnection:
 @pytest.fixture
 def bus() -> FakeBus:
     return FakeBus()
+
+
+@pytest.fixture
+def join() -> Callable[[FakeBus], Awaitable[ClientConnection]]:
+    """For tests that change the bus before the client comes."""
+    return joined
 
 
 @pytest.fixture

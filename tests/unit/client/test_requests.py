@@ -5,8 +5,14 @@ import asyncio
 import pytest
 
 from twinbus.amqp.messaging import AmqpValue, Message
+from twinbus.amqp.outcomes import Accepted
 from twinbus.amqp.state import SessionState
-from twinbus.client import ClientConnection, ConnectionLost, RequestFailed
+from twinbus.client import (
+    ClientConnection,
+    ConnectionLost,
+    LinkClosed,
+    RequestFailed,
+)
 
 
 async def test_a_request_gets_its_own_response(connection: ClientConnection) -> None:
@@ -28,6 +34,24 @@ async def test_a_request_without_answer_times_out(
     with pytest.raises(TimeoutError):
         await connection.request("q/$management", message, timeout_seconds=0.01)
     again = await connection.request("q/$management", Message(body=AmqpValue("x")))
+    assert again.body == AmqpValue("x")
+
+
+async def test_an_unsettled_response_is_accepted(
+    bus, connection: ClientConnection
+) -> None:
+    message = Message(application_properties={"settled": False}, body=AmqpValue("x"))
+    await connection.request("$cbs", message)
+    await bus.until(lambda: bus.settled)
+    assert bus.settled == [(0, 0, Accepted())]
+
+
+async def test_a_response_that_is_no_message_ends_the_links(
+    connection: ClientConnection,
+) -> None:
+    with pytest.raises(LinkClosed, match="decode-error"):
+        await connection.request("$cbs", Message(body=AmqpValue("garbage")))
+    again = await connection.request("$cbs", Message(body=AmqpValue("x")))
     assert again.body == AmqpValue("x")
 
 

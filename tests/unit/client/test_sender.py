@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.outcomes import Accepted, Rejected
 from twinbus.client import ClientConnection, ConnectionLost, LinkClosed, NotAccepted
@@ -22,6 +23,35 @@ async def test_many_messages_go_beyond_the_credit(
     payloads = [b"%d" % number for number in range(1234)]
     await sender.send_many(payloads)
     assert list(bus.queue) == payloads
+
+
+async def test_a_narrow_window_only_slows_down(bus, join) -> None:
+    bus.engine = Connection(Role.SERVER, "bus", incoming_window=2)
+    async with await join(bus) as connection:
+        sender = await connection.sender("q")
+        await sender.send_many([b"%d" % number for number in range(50)])
+    assert len(bus.queue) == 50
+
+
+async def test_an_outcome_that_waits_for_us_is_settled(
+    bus, connection: ClientConnection
+) -> None:
+    sender = await connection.sender("second")
+    assert await sender.send(b"m") == Accepted()
+    await bus.until(lambda: bus.settled)
+    assert bus.settled == [(0, 0, None)]
+
+
+async def test_a_full_transport_makes_senders_wait(
+    bus, connection: ClientConnection
+) -> None:
+    sender = await connection.sender("silent", settled=True)
+    connection.pause_writing()
+    sending = asyncio.create_task(sender.send_many([b"m"]))
+    await bus.until(lambda: bus.queue)
+    assert not sending.done()
+    connection.resume_writing()
+    await sending
 
 
 async def test_nothing_to_send_is_done_at_once(connection: ClientConnection) -> None:
