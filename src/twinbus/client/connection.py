@@ -8,7 +8,7 @@ import asyncio
 import ssl as ssl_module
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 from uuid import uuid4
 
 from twinbus.amqp.connection import Connection, Role
@@ -232,8 +232,8 @@ class ClientConnection(asyncio.Protocol):
         await self._writable.wait()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are not of asyncio's class.
+        self._transport = cast(asyncio.Transport, transport)
         self._engine.open()
         self._on_timer()
 

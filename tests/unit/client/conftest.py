@@ -8,7 +8,7 @@ a queue in memory.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -90,8 +90,7 @@ class FakeBus(asyncio.Protocol):
             await self._moved.wait()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self.react(self.engine.receive_data(data, 0))

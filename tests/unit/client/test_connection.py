@@ -1,8 +1,10 @@
 """Connecting over a real socket, heartbeats, and how a connection ends."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
+import uvloop
 
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError
@@ -10,14 +12,22 @@ from twinbus.amqp.framing import EMPTY_FRAME
 from twinbus.client import ClientConnection, ConnectionLost, connect
 
 
-async def test_a_connection_over_a_socket(bus) -> None:
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_over_a_socket(
+    bus, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(send_over_a_socket(bus))
+    assert len(bus.queue) == 40
+
+
+async def send_over_a_socket(bus) -> None:
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: bus, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server, await connect("127.0.0.1", port) as connection:
         sender = await connection.sender("q")
         await sender.send_many([b"x" * 50_000] * 40)
-        assert len(bus.queue) == 40
 
 
 async def test_a_refused_login_says_why(bus) -> None:
