@@ -16,7 +16,6 @@ from twinbus.amqp.errors import AmqpError, DecodeError
 from twinbus.amqp.events import (
     ConnectionClosed,
     ConnectionOpened,
-    DispositionReceived,
     Event,
     LinkAttached,
     LinkDetached,
@@ -40,8 +39,9 @@ from twinbus.limits import (
     TOKEN_MS,
     WRITE_BUFFER_BYTES,
 )
+from twinbus.links.deliveries import apply_deliveries
 from twinbus.links.output import Output
-from twinbus.links.receive_link import ReceiveLink, on_disposition
+from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
 from twinbus.server.attach import on_attach
@@ -104,13 +104,10 @@ class AmqpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         now = self.clock.now()
         events = self._engine.receive_data(data, self.clock.monotonic())
-        for event in events:
-            if isinstance(event, MessageReceived):
-                self._on_message(event, now)
-            elif isinstance(event, DispositionReceived):
-                on_disposition(event, self.output, now)
-            else:
-                self._on_event(event)
+        at = apply_deliveries(events, 0, self.output, now)
+        while at < len(events):
+            self._on_event(events[at])
+            at = apply_deliveries(events, at + 1, self.output, now)
         self.output.mark()
         self._server.outputs.flush()
 
@@ -156,16 +153,12 @@ class AmqpConnection(asyncio.Protocol):
 
     # --- events ---------------------------------------------------------------
 
-    def _on_message(self, event: MessageReceived, now: int) -> None:
-        context = event.link.context
-        if isinstance(context, SendLink):
-            context.on_message(event, now)
-        elif isinstance(context, RequestLink):
-            context.on_message(event)
-
     def _on_event(self, event: Event) -> None:
         if isinstance(event, LinkFlow):
             self._on_flow(event.link)
+        elif isinstance(event, MessageReceived):
+            if isinstance(event.link.context, RequestLink):
+                event.link.context.on_message(event)
         elif isinstance(event, LinkAttached):
             on_attach(self, event.link)
         elif isinstance(event, LinkDetached):

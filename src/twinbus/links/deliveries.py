@@ -1,0 +1,28 @@
+"""The hot events of a connection, applied in one compiled loop.
+
+Nearly every event of a busy connection is a message sent to a queue or a settlement
+of one received. They are applied here; the first event of another kind ends the
+loop, because order matters: a transfer may follow the attach it depends on.
+"""
+
+from twinbus.amqp.events import DispositionReceived, Event, MessageReceived
+from twinbus.links.output import Output
+from twinbus.links.receive_link import on_disposition
+from twinbus.links.send_link import SendLink
+
+
+def apply_deliveries(events: list[Event], at: int, output: Output, now: int) -> int:
+    """Apply events from `at` on; returns the index of the first of another kind."""
+    while at < len(events):
+        event = events[at]
+        if isinstance(event, MessageReceived):
+            link = event.link.context
+            if not isinstance(link, SendLink):
+                return at
+            link.on_message(event, now)
+        elif isinstance(event, DispositionReceived):
+            on_disposition(event, output, now)
+        else:
+            return at
+        at += 1
+    return at
