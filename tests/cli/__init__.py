@@ -1,0 +1,1 @@
+"""Tests that start the real command as a process."""

@@ -1,0 +1,140 @@
+"""The command `twinbus` as a user starts it: run to its end, or serving.
+
+Every process gets a folder of its own to work in and none of the settings of the
+one that tests; whatever a test leaves running is ended by its process id.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+import twinbus
+
+# A bound against hanging; never waited out.
+PATIENCE_SECONDS = 30.0
+
+_SOURCE = Path(twinbus.__file__).parents[1]
+_COMMAND = (sys.executable, "-m", "twinbus")
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TWINBUS_") or name == "TWINBUS_PURE"
+    }
+    return {**own, "PYTHONPATH": str(_SOURCE), **(extra or {})}
+
+
+def run(
+    *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command that ends by itself, with nobody at the keyboard."""
+    return subprocess.run(
+        [*_COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Serving:
+    """`twinbus serve` from `ready` to its end."""
+
+    def __init__(
+        self, *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        self._errors = (cwd / "stderr").open("w+")
+        self._process = subprocess.Popen(
+            [*_COMMAND, "serve", *map(str, arguments)],
+            cwd=cwd,
+            env=environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+        # Ends the wait for `ready` of a process that hangs.
+        self._alarm = threading.Timer(PATIENCE_SECONDS, self._process.kill)
+        self._alarm.start()
+
+    def __enter__(self) -> Self:
+        self.lines = self._lines_until_ready()
+        self._alarm.cancel()
+        if self.lines[-1:] != ["ready"]:
+            self.__exit__()
+            raise AssertionError(f"no 'ready', but: {self.lines} {self.errors}")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._alarm.cancel()
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._errors.close()
+
+    def _lines_until_ready(self) -> list[str]:
+        lines: list[str] = []
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            lines.append(line.rstrip("\n"))
+            if lines[-1] == "ready":
+                break
+        return lines
+
+    @property
+    def errors(self) -> str:
+        """What was written to stderr so far."""
+        return Path(self._errors.name).read_text()
+
+    @property
+    def connection_string(self) -> str:
+        (line,) = (line for line in self.lines if line.startswith("Endpoint="))
+        return line
+
+    def part(self, pattern: str) -> str:
+        """A part of the connection string."""
+        match = re.search(pattern, self.connection_string)
+        assert match is not None
+        return match[1]
+
+    @property
+    def port(self) -> int:
+        return int(self.part(r"Endpoint=sb://localhost:(\d+);"))
+
+    @property
+    def key(self) -> str:
+        return self.part(r"SharedAccessKey=([^;]+);")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def ended(self) -> int:
+        """Wait for the end; returns the exit code."""
+        return self._process.wait(PATIENCE_SECONDS)
+
+    def stop(self) -> int:
+        self.signal(signal.SIGTERM)
+        return self.ended()

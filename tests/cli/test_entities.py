@@ -1,0 +1,216 @@
+"""`twinbus entities`: a server's entities from the command line."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twinbus.cli import exit_codes
+
+from .command import PATIENCE_SECONDS, Serving, environment, free_port, run
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "bus.toml").write_text(
+        '[[rules]]\nkey_name = "sender"\nprimary_key = "k"\nrights = ["Send"]\n'
+    )
+    flags = ("--config", "bus.toml", "--port", "0", "--tls-port", "0")
+    with Serving(*flags, cwd=folder) as running:
+        yield running
+
+
+@pytest.fixture
+def entities(server: Serving, tmp_path: Path) -> Any:
+    """Runs `twinbus entities` against the server."""
+
+    def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+        variables = {"TWINBUS_CONNECTION_STRING": server.connection_string}
+        return run("entities", *arguments, cwd=tmp_path, env=variables)
+
+    return ask
+
+
+def succeeded(ended: subprocess.CompletedProcess[str]) -> Any:
+    """What a command with --json said."""
+    assert (ended.returncode, ended.stderr) == (exit_codes.OK, "")
+    return json.loads(ended.stdout)
+
+
+def complaint(ended: subprocess.CompletedProcess[str], code: int) -> str:
+    """The one line of a command that failed."""
+    (line,) = ended.stderr.splitlines()
+    assert (ended.returncode, ended.stdout) == (code, ""), line
+    return line
+
+
+def test_a_queue_from_its_making_to_its_end(entities: Any) -> None:
+    made = succeeded(
+        entities(
+            *("create", "queue", "life", "--json"),
+            *("--lock-duration", "30s", "--max-delivery-count", "3"),
+            *("--default-message-time-to-live", "PT1H"),
+            *("--dead-lettering-on-message-expiration",),
+            *("--max-size-in-megabytes", "2048"),
+            *("--max-message-size-in-kilobytes", "64"),
+            *("--status", "SendDisabled", "--user-metadata", "mine"),
+        )
+    )
+    assert made["path"] == "life"
+    assert made["kind"] == "queue"
+    assert made["properties"] == {
+        "lock_duration_ms": 30_000,
+        "max_size_in_megabytes": 2048,
+        "default_message_time_to_live_ms": 3_600_000,
+        "dead_lettering_on_message_expiration": True,
+        "max_delivery_count": 3,
+        "max_message_size_in_kilobytes": 64,
+        "enable_batched_operations": True,
+        "status": "SendDisabled",
+        "user_metadata": "mine",
+        "authorization_rules": [],
+    }
+    zero = {"active": 0, "deferred": 0, "scheduled": 0, "dead_letter": 0}
+    assert (made["counts"], made["size_bytes"]) == (zero, 0)
+    assert succeeded(entities("show", "life", "--json")) == made
+    assert made in succeeded(entities("list", "--json"))
+
+    changed = succeeded(
+        entities(
+            *("update", "life", "--json", "--status", "Active"),
+            *("--default-message-time-to-live", "unlimited"),
+            "--no-dead-lettering-on-message-expiration",
+        )
+    )
+    assert changed["properties"] == {
+        **made["properties"],
+        "status": "Active",
+        "default_message_time_to_live_ms": 0,
+        "dead_lettering_on_message_expiration": False,
+    }
+    deleted = succeeded(entities("delete", "life", "--yes", "--json"))
+    assert deleted == {"deleted": "life"}
+    complaint(entities("show", "life"), exit_codes.NOT_FOUND)
+
+
+def test_tables_are_for_people(entities: Any) -> None:
+    name = "sales/" + "eu-" * 60 + "1"
+    made = entities("create", "queue", name, "--lock-duration", "90s")
+    assert made.returncode == exit_codes.OK
+    rows = [line.split() for line in made.stdout.splitlines()]
+    assert ["name", name] in rows
+    assert ["lock_duration", "1m30s"] in rows
+    assert ["default_message_time_to_live", "unlimited"] in rows
+    listing = entities("list").stdout.splitlines()
+    assert listing[0].split()[:4] == ["name", "kind", "status", "active"]
+    assert any(line.split()[:3] == [name, "queue", "Active"] for line in listing)
+
+
+def test_what_is_there_already(entities: Any) -> None:
+    assert entities("create", "queue", "twice").returncode == exit_codes.OK
+    line = complaint(entities("create", "queue", "TWICE"), exit_codes.EXISTS)
+    assert "'TWICE' already exists" in line
+
+
+@pytest.mark.parametrize("command", [("show",), ("update", "--status", "Active")])
+def test_what_is_not_there(entities: Any, command: tuple[str, ...]) -> None:
+    ended = entities(command[0], "nowhere", *command[1:])
+    line = complaint(ended, exit_codes.NOT_FOUND)
+    assert "'nowhere' could not be found. 'twinbus entities list' shows" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("create", "queue", "bad$name"), "'bad$name' is not a valid entity path"),
+        (("create", "queue", "q", "--lock-duration", "1s"), "from 5000 to 300000"),
+        (("create", "queue", "q", "--lock-duration", "x"), "is not a duration"),
+        (("create", "queue", "q", "--status", "Off"), "must be one of Active"),
+        (("create", "queue"), "Missing argument 'NAME'"),
+        (("update", "q"), "Nothing to change of 'q'"),
+        (("create", "topic", "t"), "No such command 'topic'"),
+    ],
+)
+def test_what_cannot_be_meant(
+    entities: Any, arguments: tuple[str, ...], text: str
+) -> None:
+    assert text in complaint(entities(*arguments), exit_codes.USAGE)
+
+
+def test_deleting_unasked_needs_a_word(entities: Any) -> None:
+    assert entities("create", "queue", "kept").returncode == exit_codes.OK
+    line = complaint(entities("delete", "kept"), exit_codes.USAGE)
+    assert "'kept' and its 0 messages are deleted only with --yes" in line
+    assert entities("show", "kept").returncode == exit_codes.OK
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"), [(b"y\n", exit_codes.OK), (b"n\n", exit_codes.FAILED)]
+)
+def test_at_a_terminal_deleting_asks(
+    entities: Any, server: Serving, answer: bytes, code: int
+) -> None:
+    entities("create", "queue", "asked")
+    terminal, other_end = pty.openpty()
+    os.write(terminal, answer)
+    variables = {"TWINBUS_CONNECTION_STRING": server.connection_string}
+    ended = subprocess.run(
+        [sys.executable, "-m", "twinbus", "entities", "delete", "asked"],
+        env=environment(variables),
+        stdin=other_end,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    os.close(terminal)
+    os.close(other_end)
+    assert ended.returncode == code
+    assert "Delete the queue 'asked' and its 0 messages?" in ended.stderr
+    is_there = entities("show", "asked").returncode == exit_codes.OK
+    assert is_there is (code != exit_codes.OK)
+
+
+def test_no_server(tmp_path: Path) -> None:
+    port = str(free_port())
+    ended = run(
+        *("entities", "list", "--port", port), cwd=tmp_path, env={"TWINBUS_KEY": "k"}
+    )
+    line = complaint(ended, exit_codes.UNREACHABLE)
+    assert f"No server answers at localhost:{port}" in line
+    assert "start one with 'twinbus serve'" in line
+
+
+def test_the_server_of_this_machine_needs_no_connection_string(
+    server: Serving, tmp_path: Path
+) -> None:
+    wanted = ("entities", "list", "--json", "--port", str(server.port))
+    line = complaint(run(*wanted, cwd=tmp_path), exit_codes.USAGE)
+    assert "data/root-key: No such file or directory" in line
+    assert "--data" in line
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "root-key").write_text(server.key + "\n")
+    assert isinstance(succeeded(run(*wanted, cwd=tmp_path)), list)
+
+
+def test_a_wrong_key_and_one_without_the_right(server: Serving, tmp_path: Path) -> None:
+    wanted = ("entities", "list", "--connection-string")
+    wrong = server.connection_string.replace(server.key, "wrong")
+    line = complaint(run(*wanted, wrong, cwd=tmp_path), exit_codes.UNAUTHORIZED)
+    assert "does not know the key 'RootManageSharedAccessKey'" in line
+    weak = server.connection_string.replace(server.key, "k")
+    weak = weak.replace("RootManageSharedAccessKey", "sender")
+    line = complaint(run(*wanted, weak, cwd=tmp_path), exit_codes.UNAUTHORIZED)
+    assert "'Manage' claim(s) are required" in line
+
+
+def test_half_a_connection_string(tmp_path: Path) -> None:
+    wanted = ("entities", "list", "--connection-string", "Endpoint=sb://localhost")
+    line = complaint(run(*wanted, cwd=tmp_path), exit_codes.USAGE)
+    assert "SharedAccessKeyName and SharedAccessKey" in line

@@ -1,0 +1,172 @@
+"""`twinbus serve`: what it says, which settings it follows, how it stops."""
+
+import asyncio
+import json
+import signal
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
+
+from twinbus.amqp.messaging import Data, Message, encode_message
+from twinbus.amqp.sasl import plain
+from twinbus.cli import exit_codes
+from twinbus.client import ClientError, connect
+
+from .command import Serving, run
+
+# Listens where it is free, and on nothing well-known.
+FREE = ("--port", "0", "--tls-port", "0")
+
+QUEUE = "[queues.orders]\nmax_delivery_count = 3\n"
+
+
+def queues_of(server: Serving, cwd: Path) -> dict[str, int]:
+    """The server's queues, and how often each delivers."""
+    listing = run(
+        "entities",
+        *("list", "--json", "--connection-string", server.connection_string),
+        cwd=cwd,
+    )
+    return {
+        entity["path"]: entity["properties"]["max_delivery_count"]
+        for entity in json.loads(listing.stdout)
+    }
+
+
+def test_what_it_prints_is_all_that_the_sdk_needs(tmp_path: Path) -> None:
+    (tmp_path / "bus.toml").write_text(QUEUE)
+    with Serving("--config", "bus.toml", *FREE, cwd=tmp_path) as server:
+        client = ServiceBusClient.from_connection_string(server.connection_string)
+        with client, client.get_queue_sender("orders") as sender:
+            sender.send_messages(ServiceBusMessage("hello"))
+            with client.get_queue_receiver("orders") as receiver:
+                (message,) = receiver.receive_messages(max_wait_time=20)
+                assert str(message) == "hello"
+                receiver.complete_message(message)
+        assert server.errors == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    with Serving(*FREE, cwd=tmp_path) as server:
+        server.signal(number)
+        assert server.ended() == exit_codes.OK
+        assert server.errors == ""
+
+
+async def accepted_until_stopped(server: Serving) -> list[int]:
+    """Send many at once, stop the server meanwhile; returns what it accepted."""
+    accepted: list[int] = []
+    is_under_way = asyncio.Event()
+    connection = await connect(
+        "localhost", server.port, sasl=plain("RootManageSharedAccessKey", server.key)
+    )
+    sender = await connection.sender("orders")
+
+    async def send(number: int) -> None:
+        try:
+            await sender.send(encode_message(Message(body=Data((b"%d" % number,)))))
+        except ClientError:
+            return  # the server ended the connection without an answer to this one
+        accepted.append(number)
+        if len(accepted) == 100:
+            is_under_way.set()
+
+    in_flight = [asyncio.create_task(send(number)) for number in range(1_000)]
+    await is_under_way.wait()
+    server.signal(signal.SIGTERM)
+    await asyncio.gather(*in_flight)
+    connection.abort()
+    return accepted
+
+
+async def test_stopping_finishes_what_was_accepted(tmp_path: Path) -> None:
+    (tmp_path / "bus.toml").write_text(QUEUE)
+    arguments = ("--config", "bus.toml", *FREE)
+    with Serving(*arguments, cwd=tmp_path) as server:
+        accepted = await accepted_until_stopped(server)
+        assert server.ended() == exit_codes.OK
+    database = sqlite3.connect(tmp_path / "data" / "messages.sqlite3")
+    (active,) = database.execute("SELECT sum(active_count) FROM fragment").fetchone()
+    database.close()
+    assert len(accepted) == active
+
+
+def test_the_key_is_made_once_and_kept_secret(tmp_path: Path) -> None:
+    with Serving(*FREE, cwd=tmp_path) as server:
+        first = server.key
+        server.stop()
+    with Serving(*FREE, cwd=tmp_path) as server:
+        assert server.key == first
+    mode = stat.S_IMODE((tmp_path / "data" / "root-key").stat().st_mode)
+    assert mode == 0o600
+
+
+def test_flags_win_over_variables_and_they_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "bus.toml"
+    file.write_text('[server]\nkey = "file"\nport = 0\ntls_port = 0\n')
+    of_flags = ("--config", file, "--key", "flag")
+    with Serving(*of_flags, cwd=tmp_path, env={"TWINBUS_KEY": "variable"}) as server:
+        assert server.key == "flag"
+        server.stop()
+    variables = {"TWINBUS_KEY": "variable", "TWINBUS_CONFIG": str(file)}
+    with Serving(cwd=tmp_path, env=variables) as server:
+        assert server.key == "variable"
+        server.stop()
+    with Serving("--config", file, cwd=tmp_path) as server:
+        assert server.key == "file"
+
+
+def test_the_emulators_file_makes_queues(tmp_path: Path) -> None:
+    queue = {"Name": "orders", "Properties": {"MaxDeliveryCount": 7}}
+    namespaces = [{"Name": "sbemulatorns", "Queues": [queue], "Topics": []}]
+    document = {"UserConfig": {"Namespaces": namespaces, "Logging": {"Type": "File"}}}
+    (tmp_path / "Config.json").write_text(json.dumps(document))
+    with Serving("--config", "Config.json", *FREE, cwd=tmp_path) as server:
+        assert queues_of(server, tmp_path) == {"orders": 7}
+
+
+def test_the_next_start_follows_the_changed_file(tmp_path: Path) -> None:
+    file = tmp_path / "bus.toml"
+    file.write_text(QUEUE + "[queues.gone]\n")
+    with Serving("--config", file, *FREE, cwd=tmp_path) as server:
+        assert queues_of(server, tmp_path) == {"orders": 3, "gone": 10}
+        server.stop()
+    file.write_text("[queues.orders]\nmax_delivery_count = 4\n")
+    with Serving("--config", file, *FREE, cwd=tmp_path) as server:
+        # A queue that the file no longer names is nobody's to delete.
+        assert queues_of(server, tmp_path) == {"orders": 4, "gone": 10}
+
+
+def test_the_memory_store_leaves_nothing_behind(tmp_path: Path) -> None:
+    with Serving("--store", "memory:", *FREE, cwd=tmp_path) as server:
+        assert server.stop() == exit_codes.OK
+    assert {path.name for path in tmp_path.iterdir()} == {"stderr"}
+
+
+def test_a_listener_for_the_network_is_warned_about(tmp_path: Path) -> None:
+    with Serving("--host", "0.0.0.0", *FREE, cwd=tmp_path) as server:
+        assert "plain TCP on 0.0.0.0 is open to the network" in server.errors
+        assert server.connection_string.startswith("Endpoint=sb://localhost:")
+
+
+def test_a_store_that_fails_ends_the_server(tmp_path: Path) -> None:
+    (tmp_path / "bus.toml").write_text(QUEUE)
+    with Serving("--config", "bus.toml", *FREE, cwd=tmp_path) as server:
+        rival = sqlite3.connect(tmp_path / "data" / "messages.sqlite3")
+        rival.execute("UPDATE lease SET epoch = epoch + 1")
+        rival.commit()
+        rival.close()
+        client = ServiceBusClient.from_connection_string(
+            server.connection_string, retry_total=0
+        )
+        with client, client.get_queue_sender("orders") as sender:
+            with pytest.raises(Exception, match=r"."):
+                sender.send_messages(ServiceBusMessage("too late"))
+        assert server.ended() == exit_codes.STORE_FAILED
+        last = server.errors.splitlines()[-1]
+        assert last.startswith("twinbus: The store can't go on: ")
+        assert "Traceback" not in server.errors

@@ -1,0 +1,94 @@
+"""TLS as a user meets it: on by default, trusted by following what is printed."""
+
+import contextlib
+import re
+import socket
+import ssl
+from pathlib import Path
+
+from twinbus.amqp.messaging import Data, Message, decode_message, encode_message
+from twinbus.amqp.sasl import plain
+from twinbus.cli import exit_codes
+from twinbus.client import connect
+
+from .command import PATIENCE_SECONDS, Serving, free_port, run
+
+_DEFAULT_TLS_PORT = 5671
+
+
+def without_emulator(server: Serving, tls_port: int) -> str:
+    """The connection string as the printed instructions have it."""
+    text = server.connection_string.replace("UseDevelopmentEmulator=true;", "")
+    return text.replace(f":{server.port};", f":{tls_port};")
+
+
+async def test_messages_go_over_tls_by_what_the_printed_lines_say(
+    tmp_path: Path,
+) -> None:
+    # The SDK takes no TLS port but 5671, so this is our own client.
+    (tmp_path / "bus.toml").write_text("[queues.orders]\n")
+    port = free_port()
+    flags = ("--config", "bus.toml", "--port", "0", "--tls-port", str(port))
+    with Serving(*flags, cwd=tmp_path) as server:
+        printed = re.search(r'connection_verify="(.+)"', "\n".join(server.lines))
+        assert printed is not None
+        connection = await connect(
+            "localhost",
+            port,
+            ssl=ssl.create_default_context(cafile=printed[1]),
+            sasl=plain("RootManageSharedAccessKey", server.key),
+        )
+        async with connection:
+            sender = await connection.sender("orders")
+            payload = encode_message(Message(body=Data((b"secret",))))
+            await sender.send(payload)
+            receiver = await connection.receiver("orders")
+            (received,) = await receiver.receive_batch(
+                1, timeout_seconds=PATIENCE_SECONDS
+            )
+            assert decode_message(received.payload).body == Data((b"secret",))
+
+
+def test_commands_trust_the_authority_of_the_environment(tmp_path: Path) -> None:
+    port = free_port()
+    with Serving("--port", "0", "--tls-port", str(port), cwd=tmp_path) as server:
+        listing = ("entities", "list", "--json", "--connection-string")
+        text = without_emulator(server, port)
+        trusting = {"SSL_CERT_FILE": str(tmp_path / "data" / "tls" / "ca.pem")}
+        trusted = run(*listing, text, cwd=tmp_path, env=trusting)
+        assert (trusted.returncode, trusted.stdout) == (exit_codes.OK, "[]\n")
+        refused = run(*listing, text, cwd=tmp_path)
+        assert refused.returncode == exit_codes.UNREACHABLE
+        assert "can't be trusted" in refused.stderr
+        assert "SSL_CERT_FILE" in refused.stderr
+
+
+def test_a_certificate_that_is_brought_is_shown_to_clients(tmp_path: Path) -> None:
+    port = free_port()
+    flags = ("--port", "0", "--tls-port", str(port))
+    with Serving(*flags, cwd=tmp_path) as server:
+        server.stop()
+    brought = tmp_path / "brought.pem"
+    (tmp_path / "data" / "tls" / "server.pem").rename(brought)
+    (tmp_path / "data" / "tls" / "ca.pem").rename(tmp_path / "trusted.pem")
+    with Serving(*flags, "--tls-cert", brought, cwd=tmp_path):
+        context = ssl.create_default_context(cafile=tmp_path / "trusted.pem")
+        with (
+            socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) as tcp,
+            context.wrap_socket(tcp, server_hostname="localhost") as tls,
+        ):
+            assert tls.version() == "TLSv1.3"
+    assert not (tmp_path / "data" / "tls" / "server.pem").exists()
+
+
+def test_a_taken_default_port_is_no_reason_not_to_start(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        # Where this fails the port is taken already, which is as good.
+        with contextlib.suppress(OSError):
+            address = ("127.0.0.1", _DEFAULT_TLS_PORT)
+            stack.enter_context(socket.create_server(address))
+        server = stack.enter_context(Serving("--port", "0", cwd=tmp_path))
+        (line,) = server.errors.splitlines()
+        assert line.startswith("twinbus: note: no TLS. Port 5671 is in use")
+        assert "--tls-port" in line
+    assert not (tmp_path / "data" / "tls").exists()
