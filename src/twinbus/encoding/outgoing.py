@@ -1,9 +1,9 @@
 """From the broker's message to the bytes a receiver gets.
 
 Header and message annotations are the bus's own; the bare message is copied as it
-was sent. That is the whole of the usual case. Annotations of the sender, a time to
-live, a dead-letter reason or properties changed at settlement take the long way,
-which weaves them in.
+was sent, with the time of expiry set where there is one. That is the usual case.
+Annotations of the sender, a dead-letter reason or properties changed at settlement
+take the long way, which weaves them in.
 
 Types matter (`x-opt-sequence-number` is a long, times are timestamps, the header is
 always there): SDKs read them without asking.
@@ -12,7 +12,7 @@ always there): SDKs read them without asking.
 from typing import Final
 
 from twinbus.amqp.codec import encode
-from twinbus.amqp.decoder import field_offsets
+from twinbus.amqp.decoder import list_header, skip
 from twinbus.amqp.types import Symbol, Timestamp, UInt
 from twinbus.broker.message import ACTIVE, Annex, Message
 from twinbus.encoding.layout import (
@@ -51,11 +51,15 @@ _OWN_ANNOTATIONS: Final = frozenset(
     )
 )
 
+_PROPERTIES_SECTION: Final = b"\x00\x53\x73"
+
 _ABSOLUTE_EXPIRY: Final = 8
 """Index of absolute-expiry-time among the properties."""
 
 _HEADERS: Final[dict[int, bytes]] = {}
-"""Encoded headers of messages without a time to live, by their few bits."""
+"""Encoded headers by what is in them: they repeat."""
+
+_HEADERS_LIMIT: Final = 1024
 
 
 def encoded_time(name: bytes, at: int) -> bytes:
@@ -79,7 +83,6 @@ class DeliveryEncoder:
         layout = message.layout
         if (
             layout & ANNOTATED != 0
-            or message.ttl_ms != 0
             or message.annex is not None
             or message.state != ACTIVE
         ):
@@ -87,10 +90,15 @@ class DeliveryEncoder:
         if message.enqueued_at != self._enqueued_at:
             self._enqueued_at = message.enqueued_at
             self._enqueued = encoded_time(_ENQUEUED, message.enqueued_at)
+        bare_at = layout >> BARE_SHIFT
+        if message.expires_at == 0:
+            bare = message.raw[bare_at:]
+        else:
+            bare = _with_expiry(message.raw, bare_at, message.expires_at)
         sequence = sequence_number.to_bytes(8, "big")
         return b"".join(
             (
-                _plain_header(message),
+                _cached_header(message),
                 self._prefix,
                 _SEQUENCE,
                 sequence,
@@ -99,7 +107,7 @@ class DeliveryEncoder:
                 _STATE_ACTIVE,
                 self._enqueued,
                 self._locked,
-                message.raw[layout >> BARE_SHIFT :],
+                bare,
             )
         )
 
@@ -109,13 +117,14 @@ def encode_delivery(message: Message, sequence_number: int, locked_until: int) -
     return DeliveryEncoder(locked_until).encode(message, sequence_number)
 
 
-def _plain_header(message: Message) -> bytes:
-    key = message.delivery_count << 10 | message.layout & 0x3FE
+def _cached_header(message: Message) -> bytes:
+    key = message.ttl_ms << 42 | message.delivery_count << 10 | message.layout & 0x3FE
     header = _HEADERS.get(key)
     if header is None:
         header = _header(message)
-        if len(_HEADERS) < 1024:
-            _HEADERS[key] = header
+        if len(_HEADERS) >= _HEADERS_LIMIT:
+            _HEADERS.clear()
+        _HEADERS[key] = header
     return header
 
 
@@ -146,11 +155,16 @@ def _woven(message: Message, sequence_number: int, locked_until: int) -> bytes:
         b"\x00\x53\x72",
         changed_map(annotations, _OWN_ANNOTATIONS, own),
     ]
-    parts += _properties(message, _section(raw, sections, PROPERTIES))
+    bare_at = message.layout >> BARE_SHIFT
+    body_at = _body_offset(bare_at, sections)
+    properties = raw[bare_at : sections.get(PROPERTIES, (0, bare_at))[1]]
+    if message.expires_at != 0:
+        properties = _with_expiry(properties, 0, message.expires_at)
+    parts.append(properties)
     parts += _application_properties(
         message.annex, _section(raw, sections, APPLICATION_PROPERTIES)
     )
-    parts.append(_body_and_footer(raw, message.layout >> BARE_SHIFT, sections))
+    parts.append(raw[body_at:])
     return b"".join(parts)
 
 
@@ -180,22 +194,36 @@ def _own_annotations(
     return own
 
 
-def _properties(message: Message, properties: bytes) -> list[bytes]:
-    """The properties section; with the time of expiry if there is one."""
-    if message.expires_at == 0:
-        return [b"\x00\x53\x73", properties] if properties else []
-    fields = []
-    if properties:
-        offsets = field_offsets(properties, 0)
-        for i in range(len(offsets) - 1):
-            fields.append(properties[offsets[i] : offsets[i + 1]])
-    while len(fields) <= _ABSOLUTE_EXPIRY:
-        fields.append(b"\x40")
-    fields[_ABSOLUTE_EXPIRY] = encode(Timestamp(message.expires_at))
-    body = b"".join(fields)
+def _with_expiry(raw: bytes, at: int, expires_at: int) -> bytes:
+    """The bare message at `at`, its absolute-expiry-time set."""
+    if raw[at : at + 3] != _PROPERTIES_SECTION:
+        return _properties_section(b"", 0, expires_at, b"") + raw[at:]
+    count, start, end = list_header(raw, at + 3)
+    if count <= _ABSOLUTE_EXPIRY:
+        properties = _properties_section(raw[start:end], count, expires_at, b"")
+        return properties + raw[end:]
+    field_at = start
+    for _ in range(_ABSOLUTE_EXPIRY):
+        field_at = skip(raw, field_at)
+    before = raw[start:field_at]
+    after = raw[skip(raw, field_at) : end]
+    following = count - _ABSOLUTE_EXPIRY - 1
+    return (
+        _properties_section(before, _ABSOLUTE_EXPIRY, expires_at, after, following)
+        + raw[end:]
+    )
+
+
+def _properties_section(
+    before: bytes, count: int, expires_at: int, after: bytes, after_count: int = 0
+) -> bytes:
+    """A properties section: `count` fields, nulls, the expiry, and what follows."""
+    nulls = b"\x40" * (_ABSOLUTE_EXPIRY - count)
+    expiry = b"\x83" + expires_at.to_bytes(8, "big")
+    body = b"".join((before, nulls, expiry, after))
     size = (len(body) + 4).to_bytes(4, "big")
-    count = len(fields).to_bytes(4, "big")
-    return [b"\x00\x53\x73\xd0", size, count, body]
+    total = (_ABSOLUTE_EXPIRY + 1 + after_count).to_bytes(4, "big")
+    return b"".join((_PROPERTIES_SECTION, b"\xd0", size, total, body))
 
 
 def _application_properties(annex: Annex | None, encoded: bytes) -> list[bytes]:
@@ -218,12 +246,10 @@ def _application_properties(annex: Annex | None, encoded: bytes) -> list[bytes]:
     return [b"\x00\x53\x74", encoded] if encoded else []
 
 
-def _body_and_footer(
-    raw: bytes, bare_at: int, sections: dict[int, tuple[int, int]]
-) -> bytes:
-    """Everything after the application properties, as it was sent."""
+def _body_offset(bare_at: int, sections: dict[int, tuple[int, int]]) -> int:
+    """Where everything after the application properties begins."""
     start = bare_at
     for code in (PROPERTIES, APPLICATION_PROPERTIES):
         if code in sections:
             start = sections[code][1]
-    return raw[start:]
+    return start
