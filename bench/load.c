@@ -26,7 +26,7 @@ enum {
     RING_SIZE_LEAST = 4096
 };
 
-/* ---- the run ---- */
+/* the run */
 
 static void open_connections(void)
 {
@@ -189,7 +189,7 @@ static void execute(void)
     close_connections();
 }
 
-/* ---- the result ---- */
+/* the result */
 
 static void check_totals(void)
 {

@@ -2,8 +2,7 @@
 
 The data folder outlives a stop, so the same object can be started again: that is
 how restarts are measured. `ready_seconds` is the time from the start of the
-process to the line `ready` on its output. One port takes both plain connections
-and TLS.
+process to the line `ready` on its output.
 """
 
 import os
@@ -38,6 +37,7 @@ class TwinbusServer:
         self._folder = Path(tempfile.mkdtemp(prefix="bench-twinbus-"))
         self._key = secrets.token_urlsafe(32)
         self._port = free_port()
+        self._tls_port = free_port()
         self._environment = os.environ | {"TWINBUS_PURE": "1" if is_plain else "0"}
         self._is_ready = threading.Event()
         self._ready_at: float | None = None
@@ -47,7 +47,7 @@ class TwinbusServer:
     def target(self) -> Target:
         return Target(
             port=self._port,
-            tls_port=self._port,
+            tls_port=self._tls_port,
             user=_KEY_NAME,
             password=self._key,
             address=_QUEUE,
@@ -104,7 +104,8 @@ class TwinbusServer:
         return [
             *("--config", str(self._folder / "config.toml")),
             *("--data", str(self._folder / "data")),
-            *("--port", str(self._port), "--key", self._key),
+            *("--port", str(self._port), "--tls-port", str(self._tls_port)),
+            *("--key", self._key),
         ]
 
     def _read_output(self) -> None:

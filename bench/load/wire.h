@@ -27,7 +27,7 @@ enum section {
 };
 enum { FRAME_AMQP = 0, FRAME_SASL = 1, FRAME_HEADER_SIZE = 8, MAX_FIELDS = 16 };
 
-/* ---- a growing buffer ---- */
+/* a growing buffer */
 
 struct buffer { uint8_t *data; size_t size, capacity; };
 
@@ -81,7 +81,7 @@ static void put_byte(struct buffer *buffer, uint8_t byte)
     put_number(buffer, byte, 1);
 }
 
-/* ---- primitive values ---- */
+/* primitive values */
 
 static void put_null(struct buffer *b) { put_byte(b, 0x40); }
 static void put_bool(struct buffer *b, bool value) { put_byte(b, value ? 0x41 : 0x42); }
@@ -122,7 +122,7 @@ static void put_descriptor(struct buffer *buffer, uint8_t code)
     put_bytes(buffer, bytes, sizeof bytes);
 }
 
-/* ---- lists, maps and frames: open, put members, close ---- */
+/* lists, maps and frames: open, put members, close */
 
 enum { LONG_HEADER = 9, SHORT_HEADER = 3 };
 
@@ -184,7 +184,7 @@ static void close_frame(struct frame *frame)
     store_be(frame->out->data + frame->start, frame->out->size - frame->start, 4);
 }
 
-/* ---- decoding ---- */
+/* decoding */
 
 enum { CODE_DESCRIBED = 0x00, CODE_NULL = 0x40 };
 

@@ -43,8 +43,8 @@ MAY_IMPORT = {
         *("encoding", "errors", "limits", "server", "store"),
     },
     "cli": {
-        *("auth", "broker", "client", "clock", "compilation", "config", "durations"),
-        *("errors", "limits", "server", "store", "testing"),
+        *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
+        *("durations", "errors", "limits", "server", "store", "testing"),
     },
 }
 

@@ -128,11 +128,12 @@ def _check_types(description: QueueDescription, path: str) -> None:
 
 def _check_ranges(description: QueueDescription, path: str) -> None:
     _check_between(
-        "lock_duration_ms",
+        "lock_duration",
         description.lock_duration_ms,
         LOCK_DURATION_MS_MIN,
         LOCK_DURATION_MS_MAX,
         path,
+        " ms",
     )
     _check_between(
         "max_delivery_count",
@@ -142,11 +143,12 @@ def _check_ranges(description: QueueDescription, path: str) -> None:
         path,
     )
     _check_between(
-        "default_message_time_to_live_ms",
+        "default_message_time_to_live",
         description.default_message_time_to_live_ms,
         0,
         1 << 62,
         path,
+        " ms",
     )
     _check_between(
         "max_message_size_in_kilobytes",
@@ -174,11 +176,13 @@ def _check_ranges(description: QueueDescription, path: str) -> None:
             _check_one_of(f"right of rule '{rule.key_name}'", right, RIGHTS, path)
 
 
-def _check_between(name: str, value: int, low: int, high: int, path: str) -> None:
+def _check_between(
+    name: str, value: int, low: int, high: int, path: str, unit: str = ""
+) -> None:
     if not low <= value <= high:
         raise ArgumentOutOfRange(
-            f"Property '{name}' of '{path}' is {value}; it must be from {low} to "
-            f"{high}.",
+            f"Property '{name}' of '{path}' is {value}{unit}; it must be from "
+            f"{low}{unit} to {high}{unit}.",
             entity_path=path,
         )
 
