@@ -19,7 +19,14 @@ class ExpiryHeap:
     """Messages of the window by the end of their time to live."""
 
     def __init__(self) -> None:
+        # End, running number, message. The number decides between equal ends: the
+        # same row may be here twice, once as what was let go of and once as what
+        # was read again, and messages have no order.
         self._heap: list[tuple[int, int, Message]] = []
+        # Breaks ties: the same row may be watched again after the window let go of
+        # it, and messages have no order.
+        self._watched_count: int = 0
+        self._watched_count: int = 0
         # Length after the last sweep.
         self._swept: int = 0
 
@@ -27,7 +34,8 @@ class ExpiryHeap:
         return len(self._heap)
 
     def watch(self, message: Message) -> None:
-        heappush(self._heap, (message.expires_at, message.row_id, message))
+        self._watched_count += 1
+        heappush(self._heap, (message.expires_at, self._watched_count, message))
         if len(self._heap) > 2 * self._swept + _SLACK:
             self._sweep()
 

@@ -221,8 +221,15 @@ class StoreOwner:
             await self._commit_log()
         except StoreError as error:
             _log.critical("the store cannot go on: %s", error)
-            self._refuse(_cannot_go_on(error))
-            self._on_fatal(error)
+            self._fail(error)
+        except Exception as bug:
+            # What is in memory cannot be trusted any more; what is durable can.
+            _log.critical("the store's owner stops because of a bug", exc_info=True)
+            self._fail(StoreError(f"internal error: {bug!r}"))
+
+    def _fail(self, error: StoreError) -> None:
+        self._refuse(_cannot_go_on(error))
+        self._on_fatal(error)
 
     async def turn(self) -> None:
         """Commit what is there, serve receivers, read ahead."""
