@@ -1,0 +1,99 @@
+"""Markdown pages taken apart: code blocks, links and anchors.
+
+A block of Python or shell is run by the tests, unless the line above it is
+
+    <!-- not run: the reason -->
+
+That is the only way to be left out, so that it can be seen on the page and counted.
+It understands as much Markdown as our pages use: fences at the beginning of a line,
+inline links, headings with a hash.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+RUNNABLE = ("python", "sh")
+SHOWN = ("json", "mermaid", "text", "toml")
+
+_NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"#+ (.*)")
+_INLINE_CODE = re.compile(r"`[^`]*`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One fenced block."""
+
+    page: Path
+    # Of the opening fence, counted from 1.
+    line: int
+    language: str
+    text: str
+    # Why it is not run; empty if it is.
+    not_run: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def is_run(self) -> bool:
+        return self.language in RUNNABLE and not self.not_run
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    found: list[Block] = []
+    lines = page.read_text().splitlines()
+    opened_at: int | None = None
+    for number, line in enumerate(lines):
+        if not line.startswith("```"):
+            continue
+        if opened_at is None:
+            opened_at = number
+            continue
+        mark = _NOT_RUN.fullmatch(lines[opened_at - 1]) if opened_at else None
+        found.append(
+            Block(
+                page=page,
+                line=opened_at + 1,
+                language=lines[opened_at].removeprefix("```"),
+                text="\n".join(lines[opened_at + 1 : number]) + "\n",
+                not_run=mark.group(1) if mark else "",
+            )
+        )
+        opened_at = None
+    assert opened_at is None, f"{page}: a fence is not closed"
+    return found
+
+
+def links_of(page: Path) -> list[str]:
+    """Where the links of a page lead, as they are written."""
+    return _LINK.findall(_INLINE_CODE.sub("", "\n".join(_prose(page))))
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that a page's headings make."""
+    headings = (_HEADING.fullmatch(line) for line in _prose(page))
+    return {_anchor(heading.group(1)) for heading in headings if heading}
+
+
+def _anchor(heading: str) -> str:
+    kept = re.sub(r"[^\w\- ]", "", heading.lower())
+    return kept.replace(" ", "-")
+
+
+def _prose(page: Path) -> list[str]:
+    """The lines outside of fenced blocks."""
+    lines: list[str] = []
+    is_inside = False
+    for line in page.read_text().splitlines():
+        if line.startswith("```"):
+            is_inside = not is_inside
+        elif not is_inside:
+            lines.append(line)
+    return lines

@@ -1,0 +1,80 @@
+"""Every Python and shell block that a reader may copy is run, page by page."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from twinbus.config import load_config
+
+from .pages import ROOT, RUNNABLE, SHOWN, Block, blocks_of
+from .place import Place
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "quickstart.md",
+    *sorted((ROOT / "docs" / "concepts").glob("*.md")),
+    *sorted((ROOT / "examples").glob("*.md")),
+]
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+
+# Raised on purpose only: a page whose code does not run is a page nobody can trust.
+NOT_RUN_LIMIT = 8
+
+# Programs that a page may use and a machine need not have.
+_PROGRAMS = ("sqlite3",)
+
+
+def page_name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = Place(tmp_path)
+    yield place
+    place.close()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_code_of_a_page_runs_as_printed(page: Path, place: Place) -> None:
+    for block in blocks_of(page):
+        if block.is_run and not _needs_what_is_missing(block):
+            place.run(block)
+
+
+def _needs_what_is_missing(block: Block) -> bool:
+    words = block.text.split() if block.language == "sh" else []
+    return any(name in words and not shutil.which(name) for name in _PROGRAMS)
+
+
+def test_there_is_code_to_run() -> None:
+    run = {block.language for block in BLOCKS if block.is_run}
+    assert run == set(RUNNABLE)
+
+
+def test_every_block_says_what_it_is() -> None:
+    known = (*RUNNABLE, *SHOWN)
+    assert [block.place for block in BLOCKS if block.language not in known] == []
+
+
+def test_few_blocks_are_not_run() -> None:
+    marked = [f"{block.place}: {block.not_run}" for block in BLOCKS if block.not_run]
+    assert len(marked) <= NOT_RUN_LIMIT, marked
+
+
+@pytest.mark.parametrize(
+    "block",
+    [block for block in BLOCKS if block.language == "toml"],
+    ids=lambda block: block.place,
+)
+def test_configuration_of_a_page_is_understood(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "bus.toml"
+    file.write_text(block.text)
+    assert load_config(file, {}, {}).queues
+
+
+def test_code_of_the_readme_is_ten_lines_or_a_little_more() -> None:
+    [block] = (b for b in blocks_of(ROOT / "README.md") if b.language == "python")
+    assert len([line for line in block.text.splitlines() if line]) <= 11

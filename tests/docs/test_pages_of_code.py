@@ -1,0 +1,72 @@
+"""Pages that repeat what the code says, held against the code."""
+
+import json
+import re
+import runpy
+
+from twinbus.server import management
+from twinbus.server.namespace_management import describe
+from twinbus.testing import Bus
+
+from .pages import ROOT, blocks_of
+
+DOCS = ROOT / "docs"
+MANAGEMENT = DOCS / "reference" / "management.md"
+
+
+def table_rows(text: str, cell_count: int) -> list[list[str]]:
+    """Rows of all tables with that many columns, their heads among them."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+    return [row for row in rows if len(row) == cell_count]
+
+
+def test_diagrams_of_states_are_current() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "amqp_states_reference.py"))
+    hint = "run scripts/amqp_states_reference.py"
+    assert script["PAGE"].read_text() == script["page"](), hint
+
+
+def test_import_rules_of_the_architecture_are_those_of_the_test() -> None:
+    test = runpy.run_path(str(ROOT / "tests" / "unit" / "test_architecture.py"))
+    packages = {
+        name
+        for name in test["MAY_IMPORT"]
+        if (ROOT / "src" / "twinbus" / name).is_dir()
+    }
+    rows = table_rows((DOCS / "ARCHITECTURE.md").read_text(), 3)
+    documented = {
+        row[0].strip("`"): (set(re.findall(r"`(\w+)`", row[1])), row[2] == "yes")
+        for row in rows
+        if row[0].strip("`") in packages
+    }
+    assert documented == {
+        name: (test["MAY_IMPORT"][name] & packages, name in test["PURE"])
+        for name in packages
+    }
+
+
+def test_operations_of_queues_are_those_of_the_page() -> None:
+    documented = {
+        row[0].strip("`"): row[1]
+        for row in table_rows(MANAGEMENT.read_text(), 4)
+        if row[0].startswith("`")
+    }
+    assert documented == {
+        name: claim.title for name, (claim, _) in management._OPERATIONS.items()
+    }
+
+
+def test_queue_is_described_as_on_the_page() -> None:
+    [block] = (block for block in blocks_of(MANAGEMENT) if block.language == "json")
+    with Bus(store="memory") as bus:
+        bus.create_queue("orders")
+        described = describe(bus.server.namespace.queue("orders"))
+    shown = json.loads(block.text)
+    for name in ("created_at", "updated_at"):
+        shown[name] = described[name]
+    # As JSON has it: lists for tuples.
+    assert shown == json.loads(json.dumps(described))
