@@ -23,9 +23,6 @@ class ExpiryHeap:
         # same row may be here twice, once as what was let go of and once as what
         # was read again, and messages have no order.
         self._heap: list[tuple[int, int, Message]] = []
-        # Breaks ties: the same row may be watched again after the window let go of
-        # it, and messages have no order.
-        self._watched_count: int = 0
         self._watched_count: int = 0
         # Length after the last sweep.
         self._swept: int = 0
