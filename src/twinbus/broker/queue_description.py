@@ -98,19 +98,41 @@ def queue_description(
     values = dict(properties)
     rules = values.get("authorization_rules")
     if rules is not None:
-        values["authorization_rules"] = tuple(_access_rule(rule) for rule in rules)
+        values["authorization_rules"] = _access_rules(rules, path)
     description = replace(base or QueueDescription(), **values)
     _check_types(description, path)
     _check_ranges(description, path)
     return _unlimited_as_zero(description)
 
 
-def _access_rule(rule: AccessRule | Mapping[str, Any]) -> AccessRule:
+def _access_rules(rules: object, path: str) -> tuple[AccessRule, ...]:
+    if not isinstance(rules, list | tuple):
+        raise ArgumentError(
+            f"Property 'authorization_rules' of '{path}' must be a list.",
+            entity_path=path,
+        )
+    return tuple(_access_rule(rule, path) for rule in rules)
+
+
+def _access_rule(rule: object, path: str) -> AccessRule:
+    """A rule as the catalog, the configuration or a request has it."""
     if isinstance(rule, AccessRule):
         return rule
-    values = dict(rule)
-    values["rights"] = tuple(values.get("rights", ()))
-    return AccessRule(**values)
+    values = dict(rule) if isinstance(rule, dict) else {}
+    rights = values.pop("rights", [])
+    texts = {"secondary_key": "", **values}
+    if (
+        texts.keys() != {"key_name", "primary_key", "secondary_key"}
+        or not all(isinstance(text, str) for text in texts.values())
+        or not (texts["key_name"] and texts["primary_key"])
+        or not isinstance(rights, list | tuple)
+    ):
+        raise ArgumentError(
+            f"An access rule of '{path}' must have the texts 'key_name' and "
+            "'primary_key', and may have a text 'secondary_key' and a list 'rights'.",
+            entity_path=path,
+        )
+    return AccessRule(**texts, rights=tuple(rights))
 
 
 def _check_types(description: QueueDescription, path: str) -> None:
