@@ -91,6 +91,10 @@ class OperationLog:
         """Say who an actor number is, before its first operation."""
         self._actors.append((actor, description))
 
+    def introduce_those_of(self, lost: "OperationLog") -> None:
+        """Say again who they are, whose introduction was in a log that is lost."""
+        self._actors += lost._actors
+
     def add(
         self,
         operation: int,

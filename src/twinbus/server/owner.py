@@ -296,6 +296,7 @@ class StoreOwner:
                 self.watch(fragment)
         else:
             self._break(promises)
+            self.changes.log.introduce_those_of(changes.log)
             await self._start_over(listeners, durable, error)
         self._relieve()
         return error is None
@@ -347,8 +348,10 @@ class StoreOwner:
 
     def _refuse(self, error: ServiceBusError) -> None:
         """Refuse what waits for the open change set, and drop it."""
-        listeners, durable = self.listeners, self._durable
+        changes, listeners, durable = self.changes, self.listeners, self._durable
         self.changes, self.listeners, self._durable = ChangeSet(), Listeners(), None
+        # Those who act stay, and are introduced only once.
+        self.changes.log.introduce_those_of(changes.log)
         for dispatch in self._dispatches.values():
             dispatch.forget_promises()
         self._answer_failure(listeners, durable, error)
