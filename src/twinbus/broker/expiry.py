@@ -10,7 +10,7 @@ A locked message does not expire; it is looked at again when its lock ends.
 from twinbus.broker import operation_log
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
-from twinbus.broker.message import ACTIVE, LEAVING, NOWHERE, Message
+from twinbus.broker.message import ACTIVE, NOWHERE, Message
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.settlement import count_delivery
 
@@ -24,17 +24,11 @@ def let_time_pass(fragment: Fragment, now: int, changes: ChangeSet) -> None:
     """Apply everything that is due in memory."""
     _expire_locks(fragment, now, changes)
     for message in fragment.expiries.due(now):
-        message.place = LEAVING
         fragment.expire(message, now, changes)
 
 
 def _expire_locks(fragment: Fragment, now: int, changes: ChangeSet) -> None:
-    expired = []
-    for lock in fragment.locks.values():
-        if lock.locked_until > now:
-            break
-        expired.append(lock)
-    for lock in expired:
+    for lock in fragment.ended_locks(now):
         message = lock.message
         del fragment.locks[message.row_id]
         changes.log.add(

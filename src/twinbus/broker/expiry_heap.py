@@ -8,7 +8,7 @@ leaves stays in the heap and is passed over when its time comes: its `place` tel
 from heapq import heapify, heappop, heappush
 from typing import Final, final
 
-from twinbus.broker.message import READY, Message
+from twinbus.broker.message import LEAVING, READY, Message
 
 _SLACK: Final = 1024
 """Stale entries are swept when they could outnumber live ones by this much."""
@@ -19,10 +19,9 @@ class ExpiryHeap:
     """Messages of the window by the end of their time to live."""
 
     def __init__(self) -> None:
-        # End, running number, message. The number decides between equal ends: the
-        # same row may be here twice, once as what was let go of and once as what
-        # was read again, and messages have no order.
         self._heap: list[tuple[int, int, Message]] = []
+        # Breaks ties: the same row may be watched again after the window let go of
+        # it, and messages have no order.
         self._watched_count: int = 0
         # Length after the last sweep.
         self._swept: int = 0
@@ -43,10 +42,15 @@ class ExpiryHeap:
         self._swept = len(self._heap)
 
     def due(self, now: int) -> list[Message]:
-        """Ready messages whose time has come; they are no longer watched."""
+        """Ready messages whose time has come, marked as leaving.
+
+        Marked here and not later: one that was delivered and came back is in the
+        heap as often as it was ready, and must expire once.
+        """
         due: list[Message] = []
         while self._heap and self._heap[0][0] <= now:
             message = heappop(self._heap)[2]
             if message.place == READY:
+                message.place = LEAVING
                 due.append(message)
         return due

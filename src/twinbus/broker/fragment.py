@@ -26,7 +26,7 @@ from twinbus.broker.changes import ChangeSet, FragmentRecord
 from twinbus.broker.dead_letter import dead_letter_of
 from twinbus.broker.expiry_heap import ExpiryHeap
 from twinbus.broker.fragment_settings import FragmentSettings
-from twinbus.broker.message import ACTIVE, LEAVING, LOCKED, Message
+from twinbus.broker.message import ACTIVE, LEAVING, LOCKED, READY, Message
 from twinbus.broker.message_lock import (
     ENTROPY_BYTES,
     MessageLock,
@@ -87,6 +87,10 @@ class Fragment:
         # Live locks by row id, the one that ends first in front: the duration is
         # the same for all, and a renewal moves its lock to the end.
         self.locks: dict[int, MessageLock] = {}
+        # The end of the last lock in that order; one that ends before it (the
+        # duration was shortened, the clock set back) breaks the order for a while.
+        self._latest_end: int = 0
+        self._locks_are_ordered: bool = True
         # Enqueued, not durable yet.
         self._pending: list[Message] = []
         # Come back, not durable yet.
@@ -137,7 +141,7 @@ class Fragment:
         if messages:
             self.window.publish(messages)
             for message in messages:
-                if message.expires_at != 0:
+                if message.expires_at != 0 and message.place == READY:
                     self.expiries.watch(message)
         for message in returned:
             self._make_ready(message)
@@ -258,8 +262,15 @@ class Fragment:
         token = self._token_prefix + sequence.to_bytes(6, "big") + entropy
         lock = MessageLock(message, token, now + self.settings.lock_duration_ms)
         message.place = LOCKED
-        self.locks[message.row_id] = lock
+        self._append_lock(lock)
         return lock
+
+    def _append_lock(self, lock: MessageLock) -> None:
+        self.locks[lock.message.row_id] = lock
+        if lock.locked_until < self._latest_end:
+            self._locks_are_ordered = False
+        else:
+            self._latest_end = lock.locked_until
 
     def lock_deferred(self, message: Message, now: int, entropy: bytes) -> MessageLock:
         """Lock a deferred message that was read from the store."""
@@ -280,16 +291,27 @@ class Fragment:
 
     def renew(self, lock: MessageLock, now: int) -> int:
         """Let the lock last a full duration from now; returns its new end."""
-        row_id = lock.message.row_id
-        del self.locks[row_id]
+        del self.locks[lock.message.row_id]
         lock.locked_until = now + self.settings.lock_duration_ms
-        self.locks[row_id] = lock
+        self._append_lock(lock)
         return lock.locked_until
 
-    def reorder_locks(self) -> None:
-        """Restore the order of ends, after the lock duration was changed."""
+    def ended_locks(self, now: int) -> list[MessageLock]:
+        """Locks that have run out, in the order of their ends."""
+        if not self._locks_are_ordered:
+            self._reorder_locks()
+        ended: list[MessageLock] = []
+        for lock in self.locks.values():
+            if lock.locked_until > now:
+                break
+            ended.append(lock)
+        return ended
+
+    def _reorder_locks(self) -> None:
         by_end = sorted(self.locks.values(), key=_end_of)
         self.locks = {lock.message.row_id: lock for lock in by_end}
+        self._latest_end = by_end[-1].locked_until if by_end else 0
+        self._locks_are_ordered = True
 
     # --- leaving --------------------------------------------------------------
 

@@ -55,7 +55,6 @@ class FragmentTable:
             if fragment.generation == generation:
                 is_main = fragment.sub_queue == MAIN
                 fragment.settings = settings if is_main else dead_letters
-                fragment.reorder_locks()
 
     def drop(self, generation: bytes, changes: ChangeSet) -> list[Fragment]:
         """The entity is gone; returns its fragments that were in memory."""
@@ -148,14 +147,7 @@ class FragmentTable:
         if found is not None:
             return found
         number = self._free_number()
-        self._remember(
-            FragmentRecord(
-                number=number,
-                generation=fragment.generation,
-                index=fragment.index,
-                sub_queue=DEAD_LETTER,
-            )
-        )
+        self._remember(_dead_letter_record(number, fragment))
         made = self.by_number(number)
         assert made is not None
         return made
@@ -166,7 +158,8 @@ class FragmentTable:
     def restore(self, records: list[FragmentRecord]) -> None:
         """After a failed commit: forget what is in memory, believe the store.
 
-        Fragments stay the same objects, because links hold on to them; one that
+        Fragments stay the same objects, because links hold on to them. So does a
+        dead-letter queue that no commit has written yet; any other fragment that
         only the failed commit knew is void.
         """
         fragments = self._fragments
@@ -175,12 +168,32 @@ class FragmentTable:
         self._numbers.clear()
         for record in records:
             self._remember(record)
-            fragment = fragments.get(record.number)
-            if fragment is not None:
-                fragment.restore(record)
-                self._fragments[record.number] = fragment
+        for number, fragment in fragments.items():
+            found = self._records.get(number) or self._unwritten(fragment)
+            if found is not None:
+                fragment.restore(found)
+                self._fragments[number] = fragment
+
+    def _unwritten(self, fragment: Fragment) -> FragmentRecord | None:
+        """The record of a dead-letter queue that was never needed but by readers."""
+        main = (fragment.generation, fragment.index, MAIN)
+        if fragment.sub_queue != DEAD_LETTER or main not in self._numbers:
+            return None
+        record = _dead_letter_record(fragment.number, fragment)
+        self._remember(record)
+        return record
 
     def unload(self, fragment: Fragment) -> None:
         """Let go of an idle fragment's memory; its record is kept."""
         self._records[fragment.number] = fragment.record()
         del self._fragments[fragment.number]
+
+
+def _dead_letter_record(number: int, fragment: Fragment) -> FragmentRecord:
+    """An empty dead-letter queue of the entity that a fragment belongs to."""
+    return FragmentRecord(
+        number=number,
+        generation=fragment.generation,
+        index=fragment.index,
+        sub_queue=DEAD_LETTER,
+    )
