@@ -36,7 +36,7 @@ def test_every_page_of_docs_is_in_the_index() -> None:
     # Decisions have an index of their own.
     pages = {page for page in PAGES if docs in page.parents}
     pages -= set((docs / "decisions").glob("*.md"))
-    assert pages - listed - {index} == set()
+    assert pages - listed - {index} == set(), "list them in docs/README.md"
 
 
 @pytest.mark.parametrize("link", ["missing.md", "page.md#missing", "#missing"])
