@@ -115,3 +115,15 @@ MANAGEMENT_CREDIT: Final = 100
 
 GRANTS_PER_CONNECTION: Final = 1_000
 """Audiences for which one connection may hold a token."""
+
+TOKEN_REQUEST_BYTES: Final = 64 * 1024
+"""A `$cbs` request: from a stranger, so small; tokens have a few kilobytes."""
+
+ENTITY_REQUEST_BYTES: Final = 64 * 1024
+"""A request of the namespace's management: one entity's properties."""
+
+MANAGEMENT_REQUEST_BYTES: Final = 1024 * 1024
+"""A queue's management request, besides the largest message that it may carry."""
+
+PARTIAL_DELIVERIES: Final = 16
+"""Deliveries of the largest size that one connection may have half sent."""

@@ -35,6 +35,8 @@ from twinbus.limits import (
     HANDSHAKE_MS,
     IDLE_TIMEOUT_MS,
     LINKS_PER_CONNECTION,
+    MANAGEMENT_REQUEST_BYTES,
+    PARTIAL_DELIVERIES,
     SESSIONS_PER_CONNECTION,
     TOKEN_MS,
     WRITE_BUFFER_BYTES,
@@ -76,6 +78,9 @@ class AmqpConnection(asyncio.Protocol):
             handle_max=LINKS_PER_CONNECTION - 1,
             idle_timeout_ms=IDLE_TIMEOUT_MS,
             link_limit=LINKS_PER_CONNECTION,
+            partial_limit_bytes=PARTIAL_DELIVERIES
+            * self.namespace.largest_message_bytes
+            + MANAGEMENT_REQUEST_BYTES,
         )
         self._transport: asyncio.Transport | None = None
         self._peer = "?"

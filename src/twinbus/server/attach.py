@@ -19,7 +19,6 @@ from twinbus.errors import (
     NotSupported,
     ServiceBusError,
 )
-from twinbus.limits import MESSAGE_BYTES_MAX
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
@@ -93,14 +92,20 @@ def _attach_to_management(
         _attach_to_node(connection, link, connection.node(address, _namespace))
         return
     _require_any(connection, entity.text)
-    queue = connection.namespace.queue(entity.entity)
+    namespace = connection.namespace
+    owner = namespace.queue(entity.entity).owner
     address = f"{entity.text.lower()}/$management"
 
     def make(connection: "AmqpConnection") -> Node:
-        actor = connection.introduce(queue.owner, address)
-        size = connection.namespace.max_message_bytes_of(queue)
-        managed = ManagedQueue(queue, entity.is_dead_letter_queue, actor, size)
-        return ManagementNode(address, managed, connection.clock, connection.grants)
+        actor = connection.introduce(owner, address)
+
+        def find() -> ManagedQueue:
+            queue = namespace.queue(entity.entity)
+            size = namespace.max_message_bytes_of(queue)
+            return ManagedQueue(queue, entity.is_dead_letter_queue, actor, size)
+
+        clock, grants = connection.clock, connection.grants
+        return ManagementNode(address, entity.text, find, clock, grants)
 
     _attach_to_node(connection, link, connection.node(address, make))
 
@@ -122,7 +127,7 @@ def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> Non
     else:
         request_link = RequestLink(link, node, responses, connection.output)
         link.context = request_link
-        link.accept(max_message_size=MESSAGE_BYTES_MAX)
+        link.accept(max_message_size=node.max_request_bytes)
         request_link.start()
 
 

@@ -12,7 +12,7 @@ from twinbus.auth.claims import Grant
 from twinbus.auth.sas import is_sas
 from twinbus.clock import Clock
 from twinbus.errors import ArgumentError, AuthenticationFailed, ServiceBusError
-from twinbus.limits import GRANTS_PER_CONNECTION
+from twinbus.limits import GRANTS_PER_CONNECTION, TOKEN_REQUEST_BYTES
 from twinbus.links.refusal import track
 from twinbus.server.namespace import Namespace
 from twinbus.server.request_links import Request, Response, status_code
@@ -49,6 +49,7 @@ class CbsNode:
     """Checks the tokens of one connection."""
 
     address = ADDRESS
+    max_request_bytes = TOKEN_REQUEST_BYTES
 
     def __init__(self, namespace: Namespace, clock: Clock, grants: Grants) -> None:
         self._namespace = namespace

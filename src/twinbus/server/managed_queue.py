@@ -34,9 +34,10 @@ class ManagedQueue:
 
     async def settle_down(self) -> None:
         """Let everything asked for so far become durable, so that what is read from
-        the store is what is true."""
+        the store is what is true. Raises MessagingEntityNotFound."""
         if not self.owner.changes.is_empty():
             await self.owner.durable()
+        self.fragment.check_exists()
 
 
 def array_items(value: Any, name: str) -> list[Any]:

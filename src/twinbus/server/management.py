@@ -14,6 +14,7 @@ from twinbus.amqp.types import Symbol
 from twinbus.auth.claims import Claim, require
 from twinbus.clock import Clock
 from twinbus.errors import NotSupported
+from twinbus.limits import MANAGEMENT_REQUEST_BYTES
 from twinbus.server import management_locks as locks
 from twinbus.server import management_messages as messages
 from twinbus.server.cbs import Grants
@@ -42,6 +43,8 @@ class ManagementNode:
         self, address: str, queue: ManagedQueue, clock: Clock, grants: Grants
     ) -> None:
         self.address = address
+        # A schedule request carries at least one message of any allowed size.
+        self.max_request_bytes = queue.max_message_bytes + MANAGEMENT_REQUEST_BYTES
         self._queue = queue
         self._clock = clock
         self._grants = grants

@@ -56,11 +56,13 @@ class Namespace:
         self._rules = rules
         self._max_entities = max_entities
         self.max_message_bytes = max_message_bytes
+        # The largest message that any of the entities takes.
+        self.largest_message_bytes = max_message_bytes
         # By lower-case path.
         self._queues: dict[str, Queue] = {}
         # Paths whose creation or removal is under way.
         self._busy: set[str] = set()
-        # Rebuilt when an entity's own rules change.
+        # Made anew when entities change, for their own rules.
         self.policy = Policy(rules)
 
     # --- start ----------------------------------------------------------------
@@ -71,7 +73,7 @@ class Namespace:
             if record.namespace == self.name:
                 queue = self._admit(record)
                 queue.check_placement()
-        self._rebuild_policy()
+        self._entities_changed()
         for generation in self._owner.table.orphans():
             _log.warning("dropping fragments of an entity that was never finished")
             self._owner.table.drop(generation, self._owner.changes)
@@ -147,7 +149,7 @@ class Namespace:
         await owner.durable()
         await self._catalog.put(record)
         queue = self._admit(record)
-        self._rebuild_policy()
+        self._entities_changed()
         return queue
 
     async def update_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
@@ -166,7 +168,7 @@ class Namespace:
         queue.record = record
         queue.description = description
         self._owner.table.update(record.generation, description.settings(queue.path))
-        self._rebuild_policy()
+        self._entities_changed()
         queue.detach_links_it_disables()
         return queue
 
@@ -180,12 +182,16 @@ class Namespace:
         try:
             queue.detach_all(MessagingEntityNotFound(entity_path=queue.path))
             self._owner.table.drop(queue.record.generation, self._owner.changes)
-            self._rebuild_policy()
+            self._entities_changed()
             await self._owner.durable()
         finally:
             self._busy.discard(key)
 
-    def _rebuild_policy(self) -> None:
+    def _entities_changed(self) -> None:
+        self.largest_message_bytes = max(
+            (self.max_message_bytes_of(queue) for queue in self._queues.values()),
+            default=self.max_message_bytes,
+        )
         rules = list(self._rules)
         for queue in self._queues.values():
             for rule in queue.description.authorization_rules:

@@ -14,6 +14,7 @@ from twinbus.amqp.messaging import AmqpMap
 from twinbus.auth.claims import Claim, require
 from twinbus.clock import Clock
 from twinbus.errors import ArgumentError, NotSupported
+from twinbus.limits import ENTITY_REQUEST_BYTES
 from twinbus.server.cbs import Grants
 from twinbus.server.management import management_status
 from twinbus.server.namespace import Namespace
@@ -30,6 +31,7 @@ class NamespaceNode:
     """Answers the entity requests of one connection."""
 
     address = ADDRESS
+    max_request_bytes = ENTITY_REQUEST_BYTES
 
     def __init__(self, namespace: Namespace, clock: Clock, grants: Grants) -> None:
         self._namespace = namespace

@@ -245,6 +245,8 @@ class StoreOwner:
 
     async def _refill(self, fragment: Fragment) -> None:
         """Read the next messages into the window, and deliver."""
+        if fragment.is_dropped:
+            return
         window = fragment.window
         after, limit = window.loaded_through, window.room()
         tail = window.tail

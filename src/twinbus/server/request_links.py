@@ -28,13 +28,18 @@ from twinbus.amqp.messaging import (
     decode_message,
     encode_message,
 )
-from twinbus.amqp.outcomes import ACCEPTED
+from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.types import Int
-from twinbus.errors import ArgumentError, InternalError, ServiceBusError
+from twinbus.errors import (
+    ArgumentError,
+    InternalError,
+    MessageSizeExceeded,
+    ServiceBusError,
+)
 from twinbus.limits import MANAGEMENT_CREDIT
 from twinbus.links.output import Output
-from twinbus.links.refusal import track
+from twinbus.links.refusal import amqp_error, track
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +80,8 @@ class Node(Protocol):
     """Something that answers requests at one address."""
 
     address: str
+    # The largest request; before a token was put, a stranger decides its size.
+    max_request_bytes: int
 
     async def answer(self, request: Request) -> Response: ...
 
@@ -139,13 +146,26 @@ class RequestLink:
         if not delivery.settled:
             session: AmqpSession = self._link.session
             at = delivery.delivery_id
-            session.send_disposition(True, at, at, True, ACCEPTED)
+            session.send_disposition(True, at, at, True, self._verdict(delivery))
+        if delivery.oversize:
+            self._output.mark()
+            return
         if self._link.credit <= MANAGEMENT_CREDIT // 2:
             self._link.issue_credit(MANAGEMENT_CREDIT)
         task = asyncio.create_task(self._serve(delivery))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         self._output.mark()
+
+    def _verdict(self, delivery: MessageReceived) -> bytes:
+        if not delivery.oversize:
+            return ACCEPTED
+        limit = self._node.max_request_bytes
+        error = MessageSizeExceeded(
+            f"The request to '{self._node.address}' is larger than {limit} bytes, "
+            "the limit of that node."
+        )
+        return encode_rejected(amqp_error(error))
 
     async def _serve(self, delivery: MessageReceived) -> None:
         message = Message()
