@@ -35,7 +35,7 @@ from twinbus.broker.message_lock import (
 )
 from twinbus.broker.row_id import base_of, sequence_of
 from twinbus.broker.window import Window
-from twinbus.errors import MessageLockLost, QuotaExceeded
+from twinbus.errors import MessageLockLost, MessagingEntityNotFound, QuotaExceeded
 
 # Which queue of an entity's fragment this is. Part of the stored format.
 MAIN: Final = 0
@@ -69,6 +69,8 @@ class Fragment:
         self.visible_base: int = record.index << 48
         self.settings: FragmentSettings = settings
         self._sub_queues: SubQueues = sub_queues
+        # The entity was deleted; whoever still holds on to this finds nothing.
+        self.is_dropped: bool = False
         self._restore(record)
         self._token_prefix: bytes = token_prefix(record.number, epoch)
 
@@ -108,6 +110,18 @@ class Fragment:
         if is_wide:
             self.window.open_wide()
 
+    def drop(self) -> None:
+        """The entity is gone: no message, no lock and no timer is left of it, and
+        nothing gets in any more. A store forgets numbers after it has purged their
+        rows; a row written after that would belong to the number's next user."""
+        self.is_dropped = True
+        self._restore(self.record())
+
+    def check_exists(self) -> None:
+        """Raises MessagingEntityNotFound if the entity was deleted."""
+        if self.is_dropped:
+            raise MessagingEntityNotFound(entity_path=self.settings.path)
+
     def record(self) -> FragmentRecord:
         return FragmentRecord(
             number=self.number,
@@ -138,6 +152,8 @@ class Fragment:
 
     def publish(self, messages: list[Message], returned: list[Message]) -> None:
         """The commit happened: new and returned messages are ready."""
+        if self.is_dropped:
+            return
         if messages:
             self.window.publish(messages)
             for message in messages:
@@ -169,7 +185,9 @@ class Fragment:
         return self.base + sequence_of(sequence_number)
 
     def check_quota(self, size_bytes: int) -> None:
-        """Raises QuotaExceeded if that much more does not fit."""
+        """Raises QuotaExceeded if that much more does not fit, or
+        MessagingEntityNotFound if nothing does."""
+        self.check_exists()
         limit = self.settings.max_size_bytes
         if self.size_bytes + size_bytes > limit:
             raise QuotaExceeded.measured(

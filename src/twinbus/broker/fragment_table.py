@@ -56,9 +56,8 @@ class FragmentTable:
                 is_main = fragment.sub_queue == MAIN
                 fragment.settings = settings if is_main else dead_letters
 
-    def drop(self, generation: bytes, changes: ChangeSet) -> list[Fragment]:
-        """The entity is gone; returns its fragments that were in memory."""
-        dropped = []
+    def drop(self, generation: bytes, changes: ChangeSet) -> None:
+        """The entity is gone, and its fragments with it."""
         for key, number in list(self._numbers.items()):
             if key[0] == generation:
                 del self._numbers[key]
@@ -67,9 +66,8 @@ class FragmentTable:
                 changes.dropped.append(number)
                 fragment = self._fragments.pop(number, None)
                 if fragment is not None:
-                    dropped.append(fragment)
+                    fragment.drop()
         self._settings.pop(generation, None)
-        return dropped
 
     def orphans(self) -> set[bytes]:
         """Generations with fragments here whose entity nobody admitted."""

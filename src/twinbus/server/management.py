@@ -37,15 +37,26 @@ _OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
 
 
 class ManagementNode:
-    """Answers the management requests of one connection to one queue."""
+    """Answers the management requests of one connection to one queue.
+
+    The queue is looked up for each request: it may have been deleted, and made
+    again, since the links to this node were attached.
+    """
 
     def __init__(
-        self, address: str, queue: ManagedQueue, clock: Clock, grants: Grants
+        self,
+        address: str,
+        path: str,
+        find: Callable[[], ManagedQueue],
+        clock: Clock,
+        grants: Grants,
     ) -> None:
         self.address = address
         # A schedule request carries at least one message of any allowed size.
-        self.max_request_bytes = queue.max_message_bytes + MANAGEMENT_REQUEST_BYTES
-        self._queue = queue
+        self.max_request_bytes = find().max_message_bytes + MANAGEMENT_REQUEST_BYTES
+        # The path that the claim is for.
+        self._path = path
+        self._find = find
         self._clock = clock
         self._grants = grants
 
@@ -53,12 +64,12 @@ class ManagementNode:
         found = _OPERATIONS.get(request.operation.removeprefix(_PREFIX))
         if found is None:
             raise NotSupported(
-                f"'{request.operation}' is no operation of '{self._queue.path}'.",
-                entity_path=self._queue.path,
+                f"'{request.operation}' is no operation of '{self._path}'.",
+                entity_path=self._path,
             )
         claim, operation = found
-        require(self._grants.all(), claim, self._queue.path, self._clock.now())
-        return await operation(self._queue, request)
+        require(self._grants.all(), claim, self._path, self._clock.now())
+        return await operation(self._find(), request)
 
     def status_properties(self, response: Response) -> AmqpMap:
         return management_status(response)

@@ -146,8 +146,13 @@ class Namespace:
         )
         owner.table.admit(record.generation, description.settings(path))
         owner.table.create(record.generation, 0, owner.changes)
-        await owner.durable()
-        await self._catalog.put(record)
+        try:
+            await owner.durable()
+            await self._catalog.put(record)
+        except BaseException:
+            # Not in the catalog, so it never was; the next commit forgets the rest.
+            owner.table.drop(record.generation, owner.changes)
+            raise
         queue = self._admit(record)
         self._entities_changed()
         return queue

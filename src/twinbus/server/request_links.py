@@ -147,11 +147,11 @@ class RequestLink:
             session: AmqpSession = self._link.session
             at = delivery.delivery_id
             session.send_disposition(True, at, at, True, self._verdict(delivery))
+        if self._link.credit <= MANAGEMENT_CREDIT // 2:
+            self._link.issue_credit(MANAGEMENT_CREDIT)
         if delivery.oversize:
             self._output.mark()
             return
-        if self._link.credit <= MANAGEMENT_CREDIT // 2:
-            self._link.issue_credit(MANAGEMENT_CREDIT)
         task = asyncio.create_task(self._serve(delivery))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

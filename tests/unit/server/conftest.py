@@ -1,0 +1,15 @@
+"""The world that the tests of this folder act in."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from .world import World
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    world = World()
+    await world.start()
+    yield world
+    await world.stop()

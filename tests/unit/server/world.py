@@ -1,0 +1,163 @@
+"""A namespace and its owner on a store in memory that fails when it is told to.
+
+Nothing here opens a socket. The owner's loop is a task; `settled` waits until it has
+nothing left to do.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.message import Message
+from twinbus.broker.message_lock import MessageLock
+from twinbus.broker.receiver import Receiver
+from twinbus.server.namespace import Namespace
+from twinbus.server.owner import StoreOwner
+from twinbus.store.base import StoreError
+from twinbus.store.memory import MemoryStore
+from twinbus.store.memory_catalog import MemoryCatalog
+from twinbus.testing.clock import ManualClock
+
+NOW = 1_800_000_000_000
+
+
+@dataclass
+class Fault:
+    """What a commit does instead of succeeding."""
+
+    error: Exception
+    # The commit happens all the same.
+    happens: bool = False
+
+
+class FaultyStore:
+    """A store in memory with faults to come, first fault first."""
+
+    def __init__(self) -> None:
+        self.inner = MemoryStore()
+        self.faults: list[Fault] = []
+        # Errors of other operations, by name.
+        self.errors: dict[str, Exception] = {}
+        self.commits: list[ChangeSet] = []
+
+    async def commit(self, changes: ChangeSet) -> None:
+        fault = self.faults.pop(0) if self.faults else None
+        if fault is None or fault.happens:
+            await self.inner.commit(changes)
+            self.commits.append(changes)
+        if fault is not None:
+            raise fault.error
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.errors:
+            raise self.errors[name]
+        return getattr(self.inner, name)
+
+
+class FaultyCatalog:
+    """A catalog in memory whose next writing may fail."""
+
+    def __init__(self) -> None:
+        self.inner = MemoryCatalog()
+        self.error: Exception | None = None
+
+    async def put(self, entity: Any) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        await self.inner.put(entity)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+class World:
+    """An owner and a namespace, and what they told whom."""
+
+    def __init__(self, *, max_entities: int = 100) -> None:
+        self.clock = ManualClock(NOW)
+        self.store = FaultyStore()
+        self.catalog = FaultyCatalog()
+        self.fatal: list[StoreError] = []
+        self.turns = 0
+        self.pressure: list[bool] = []
+        self.entropy_count = 0
+        self.owner = StoreOwner(
+            self.store,
+            self.clock,
+            self.entropy,
+            on_fatal=self.fatal.append,
+            after_turn=self._after_turn,
+            on_pressure=self.pressure.append,
+        )
+        self.namespace = Namespace(
+            "space",
+            self.catalog,
+            self.owner,
+            self.clock,
+            self.entropy,
+            rules=(),
+            max_entities=max_entities,
+            max_message_bytes=1000,
+        )
+
+    def _after_turn(self) -> None:
+        self.turns += 1
+
+    def entropy(self, count: int) -> bytes:
+        """Never the same bytes twice."""
+        self.entropy_count += 1
+        return self.entropy_count.to_bytes(5, "big") * (count // 5 + 1)
+
+    async def start(self) -> None:
+        await self.owner.open("test")
+        await self.namespace.open()
+        self.owner.start()
+
+    async def stop(self) -> None:
+        await self.owner.stop()
+        await self.namespace.close()
+
+    async def settled(self) -> None:
+        """Wait until the owner has done what there is to do."""
+        while not self.fatal and (
+            self.owner._must_turn or not self.owner.changes.is_empty()
+        ):
+            await asyncio.sleep(0)
+
+    async def advance(self, milliseconds: int) -> None:
+        """Let time pass, and what is due happen."""
+        self.clock.advance(milliseconds)
+        self.owner.tick()
+        await self.settled()
+
+
+def message(body: bytes = b"\x00\x53\x77\xa1\x02hi", ttl_ms: int = 0) -> Message:
+    """A message as a sender would have it."""
+    return Message(body, 4 << 2, ttl_ms, 0)
+
+
+class Client(Receiver):
+    """Takes as many messages as it is told to."""
+
+    def __init__(self, *, peek_lock: bool = True, wanted: int = 0) -> None:
+        super().__init__(7, peek_lock)
+        self.wanted = wanted
+        self.locks: list[MessageLock] = []
+        self.removed: list[Message] = []
+        self.served_count = 0
+
+    def capacity(self) -> int:
+        return self.wanted
+
+    def deliver_locked(self, locks: list[MessageLock]) -> None:
+        self.wanted -= len(locks)
+        self.locks += locks
+
+    def deliver_removed(self, messages: list[Message]) -> None:
+        self.wanted -= len(messages)
+        self.removed += messages
+
+    def served(self) -> None:
+        self.served_count += 1
