@@ -80,15 +80,15 @@ class World:
         self.store = FaultyStore()
         self.catalog = FaultyCatalog()
         self.fatal: list[StoreError] = []
-        self.turns = 0
+        self._turned = asyncio.Event()
         self.pressure: list[bool] = []
         self.entropy_count = 0
         self.owner = StoreOwner(
             self.store,
             self.clock,
             self.entropy,
-            on_fatal=self.fatal.append,
-            after_turn=self._after_turn,
+            on_fatal=self._on_fatal,
+            after_turn=self._turned.set,
             on_pressure=self.pressure.append,
         )
         self.namespace = Namespace(
@@ -102,8 +102,9 @@ class World:
             max_message_bytes=1000,
         )
 
-    def _after_turn(self) -> None:
-        self.turns += 1
+    def _on_fatal(self, error: StoreError) -> None:
+        self.fatal.append(error)
+        self._turned.set()
 
     def entropy(self, count: int) -> bytes:
         """Never the same bytes twice."""
@@ -120,11 +121,13 @@ class World:
         await self.namespace.close()
 
     async def settled(self) -> None:
-        """Wait until the owner has done what there is to do."""
+        """Wait until the owner has done what there is to do, or can't go on."""
         while not self.fatal and (
             self.owner._must_turn or not self.owner.changes.is_empty()
         ):
-            await asyncio.sleep(0)
+            self.owner.wake()
+            self._turned.clear()
+            await self._turned.wait()
 
     async def advance(self, milliseconds: int) -> None:
         """Let time pass, and what is due happen."""
