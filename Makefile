@@ -12,6 +12,9 @@ JOBS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n < 2 ? 2 : n)))
 PYTEST := $(PYTHON_IN) -m pytest -q -n $(JOBS) --dist worksteal
 PLAIN := TWINBUS_PURE=1
 
+# Which queues `make run` makes, and all other settings.
+CONFIG ?= $(CURDIR)/examples/bus.toml
+
 .DEFAULT_GOAL := help
 .PHONY: help run test check style types unit property store wire conformance \
 	sim crash bench nightly docs compiled clean
@@ -19,8 +22,8 @@ PLAIN := TWINBUS_PURE=1
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-run: compiled ## The bus on the embedded store in ./data (ARGS: more flags)
-	@exec $(VENV)/bin/twinbus serve --data ./data $(ARGS)
+run: compiled ## The bus on the embedded store in ./data (CONFIG, ARGS)
+	@exec $(VENV)/bin/twinbus serve --data ./data --config $(CONFIG) $(ARGS)
 
 test: compiled ## All tests, and unit and property tests in plain Python too
 	@$(PLAIN) $(PYTEST) tests/unit tests/property
@@ -62,12 +65,14 @@ nightly: export TWINBUS_SIM_SEEDS ?= 20000
 nightly: compiled ## The long form of property, sim and crash
 	@$(PYTEST) --timeout 0 --hypothesis-profile nightly \
 		tests/property tests/sim tests/crash
+	@scripts/newcomer.sh
 
 bench: compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
 	@exec $(PYTHON_IN) -m bench $(ARGS)
 
 docs: $(READY) ## Regenerate the pages that are made from the code
 	@$(PYTHON_IN) scripts/errors_reference.py
+	@$(PYTHON_IN) scripts/amqp_states_reference.py
 
 compiled: $(READY) ## The hot modules, compiled for the sources as they are now
 	@nice $(PYTHON_IN) setup.py --quiet native
