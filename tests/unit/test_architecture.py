@@ -40,7 +40,7 @@ MAY_IMPORT = {
     },
     "testing": {
         *("amqp", "auth", "broker", "client", "clock", "config", "durations"),
-        *("encoding", "errors", "limits", "server", "store"),
+        *("encoding", "errors", "limits", "links", "server", "store"),
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),

@@ -26,8 +26,8 @@ from twinbus.store.base import (
     StoreInUse,
 )
 from twinbus.store.memory_table import MemoryTable
+from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS, expiry_bucket
 
-_BUCKET_MS: Final = 60_000
 _LAST_ROW_ID: Final = (1 << 63) - 1
 
 _row_id_of = attrgetter("row_id")
@@ -145,7 +145,7 @@ class MemoryStore:
         for message in changes.active_added:
             disk.active.add(message)
             if message.expires_at != 0:
-                bucket = message.expires_at // _BUCKET_MS
+                bucket = expiry_bucket(message.expires_at, message.ttl_ms)
                 insort(disk.expiries, (bucket, message.row_id))
         for message in changes.active_changed:
             disk.active.change(message)
@@ -153,7 +153,8 @@ class MemoryStore:
     def _remove_active(self, row_id: int) -> None:
         removed = self.disk.active.remove(row_id)
         if removed is not None and removed.expires_at != 0:
-            _discard(self.disk.expiries, (removed.expires_at // _BUCKET_MS, row_id))
+            bucket = expiry_bucket(removed.expires_at, removed.ttl_ms)
+            _discard(self.disk.expiries, (bucket, row_id))
 
     def _write_deferred(self, changes: ChangeSet) -> None:
         for row_id in changes.deferred_removed:
@@ -281,7 +282,7 @@ class MemoryStore:
         self._check_open()
         expiries = self.disk.expiries
         # A message expires at `expires_at`, so a bucket is past with its last one.
-        current_bucket = (now + 1) // _BUCKET_MS
+        current_bucket = (now + 1) // EXPIRY_BUCKET_MS
         begin = bisect_right(expiries, (after.bucket, after.row_id))
         end = bisect_left(expiries, (current_bucket, -_LAST_ROW_ID - 1))
         past = expiries[begin:end][:limit]

@@ -30,7 +30,8 @@ from twinbus.store.base import (
     StoreError,
     StoreInUse,
 )
-from twinbus.store.rows.sqlite_rows import EXPIRY_BUCKET_MS, messages_of
+from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS
+from twinbus.store.rows.sqlite_rows import messages_of
 from twinbus.store.sqlite_changes import write_changes
 from twinbus.store.sqlite_errors import Busy, reading, transaction
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file

@@ -9,9 +9,7 @@ from typing import Final
 
 from twinbus.broker.message import Annex, Message, restored_message
 from twinbus.store.rows.annex import decode_annex, encode_annex
-
-EXPIRY_BUCKET_MS: Final = 60_000
-"""Part of the stored format. Finer buckets make inserts slower (D2)."""
+from twinbus.store.rows.expiry_bucket import expiry_bucket
 
 # How much of an active message's row is not a literal: see `sql/sqlite_store.sql`.
 PLAIN: Final = 0
@@ -55,15 +53,20 @@ def active_inserts(messages: list[Message]) -> list[Insert]:
         values.append(message.layout)
         values.append(bytearray(message.raw))
         if shape != PLAIN:
-            expires_at = message.expires_at
             values.append(message.ttl_ms)
-            values.append(expires_at // EXPIRY_BUCKET_MS if expires_at else None)
+            values.append(_bucket_of(message))
         if shape == ANY:
             values.append(message.delivery_count)
             values.append(_annex_of(message))
     if count != 0:
         inserts.append((run_shape, count, values))
     return inserts
+
+
+def _bucket_of(message: Message) -> int | None:
+    if message.expires_at == 0:
+        return None
+    return expiry_bucket(message.expires_at, message.ttl_ms)
 
 
 def _shape_of(message: Message) -> int:
