@@ -12,7 +12,7 @@ from twinbus.amqp.errors import DecodeError
 from twinbus.broker.message import Message
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import DATA
-from twinbus.encoding.sections import section_code
+from twinbus.encoding.sections import check_binary, section_code
 from twinbus.errors import ArgumentError
 
 BATCH_FORMAT: Final = 0x80013700
@@ -38,6 +38,7 @@ def _data_sections(raw: bytes) -> list[bytes]:
             raise DecodeError("a section of the envelope has no known descriptor")
         end = skip(raw, at + 3)
         if code == DATA:
+            check_binary(raw, at + 3)
             wide = raw[at + 3] == 0xB0
             found.append(raw[at + (8 if wide else 5) : end])
         at = end

@@ -1,19 +1,24 @@
 """From a sender's bytes to a message the broker can take.
 
 Located, not decoded: header, annotations and message id are read, the rest is
-only measured, so that no malformed section gets past the door. On the hot path
-this is all that happens to a message besides being stored.
+only measured. What a delivery will have to take apart (properties, application
+properties) is measured field by field, so that no message gets past the door that
+could not be handed out again. On the hot path this is all that happens to a message
+besides being stored.
 """
 
 from typing import Final
 
 from twinbus.amqp.codec import decode, skip
+from twinbus.amqp.decoder import list_header
 from twinbus.amqp.errors import DecodeError
 from twinbus.broker.message import Message
 from twinbus.encoding.layout import (
+    AMQP_SEQUENCE,
     ANNOTATED,
     APPLICATION_PROPERTIES,
     BARE_SHIFT,
+    DATA,
     DEFAULT_PRIORITY,
     DELIVERY_ANNOTATIONS,
     FOOTER,
@@ -22,7 +27,8 @@ from twinbus.encoding.layout import (
     PROPERTIES,
     pack_layout,
 )
-from twinbus.encoding.sections import canonical, section_code
+from twinbus.encoding.maps import check_map
+from twinbus.encoding.sections import canonical, check_binary, section_code
 from twinbus.errors import ArgumentError, MessageSizeExceeded
 from twinbus.limits import (
     DURATION_MS_UNLIMITED,
@@ -37,6 +43,11 @@ _HEADERS: Final[dict[bytes, tuple[int, int]]] = {}
 """Layout bits and time to live by encoded header: senders repeat themselves."""
 
 _HEADERS_LIMIT: Final = 512
+_HEADER_BYTES: Final = 32
+"""Longer ones are legal, and not worth remembering."""
+
+_LATEST: Final = (1 << 63) - 1
+"""Instants are kept as signed 64-bit numbers."""
 
 
 def read_message(raw: bytes) -> Message:
@@ -48,7 +59,9 @@ def read_message(raw: bytes) -> Message:
     except DecodeError as error:
         raise ArgumentError(f"The message is malformed: {error}.") from None
     if message is None:
-        raise ArgumentError("The message has its sections in a wrong order.")
+        raise ArgumentError(
+            "The message has its sections in a wrong order, or one of them twice."
+        )
     return message
 
 
@@ -64,7 +77,7 @@ def _located(raw: bytes) -> Message | None:
     body_at = total
     while at < total:
         code = section_code(raw, at)
-        if code < last or code == 0 or (code == last and code < 0x75):
+        if not _may_follow(code, last):
             return None
         last = code
         value_at = at + 3
@@ -77,9 +90,13 @@ def _located(raw: bytes) -> Message | None:
         elif code != DELIVERY_ANNOTATIONS and bare_at < 0:
             bare_at = at
         if code == PROPERTIES:
-            _check_message_id(raw, value_at)
-        elif code > APPLICATION_PROPERTIES and code != FOOTER and body_at == total:
+            _check_properties(raw, value_at)
+        elif code == APPLICATION_PROPERTIES:
+            check_map(raw, value_at, end)
+        elif code >= DATA and code != FOOTER and body_at == total:
             body_at = at
+        if code == DATA:
+            check_binary(raw, value_at)
         at = end
     if body_at > PROPERTIES_BYTES:
         raise MessageSizeExceeded(
@@ -89,6 +106,13 @@ def _located(raw: bytes) -> Message | None:
     if bare_at < 0:
         bare_at = total
     return Message(raw, bits | bare_at << BARE_SHIFT, ttl_ms, scheduled_at)
+
+
+def _may_follow(code: int, last: int) -> bool:
+    """Sections rise; a body has one kind of section, and of two kinds several."""
+    if code == last:
+        return code == DATA or code == AMQP_SEQUENCE
+    return code > last and not DATA <= last < code < FOOTER
 
 
 def _header(encoded: bytes) -> tuple[int, int]:
@@ -103,12 +127,13 @@ def _header(encoded: bytes) -> tuple[int, int]:
     durable, priority, ttl = fields[0], fields[1], fields[2]
     if not isinstance(priority, int):
         priority = DEFAULT_PRIORITY
-    if not isinstance(ttl, int) or ttl >= DURATION_MS_UNLIMITED:
+    if not isinstance(ttl, int) or not 0 < ttl < DURATION_MS_UNLIMITED:
         ttl = 0
     found = pack_layout(False, durable is True, priority & 0xFF, 0), int(ttl)
-    if len(_HEADERS) >= _HEADERS_LIMIT:
-        _HEADERS.clear()
-    _HEADERS[encoded] = found
+    if len(encoded) <= _HEADER_BYTES:
+        if len(_HEADERS) >= _HEADERS_LIMIT:
+            _HEADERS.clear()
+        _HEADERS[encoded] = found
     return found
 
 
@@ -118,19 +143,31 @@ def _scheduled_at(raw: bytes, at: int) -> int:
     if not isinstance(annotations, dict):
         raise DecodeError("message annotations are not a map")
     due = annotations.get(_SCHEDULED)
-    return int(due) if isinstance(due, int) and due > 0 else 0
+    if not isinstance(due, int) or due <= 0:
+        return 0
+    if due > _LATEST:
+        raise DecodeError("the scheduled enqueue time is no timestamp")
+    return int(due)
+
+
+def _check_properties(raw: bytes, at: int) -> None:
+    """The properties are a list; the first of them, the message id, is not longer
+    than the service allows."""
+    count, first, end = list_header(raw, at)
+    at = first
+    for _ in range(count):
+        at = skip(raw, at)
+    if at != end:
+        raise DecodeError("the properties' size does not match their fields")
+    if count > 0:
+        _check_message_id(raw, first)
 
 
 def _check_message_id(raw: bytes, at: int) -> None:
-    """The first of the properties must not be longer than the service allows."""
-    code = raw[at]
-    field_at = at + 3 if code == 0xC0 else at + 9
-    if code == 0x45 or field_at >= len(raw):
-        return
     # Only the long string form (0xb1), or a short one past the limit, can be it.
-    code = raw[field_at]
-    if code == 0xB1 or (code == 0xA1 and raw[field_at + 1] > MESSAGE_ID_CHARACTERS):
-        text, _ = decode(raw, field_at)
+    code = raw[at]
+    if code == 0xB1 or (code == 0xA1 and raw[at + 1] > MESSAGE_ID_CHARACTERS):
+        text, _ = decode(raw, at)
         if isinstance(text, str) and len(text) > MESSAGE_ID_CHARACTERS:
             raise ArgumentError(
                 f"The message id has {len(text)} characters; at most "

@@ -6,15 +6,36 @@ went in; only the named entries are replaced or left out.
 
 from collections.abc import Collection, Mapping
 
-from twinbus.amqp.codec import decode, encode, skip
+from twinbus.amqp.codec import encode, skip
 from twinbus.amqp.errors import DecodeError
 
 
+def check_map(raw: bytes, at: int, end: int) -> None:
+    """Raises DecodeError unless a map of whole entries lies from `at` to `end`."""
+    count, at = _map_header(raw, at)
+    if count % 2:
+        raise DecodeError("a map has a key without a value")
+    for _ in range(count):
+        at = skip(raw, at)
+    if at != end:
+        raise DecodeError("a map's size does not match its entries")
+
+
+def _map_header(raw: bytes, at: int) -> tuple[int, int]:
+    """How many keys and values there are, and where the first one is."""
+    code = raw[at]
+    if code == 0xC1 and at + 3 <= len(raw):
+        return raw[at + 2], at + 3
+    if code == 0xD1 and at + 9 <= len(raw):
+        return int.from_bytes(raw[at + 5 : at + 9], "big"), at + 9
+    raise DecodeError("a map was expected")
+
+
 def changed_map(
-    encoded: bytes, drop: Collection[str], add: Mapping[bytes, bytes]
+    encoded: bytes, drop: Collection[bytes], add: Mapping[bytes, bytes]
 ) -> bytes:
-    """An encoded map without the keys in `drop`, followed by `add`, whose keys and
-    values are encoded already."""
+    """An encoded map without the keys in `drop`, which are texts in UTF-8, followed
+    by `add`, whose keys and values are encoded already."""
     entries = _kept_entries(encoded, drop) if encoded else []
     for key, value in add.items():
         entries += (key, value)
@@ -25,24 +46,27 @@ def changed_map(
     return b"\xd1" + size + len(entries).to_bytes(4, "big") + body
 
 
-def _kept_entries(encoded: bytes, drop: Collection[str]) -> list[bytes]:
+def _kept_entries(encoded: bytes, drop: Collection[bytes]) -> list[bytes]:
     """Keys and values in turn, as bytes."""
-    code = encoded[0]
-    if code == 0xC1:
-        count, at = encoded[2], 3
-    elif code == 0xD1:
-        count, at = int.from_bytes(encoded[5:9], "big"), 9
-    else:
-        raise DecodeError("a map was expected")
+    count, at = _map_header(encoded, 0)
     kept: list[bytes] = []
     for _ in range(count // 2):
         value_at = skip(encoded, at)
         end = skip(encoded, value_at)
-        key, _ = decode(encoded, at)
-        if key not in drop:
+        if _text(encoded, at, value_at) not in drop:
             kept += (encoded[at:value_at], encoded[value_at:end])
         at = end
     return kept
+
+
+def _text(encoded: bytes, at: int, end: int) -> bytes | None:
+    """The string or symbol at `at`, undecoded; None if there is another value."""
+    code = encoded[at]
+    if code == 0xA1 or code == 0xA3:
+        return encoded[at + 2 : end]
+    if code == 0xB1 or code == 0xB3:
+        return encoded[at + 5 : end]
+    return None
 
 
 def encoded_strings(values: Mapping[str, str]) -> dict[bytes, bytes]:

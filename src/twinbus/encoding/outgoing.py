@@ -42,12 +42,12 @@ _WITH_LOCK: Final = bytes(
 
 _OWN_ANNOTATIONS: Final = frozenset(
     (
-        "x-opt-sequence-number",
-        "x-opt-enqueued-time",
-        "x-opt-enqueue-sequence-number",
-        "x-opt-message-state",
-        "x-opt-locked-until",
-        "x-opt-deadletter-source",
+        b"x-opt-sequence-number",
+        b"x-opt-enqueued-time",
+        b"x-opt-enqueue-sequence-number",
+        b"x-opt-message-state",
+        b"x-opt-locked-until",
+        b"x-opt-deadletter-source",
     )
 )
 
@@ -229,18 +229,18 @@ def _properties_section(
 def _application_properties(annex: Annex | None, encoded: bytes) -> list[bytes]:
     """The application properties, with what settlements wrote to them."""
     changes: dict[bytes, bytes] = {}
-    names: list[str] = []
+    names: list[bytes] = []
     if annex is not None:
         for name, value in annex.modified.items():
             changes[encode(name)] = value
-            names.append(name)
+            names.append(name.encode())
         texts = {
             "DeadLetterReason": annex.dead_letter_reason,
             "DeadLetterErrorDescription": annex.dead_letter_description,
         }
         set_texts = {name: text for name, text in texts.items() if text is not None}
         changes.update(encoded_strings(set_texts))
-        names += set_texts
+        names += [name.encode() for name in set_texts]
     if changes:
         return [b"\x00\x53\x74", changed_map(encoded, names, changes)]
     return [b"\x00\x53\x74", encoded] if encoded else []

@@ -32,6 +32,12 @@ def section_code(raw: bytes, at: int) -> int:
     return code if HEADER <= code <= FOOTER else 0
 
 
+def check_binary(raw: bytes, at: int) -> None:
+    """Raises DecodeError if the value at `at` is not binary, as data must be."""
+    if raw[at] != 0xA0 and raw[at] != 0xB0:
+        raise DecodeError("a data section is not binary")
+
+
 def canonical(raw: bytes) -> bytes:
     """The same message with every section's descriptor in short form.
 

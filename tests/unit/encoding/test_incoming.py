@@ -1,0 +1,262 @@
+"""What a sender's bytes say, and which of them are not let in."""
+
+from itertools import product
+
+import pytest
+
+from twinbus.amqp.codec import encode
+from twinbus.amqp.messaging import (
+    AmqpSequence,
+    AmqpValue,
+    Data,
+    Header,
+    Message,
+    Properties,
+    encode_message,
+)
+from twinbus.amqp.types import Described, Int, Symbol, Timestamp, UByte, ULong
+from twinbus.encoding.incoming import read_message
+from twinbus.encoding.layout import bare_offset, is_durable, priority_of
+from twinbus.errors import ArgumentError, MessageSizeExceeded
+from twinbus.limits import DURATION_MS_UNLIMITED
+
+VALUE = b"\x00\x53\x77\x40"
+HEADERS = (None, Header(), Header(durable=True, priority=9, ttl=1234))
+ANNOTATIONS = (None, {}, {Symbol("x-opt-partition-key"): "k"})
+PROPERTIES = (None, Properties(), Properties(message_id="id", group_id="g"))
+APPLICATION = (None, {}, {"a": 1})
+BODIES = (None, Data((b"a", b"b")), AmqpSequence(([1], [])), AmqpValue({"a": 1}))
+FOOTERS = (None, {Symbol("sum"): 1})
+COMBINATIONS = list(
+    product(HEADERS, ANNOTATIONS, ANNOTATIONS, PROPERTIES, APPLICATION, BODIES, FOOTERS)
+)
+
+
+def section(code: int, value: object) -> bytes:
+    return encode(Described(ULong(code), value))
+
+
+def test_every_combination_of_sections_is_located() -> None:
+    for (
+        header,
+        delivery,
+        annotations,
+        properties,
+        application,
+        body,
+        footer,
+    ) in COMBINATIONS:
+        before = encode_message(
+            Message(
+                header=header,
+                delivery_annotations=delivery,
+                message_annotations=annotations,
+            )
+        )
+        bare = encode_message(
+            Message(
+                properties=properties,
+                application_properties=application,
+                body=body,
+                footer=footer,
+            )
+        )
+        message = read_message(before + bare)
+        assert message.raw == before + bare
+        assert bare_offset(message.layout) == len(before)
+        assert message.layout & 1 == (annotations is not None)
+        assert message.ttl_ms == ((header and header.ttl) or 0)
+        assert is_durable(message.layout) == bool(header and header.durable)
+        assert priority_of(message.layout) == ((header and header.priority) or 4)
+
+
+def test_message_without_sections_is_a_message() -> None:
+    message = read_message(b"")
+    assert (message.raw, bare_offset(message.layout)) == (b"", 0)
+
+
+@pytest.mark.parametrize(
+    "first", [b"\x00\x80" + bytes(7) + b"\x70", b"\x00\xa3\x10amqp:header:list"]
+)
+def test_other_descriptors_are_rewritten_once(first: bytes) -> None:
+    message = read_message(first + b"\xc0\x02\x01\x41" + VALUE)
+    assert message.raw == b"\x00\x53\x70\xc0\x02\x01\x41" + VALUE
+    assert is_durable(message.layout)
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        (0x73, 0x70),
+        (0x77, 0x73),
+        (0x78, 0x77),
+        (0x70, 0x70),
+        (0x74, 0x74),
+        (0x77, 0x77),
+        (0x78, 0x78),
+        (0x75, 0x77),
+        (0x75, 0x76),
+        (0x76, 0x77),
+    ],
+)
+def test_sections_in_a_wrong_order_are_refused(codes: tuple[int, ...]) -> None:
+    values = {0x70: [], 0x73: [], 0x74: {}, 0x75: b"", 0x76: [], 0x77: None, 0x78: {}}
+    raw = b"".join(section(code, values[code]) for code in codes)
+    with pytest.raises(ArgumentError, match="wrong order"):
+        read_message(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        section(0x70, {}),
+        section(0x72, []),
+        section(0x72, "text"),
+        section(0x73, {}),
+        section(0x73, None),
+        section(0x73, "a" * 20),
+        section(0x74, []),
+        section(0x74, None),
+        section(0x75, "text"),
+        section(0x75, None),
+        b"\x00\x53\x72\xc1\x05\x02\x45\x40\x40\x40",
+        b"\x00\x53\x73\xc0\x03\x02\x40\xa1",
+        b"\x00\x53\x73\xc0\x04\x01\x40\x40\x40",
+        b"\x00\x53\x73\xd0\x00\x00\x00\x05\x00\x00\x00\x01\xa1",
+        b"\x00\x53\x74\xc1\x03\x02\xa1\x05",
+        b"\x00\x53\x74\xc1\x02\x01\x40",
+        b"\x00\x53\x99\x40",
+        b"\xa1\x02hi",
+    ],
+)
+def test_sections_that_could_not_be_delivered_are_refused(raw: bytes) -> None:
+    with pytest.raises(ArgumentError, match="malformed"):
+        read_message(raw + VALUE)
+    with pytest.raises(ArgumentError):
+        read_message(raw)
+
+
+def test_message_cut_off_anywhere_is_refused_or_shorter() -> None:
+    whole = encode_message(
+        Message(
+            header=Header(durable=True, priority=9, ttl=1234),
+            delivery_annotations={Symbol("d"): 1},
+            message_annotations={Symbol("x-opt-partition-key"): "k"},
+            properties=Properties(message_id="id", group_id="g"),
+            application_properties={"a": 1, "b": "two"},
+            body=Data((b"a", b"b" * 300)),
+            footer={Symbol("sum"): 1},
+        )
+    )
+    shorter = []
+    for end in range(len(whole)):
+        try:
+            shorter.append(len(read_message(whole[:end]).raw))
+        except ArgumentError:
+            continue
+        assert shorter[-1] == end
+    # Nothing, and what ends with one of the seven sections before the last.
+    assert len(shorter) == 8
+
+
+# --- header ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ttl", "expected"),
+    [
+        (1, 1),
+        (0xFFFFFFFF, 0xFFFFFFFF),
+        (0, 0),
+        (None, 0),
+        ("5", 0),
+        (Int(-5), 0),
+        (DURATION_MS_UNLIMITED - 1, DURATION_MS_UNLIMITED - 1),
+        (DURATION_MS_UNLIMITED, 0),
+        (ULong((1 << 64) - 1), 0),
+    ],
+)
+def test_time_to_live_is_a_positive_time_or_none(ttl: object, expected: int) -> None:
+    assert read_message(section(0x70, [None, None, ttl])).ttl_ms == expected
+
+
+def test_header_fields_of_other_types_are_defaults() -> None:
+    message = read_message(section(0x70, ["yes", "high"]))
+    assert not is_durable(message.layout)
+    assert priority_of(message.layout) == 4
+
+
+def test_headers_are_told_apart_however_many_there_were() -> None:
+    for ttl in range(1, 1500):
+        raw = section(0x70, [True, UByte(ttl % 10), ULong(ttl)])
+        for message in (read_message(raw), read_message(raw)):
+            assert message.ttl_ms == ttl
+            assert priority_of(message.layout) == ttl % 10
+
+
+def test_long_headers_are_read_like_short_ones() -> None:
+    raw = section(0x70, [None, None, ULong(7), "x" * 100])
+    assert [read_message(raw).ttl_ms for _ in range(2)] == [7, 7]
+
+
+# --- annotations ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("due", "expected"),
+    [
+        (Timestamp(1_800_000_000_000), 1_800_000_000_000),
+        ((1 << 63) - 1, (1 << 63) - 1),
+        (Timestamp(0), 0),
+        (Timestamp(-1), 0),
+        ("tomorrow", 0),
+        (None, 0),
+    ],
+)
+def test_scheduled_time_is_an_instant_or_none(due: object, expected: int) -> None:
+    raw = section(0x72, {Symbol("x-opt-scheduled-enqueue-time"): due})
+    assert read_message(raw).scheduled_at == expected
+
+
+def test_scheduled_time_that_no_store_could_keep_is_refused() -> None:
+    raw = section(0x72, {Symbol("x-opt-scheduled-enqueue-time"): ULong(1 << 63)})
+    with pytest.raises(ArgumentError, match="no timestamp"):
+        read_message(raw)
+
+
+# --- limits ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["x" * 128, "\u00e9" * 128, "x" * 127])
+def test_message_ids_up_to_the_limit_are_taken(text: str) -> None:
+    read_message(encode_message(Message(properties=Properties(message_id=text))))
+
+
+@pytest.mark.parametrize("text", ["x" * 129, "\u00e9" * 129, "x" * 300])
+def test_longer_message_ids_are_refused(text: str) -> None:
+    raw = encode_message(Message(properties=Properties(message_id=text)))
+    with pytest.raises(ArgumentError, match=f"{len(text)} characters; at most 128"):
+        read_message(raw)
+
+
+@pytest.mark.parametrize("message_id", [b"x" * 300, 7, ULong(7), None])
+def test_message_ids_of_other_types_have_no_limit(message_id: object) -> None:
+    read_message(encode_message(Message(properties=Properties(message_id=message_id))))
+
+
+def test_wide_properties_are_checked_like_narrow_ones() -> None:
+    properties = Properties(message_id="x" * 129, subject="y" * 300)
+    with pytest.raises(ArgumentError, match="129 characters"):
+        read_message(encode_message(Message(properties=properties)))
+
+
+def test_properties_have_a_limit_and_the_body_does_not_count() -> None:
+    # Descriptor, map, key "a" and the length of its value come before the text.
+    text = "x" * (65_536 - 3 - 9 - 3 - 5)
+    body = Data((bytes(9),))
+    fitting = encode_message(Message(application_properties={"a": text}))
+    assert len(fitting) == 65_536
+    read_message(fitting + encode_message(Message(body=body)))
+    too_large = Message(application_properties={"a": text + "x"}, body=body)
+    with pytest.raises(MessageSizeExceeded, match="65537 bytes; at most 65536"):
+        read_message(encode_message(too_large))
