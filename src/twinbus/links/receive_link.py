@@ -6,11 +6,11 @@ with a settled disposition of the same outcome, as the SDKs demand. In
 receive-and-delete mode messages go out settled, after their removal is durable.
 """
 
-from typing import final
+from typing import Final, final
 
 from twinbus.amqp.events import DispositionReceived
 from twinbus.amqp.link import Link
-from twinbus.amqp.outcomes import encode_rejected
+from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.session import AmqpSession
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
@@ -24,7 +24,10 @@ from twinbus.links.outcomes import STATE_OF, is_terminal, settle
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
 
-_OUTCOME_BITS = 3
+_OUTCOME_BITS: Final = 3
+
+_UNSETTLED_SLACK: Final = 1_024
+"""Deliveries that nobody will settle are looked for when there are so many more."""
 
 
 @final
@@ -48,6 +51,9 @@ class ReceiveLink(Receiver):
         self._home: Home = home
         self._output: Output = output
         self._confirmations: Confirmations = Confirmations(link.session, output)
+        # At so many unsettled deliveries of the session those are looked for whose
+        # locks have ended.
+        self._sweep_at: int = _UNSETTLED_SLACK
         home.join(fragment, self)
 
     # --- delivering -----------------------------------------------------------
@@ -72,7 +78,26 @@ class ReceiveLink(Receiver):
             lock.holder = self
             payload = encoder.encode(message, visible_base + message.row_id - base)
             link.send(payload, lock.token, False, lock)
+        if len(link.session.unsettled) > self._sweep_at:
+            self._forget_lost()
         self._output.mark()
+
+    def _forget_lost(self) -> None:
+        """Let go of deliveries whose locks have ended: their messages were delivered
+        again, or settled by token, and a client that never settles would keep them
+        all in memory. To settle one afterwards is refused as for any unknown id."""
+        unsettled = self._link.session.unsettled
+        lost = [
+            delivery_id
+            for delivery_id, lock in unsettled.items()
+            if isinstance(lock, MessageLock) and not _is_held(lock)
+        ]
+        for delivery_id in lost:
+            del unsettled[delivery_id]
+        self._sweep_at = 2 * len(unsettled) + _UNSETTLED_SLACK
+
+    def has_lock(self, lock: MessageLock) -> bool:
+        return self._fragment.locks.get(lock.message.row_id) is lock
 
     def deliver_removed(self, messages: list[Message]) -> None:
         link = self._link
@@ -181,7 +206,9 @@ def on_disposition(event: DispositionReceived, output: Output, now: int) -> None
     found = session.pop_unsettled(event.first, event.last)
     holder: ReceiveLink | None = None
     for delivery_id, lock in found:
-        assert isinstance(lock, MessageLock)
+        if not isinstance(lock, MessageLock):
+            _confirm_answer(delivery_id, event, output)
+            continue
         holder = lock.holder  # type: ignore[assignment]
         assert holder is not None
         holder.settle(delivery_id, lock, event.state, event.settled, now)
@@ -203,3 +230,15 @@ def _refuse_unknown(
         if delivery_id != start:
             confirmations.refuse(start, (delivery_id - 1) & mask, error)
         start = (delivery_id + 1) & mask
+
+
+def _confirm_answer(delivery_id: int, event: DispositionReceived, out: Output) -> None:
+    """The answer of a node, sent unsettled: whatever the client did, it is over."""
+    if not event.settled:
+        event.session.send_disposition(False, delivery_id, delivery_id, True, ACCEPTED)
+        out.mark()
+
+
+def _is_held(lock: MessageLock) -> bool:
+    holder = lock.holder
+    return isinstance(holder, ReceiveLink) and holder.has_lock(lock)

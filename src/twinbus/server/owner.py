@@ -84,8 +84,14 @@ class StoreOwner:
         self._timed: dict[int, Fragment] = {}
         self._next_actor = operation_log.THE_BUS + 1
         self.housekeeping = Housekeeping(self)
+        # Held by whoever reads the store and then changes what it read: the loop,
+        # and requests. What was read stays true but for the open change set.
+        self.reading = asyncio.Lock()
         self._wake_up: asyncio.Future[None] | None = None
         self._must_turn = False
+        # Receivers are to be served by the next tick, after a failed commit: at
+        # once, and a full store would be asked again and again in no time.
+        self._must_serve = False
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
 
@@ -201,6 +207,10 @@ class StoreOwner:
             expiry.let_time_pass(fragment, now, self.changes)
             if not expiry.has_timers(fragment):
                 del self._timed[number]
+        if self._must_serve:
+            self._must_serve = False
+            for dispatch in list(self._dispatches.values()):
+                self.deliver(dispatch.fragment)
         if not self.changes.is_empty() or self.housekeeping.is_due(now):
             self.wake()
 
@@ -233,12 +243,13 @@ class StoreOwner:
 
     async def turn(self) -> None:
         """Commit what is there, serve receivers, read ahead."""
-        if not self.changes.is_empty() or self._durable is not None:
-            await self._commit()
-        await self.housekeeping.run()
-        hungry, self._hungry = self._hungry, {}
-        for fragment in hungry.values():
-            await self._refill(fragment)
+        async with self.reading:
+            if not self.changes.is_empty() or self._durable is not None:
+                await self._commit()
+            await self.housekeeping.run()
+            hungry, self._hungry = self._hungry, {}
+            for fragment in hungry.values():
+                await self._refill(fragment)
         if not self.changes.is_empty():
             self._must_turn = True
         self._after_turn()
@@ -341,12 +352,17 @@ class StoreOwner:
         """Nothing of the commit happened: refuse it and all that followed."""
         self._answer_failure(listeners, durable, error)
         self._refuse(error)
-        self.table.restore(await self.store.fragments())
-        self._batch = await self.store.last_batch()
+        batch = await self.store.last_batch()
+        next_scheduled_at = await self.store.next_scheduled_at()
+        records = await self.store.fragments()
+        # From here on nothing suspends: whatever was asked for while the store was
+        # being read rests on memory that is void, and is refused as well.
+        self._refuse(error)
+        self._batch = batch
+        self.table.restore(records)
         self._timed.clear()
-        self.housekeeping.begin(await self.store.next_scheduled_at(), self.clock.now())
-        for dispatch in self._dispatches.values():
-            self.deliver(dispatch.fragment)
+        self.housekeeping.begin(next_scheduled_at, self.clock.now())
+        self._must_serve = True
 
     def _refuse(self, error: ServiceBusError) -> None:
         """Refuse what waits for the open change set, and drop it."""
@@ -376,6 +392,8 @@ class StoreOwner:
             dispatch = self._dispatches.get(fragment.number)
             if dispatch is not None:
                 promises += dispatch.take_promises()
+                if not dispatch.has_receivers():
+                    del self._dispatches[fragment.number]
         return promises
 
     def _keep(self, promises: Iterable[tuple[Receiver, list[Message]]]) -> None:

@@ -1,0 +1,1 @@
+"""Tests of links to queues, over a wire without sockets."""

@@ -1,0 +1,196 @@
+"""A client and a bus's side of one session, with a queue in memory behind it.
+
+The home commits when the test says so; frames travel when the test pumps.
+"""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from twinbus.amqp.events import (
+    DispositionReceived,
+    Event,
+    LinkAttached,
+    LinkFlow,
+    MessageReceived,
+)
+from twinbus.amqp.link import Link
+from twinbus.amqp.messaging import Source, Target
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.dispatch import Dispatch
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment_settings import FragmentSettings
+from twinbus.broker.fragment_table import FragmentTable
+from twinbus.broker.message import Message
+from twinbus.broker.receiver import Receiver
+from twinbus.errors import ServiceBusError
+from twinbus.links.commit_listener import Listeners
+from twinbus.links.deliveries import apply_deliveries
+from twinbus.links.output import Output, Outputs
+from twinbus.links.receive_link import ReceiveLink
+from twinbus.links.send_link import SendLink
+from twinbus.store.memory import MemoryStore
+from twinbus.testing.wire import EndpointPair, of_type
+
+NOW = 1_800_000_000_000
+GENERATION = bytes(16)
+BODY = b"\x00\x53\x77\xa1\x02hi"
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("a store in memory waited")
+
+
+class LocalHome:
+    """Where one queue lives; commits are made by the test."""
+
+    def __init__(self, settings: FragmentSettings) -> None:
+        self.now = NOW
+        self.store = MemoryStore()
+        self.epoch = run(self.store.open("test", NOW)).epoch
+        self.batch = 0
+        self.table = FragmentTable(self.epoch, [])
+        self.table.admit(GENERATION, settings)
+        self.changes = ChangeSet()
+        self.listeners = Listeners()
+        self.wake_count = 0
+        self.expected: list[int] = []
+        self.entropy_count = 0
+        self.fragment = self.table.create(GENERATION, 0, self.changes)
+        self.dispatch = Dispatch(self.fragment, self.entropy)
+        self.commit()
+
+    def wake(self) -> None:
+        self.wake_count += 1
+
+    def expect(self, scheduled_at: int) -> None:
+        self.expected.append(scheduled_at)
+
+    def join(self, fragment: Fragment, receiver: Receiver) -> None:
+        self.dispatch.join(receiver)
+
+    def leave(self, fragment: Fragment, receiver: Receiver) -> None:
+        self.dispatch.leave(receiver)
+
+    def offer_capacity(self, fragment: Fragment, receiver: Receiver) -> None:
+        self.dispatch.offer_capacity(receiver)
+        self.deliver()
+
+    def deliver(self) -> None:
+        self.dispatch.deliver(self.now, self.changes)
+        if not self.dispatch.wants_refill():
+            self.dispatch.served()
+
+    def entropy(self, count: int) -> bytes:
+        self.entropy_count += 1
+        return self.entropy_count.to_bytes(5, "big") * (count // 5)
+
+    def enqueue(self, count: int = 1, raw: bytes = BODY) -> None:
+        """Messages of somebody else, durable."""
+        for _ in range(count):
+            self.fragment.enqueue(Message(raw, 4 << 2, 0, 0), 9, NOW, self.changes)
+        self.commit()
+
+    def commit(self) -> None:
+        changes, listeners = self.changes, self.listeners
+        self.changes, self.listeners = ChangeSet(), Listeners()
+        promises = self.dispatch.take_promises() if self.batch else []
+        self.batch += 1
+        changes.seal(self.epoch, self.batch, self.now)
+        run(self.store.commit(changes))
+        changes.publish()
+        listeners.committed()
+        for receiver, messages in promises:
+            receiver.promised_count -= len(messages)
+            receiver.deliver_removed(messages)
+        self.deliver()
+
+    def fail(self, error: ServiceBusError) -> None:
+        listeners = self.listeners
+        self.changes, self.listeners = ChangeSet(), Listeners()
+        self.dispatch.forget_promises()
+        listeners.failed(error)
+        self.table.restore(run(self.store.fragments()))
+
+
+class World:
+    """One session between a client and a bus with the queue `orders`."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.home = LocalHome(FragmentSettings(path="orders", **settings))
+        self.fragment = self.home.fragment
+        self.pair = EndpointPair()
+        self.pair.open()
+        self.session, self.bus_session = self.pair.begin()
+        self.outputs = Outputs()
+        self.writes = 0
+        self.output = Output(self.outputs, self._write)
+
+    def _write(self) -> None:
+        self.writes += 1
+
+    def sender(self, *, limit: int = 1_000) -> tuple[Link, SendLink]:
+        """A link of the client's and what the bus made of it."""
+        link = self.session.attach_sender("tx", Source(), Target(address="orders"))
+        bus_link = self._attached()
+        made = SendLink(bus_link, self.fragment, self.home, 1, limit, self.output)
+        bus_link.context = made
+        bus_link.accept(max_message_size=limit)
+        made.start()
+        self.pump()
+        return link, made
+
+    def receiver(
+        self, *, peek_lock: bool = True, name: str = "rx"
+    ) -> tuple[Link, ReceiveLink]:
+        link = self.session.attach_receiver(name, Source(address="orders"), Target())
+        bus_link = self._attached()
+        made = ReceiveLink(
+            bus_link, self.fragment, self.home, 2, peek_lock, self.output
+        )
+        bus_link.context = made
+        bus_link.accept()
+        self.pump()
+        return link, made
+
+    def _attached(self) -> Link:
+        [attached] = of_type(self.pair.pump().server, LinkAttached)
+        return attached.link
+
+    def pump(self) -> list[Event]:
+        """Let frames travel until both sides are silent; what the client saw."""
+        seen: list[Event] = []
+        while True:
+            events = self.pair.pump()
+            seen += events.client
+            if not events.server:
+                return seen
+            self._apply(events.server)
+            self.outputs.flush()
+
+    def _apply(self, events: list[Event]) -> None:
+        at = apply_deliveries(events, 0, self.output, self.home.now)
+        while at < len(events):
+            event = events[at]
+            if isinstance(event, LinkFlow) and isinstance(
+                event.link.context, ReceiveLink
+            ):
+                event.link.context.offer_capacity()
+            at = apply_deliveries(events, at + 1, self.output, self.home.now)
+
+    def deliveries(self) -> list[MessageReceived]:
+        return of_type(self.pump(), MessageReceived)
+
+    def verdicts(self) -> list[tuple[int, int, object]]:
+        """Ranges of settled dispositions that the client got, and their states."""
+        return verdicts_in(self.pump())
+
+
+def verdicts_in(events: list[Event]) -> list[tuple[int, int, object]]:
+    found = of_type(events, DispositionReceived)
+    assert all(event.settled for event in found)
+    return [(event.first, event.last, event.state) for event in found]
