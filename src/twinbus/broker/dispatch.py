@@ -66,14 +66,16 @@ class Dispatch:
         """Hand out what is ready to whoever can take it."""
         ring = self._ring
         window = self.fragment.window
+        if not ring:
+            return
+        share = min(max(1, window.ready_count() // len(ring)), _SHARE_LIMIT)
         while ring and window.has_ready():
             receiver = ring.popleft()
             capacity = receiver.capacity() - receiver.promised_count
             if capacity <= 0:
                 self._in_ring.discard(receiver)
                 continue
-            share = max(1, window.ready_count() // (len(ring) + 1))
-            count = min(capacity, share, _SHARE_LIMIT)
+            count = min(capacity, share)
             ring.append(receiver)
             if receiver.peek_lock:
                 self._lock_for(receiver, count, now, changes)

@@ -181,11 +181,6 @@ class FragmentTable:
         self._remember(record)
         return record
 
-    def unload(self, fragment: Fragment) -> None:
-        """Let go of an idle fragment's memory; its record is kept."""
-        self._records[fragment.number] = fragment.record()
-        del self._fragments[fragment.number]
-
 
 def _dead_letter_record(number: int, fragment: Fragment) -> FragmentRecord:
     """An empty dead-letter queue of the entity that a fragment belongs to."""

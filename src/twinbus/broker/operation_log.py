@@ -117,7 +117,7 @@ class OperationLog:
             return
         if self._count != 0:
             self._close_run()
-        elif self._opened_at == 0:
+        else:
             self._opened_at = now
         self._operation = operation
         self._actor = actor
