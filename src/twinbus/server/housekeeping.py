@@ -8,14 +8,22 @@
 Portions keep each turn of the owner's loop short; what is left is due again.
 """
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from twinbus.broker import expiry, schedule
 from twinbus.broker.row_id import fragment_number_of
-from twinbus.store.base import ExpiryCursor
+from twinbus.store.base import (
+    CommitFailed,
+    CommitUnknown,
+    ExpiryCursor,
+    StoreFull,
+)
 
 if TYPE_CHECKING:
     from twinbus.server.owner import StoreOwner
+
+_log = logging.getLogger(__name__)
 
 _PORTION: Final = 1_000
 _SWEEP_MS: Final = 60_000
@@ -27,6 +35,10 @@ _OPERATIONS_KEPT: Final = 100_000
 
 _LEDGER_MS: Final = 7 * 86_400_000
 """How long ids are remembered: the longest duplicate-detection window."""
+
+_CAN_WAIT: Final = (StoreFull, CommitFailed, CommitUnknown)
+"""Clearing up is done again later, and doing it twice does no harm; a full disk must
+not end the bus."""
 
 
 class Housekeeping:
@@ -75,16 +87,18 @@ class Housekeeping:
 
     async def _activate(self, now: int) -> None:
         owner = self._owner
-        due = await owner.store.due(now, _PORTION)
-        for message in due:
+        has_activated = False
+        for message in await owner.store.due(now, _PORTION):
             fragment = owner.table.by_number(fragment_number_of(message.row_id))
             if fragment is not None:
                 schedule.activate(fragment, message, now, owner.changes)
+                has_activated = True
         # The rows leave the schedule with the commit, so ask again after it.
         if not await owner.commit_now():
             return
         self.next_scheduled_at = await owner.store.next_scheduled_at()
-        if 0 < self.next_scheduled_at <= now:
+        # Otherwise those that are due belong to a deleted queue, and go with it.
+        if has_activated and 0 < self.next_scheduled_at <= now:
             owner.wake()
 
     async def _sweep(self, now: int) -> None:
@@ -104,15 +118,28 @@ class Housekeeping:
 
     async def _purge(self) -> None:
         owner = self._owner
-        number = next(iter(owner.table.purging()))
-        if await owner.store.purge(number, _PORTION):
+        # A number is free for others once it is purged, so its removal must be
+        # durable before; that of the others is still in the open change set.
+        numbers = owner.table.purging().difference(owner.changes.dropped)
+        if not numbers:
+            return
+        number = min(numbers)
+        try:
+            is_purged = await owner.store.purge(number, _PORTION)
+        except _CAN_WAIT as error:
+            _log.warning("purging a deleted queue is put off: %s", error)
+            return
+        if is_purged:
             owner.table.purged(number)
         if owner.table.purging():
             owner.wake()
 
     async def _trim(self, now: int) -> None:
         self._next_trim_at = now + _TRIM_MS
-        await self._owner.store.trim(
-            operations_through=self._owner.last_batch - _OPERATIONS_KEPT,
-            ids_seen_before=now - _LEDGER_MS,
-        )
+        try:
+            await self._owner.store.trim(
+                operations_through=self._owner.last_batch - _OPERATIONS_KEPT,
+                ids_seen_before=now - _LEDGER_MS,
+            )
+        except _CAN_WAIT as error:
+            _log.warning("trimming the operation log is put off: %s", error)

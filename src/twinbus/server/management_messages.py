@@ -64,22 +64,36 @@ async def receive_deferred(queue: ManagedQueue, request: Request) -> Response:
         request.argument("receiver-settle-mode"), "receiver-settle-mode", 0, 1
     )
     await queue.settle_down()
-    fragment, owner = queue.fragment, queue.owner
+    fragment = queue.fragment
     row_ids = [fragment.row_id(number) for number in dict.fromkeys(numbers)]
-    found = {
-        message.row_id: message
-        for message in await owner.store.read_deferred(row_ids)
-        if message.row_id not in fragment.locks
-    }
+    async with queue.owner.reading:
+        messages = await _read_deferred(queue, row_ids)
+        if peek_lock:
+            return _lock_deferred(queue, messages)
+        _remove_deferred(queue, messages)
+    await queue.owner.durable()
+    entries = [
+        {"message": encode_delivery(message, fragment.sequence_number(message), 0)}
+        for message in messages
+    ]
+    return Response(value={"messages": entries})
+
+
+async def _read_deferred(queue: ManagedQueue, row_ids: list[int]) -> list[Message]:
+    """All of these, if all are there and nobody has them. Raises MessageNotFound."""
+    fragment, owner = queue.fragment, queue.owner
+    read = await owner.store.read_deferred(row_ids)
+    fragment.check_exists()
+    # A lock that ended meanwhile has left its message to the open change set.
+    changing = {message.row_id for message in owner.changes.deferred_changed}
+    taken = changing.union(fragment.locks, owner.changes.deferred_removed)
+    found = {message.row_id: message for message in read}
     for row_id in row_ids:
-        if row_id not in found:
+        if row_id not in found or row_id in taken:
             raise MessageNotFound.numbered(
                 fragment.visible_base | sequence_of(row_id), entity_path=queue.path
             )
-    messages = [found[row_id] for row_id in row_ids]
-    if peek_lock:
-        return _lock_deferred(queue, messages)
-    return await _remove_deferred(queue, messages)
+    return [found[row_id] for row_id in row_ids]
 
 
 def _lock_deferred(queue: ManagedQueue, messages: list[Message]) -> Response:
@@ -99,17 +113,11 @@ def _lock_deferred(queue: ManagedQueue, messages: list[Message]) -> Response:
     return Response(value={"messages": entries})
 
 
-async def _remove_deferred(queue: ManagedQueue, messages: list[Message]) -> Response:
+def _remove_deferred(queue: ManagedQueue, messages: list[Message]) -> None:
     fragment, owner, now = queue.fragment, queue.owner, queue.now()
     for message in messages:
         _log(queue, operation_log.RECEIVE_AND_DELETE, message, now, owner.changes)
         fragment.forget(message, owner.changes)
-    await owner.durable()
-    entries = [
-        {"message": encode_delivery(message, fragment.sequence_number(message), 0)}
-        for message in messages
-    ]
-    return Response(value={"messages": entries})
 
 
 async def schedule_messages(queue: ManagedQueue, request: Request) -> Response:
@@ -152,14 +160,18 @@ async def cancel_scheduled(queue: ManagedQueue, request: Request) -> Response:
     await queue.settle_down()
     fragment, owner = queue.fragment, queue.owner
     row_ids = [fragment.row_id(number) for number in dict.fromkeys(numbers)]
-    found = await owner.store.read_scheduled(row_ids)
-    missing = set(row_ids) - {message.row_id for message in found}
-    if missing:
-        raise MessageNotFound.numbered(
-            fragment.visible_base | sequence_of(min(missing)), entity_path=queue.path
-        )
-    for message in found:
-        schedule.cancel(fragment, message, queue.actor, queue.now(), owner.changes)
+    async with owner.reading:
+        found = await owner.store.read_scheduled(row_ids)
+        fragment.check_exists()
+        missing = set(row_ids).difference(message.row_id for message in found)
+        missing.update(set(row_ids).intersection(owner.changes.scheduled_removed))
+        if missing:
+            raise MessageNotFound.numbered(
+                fragment.visible_base | sequence_of(min(missing)),
+                entity_path=queue.path,
+            )
+        for message in found:
+            schedule.cancel(fragment, message, queue.actor, queue.now(), owner.changes)
     await owner.durable()
     return Response()
 
@@ -177,7 +189,8 @@ async def batch_delete(queue: ManagedQueue, request: Request) -> Response:
         _MAX_LONG,
     )
     await queue.settle_down()
-    removed = await _remove_oldest(queue, count, before)
+    async with queue.owner.reading:
+        removed = await _remove_oldest(queue, count, before)
     if removed == 0:
         return Response(status=204, value={"message-count": Int(0)})
     await queue.owner.durable()
@@ -189,9 +202,11 @@ async def _remove_oldest(queue: ManagedQueue, count: int, before: int) -> int:
     after = removed = 0
     while removed < count:
         found = await owner.store.read_active(fragment.number, after, count, PEEK_BYTES)
+        fragment.check_exists()
         in_memory = {
             message.row_id: message for message in fragment.window.ready_messages()
         }
+        leaving = set(owner.changes.active_removed)
         for message in found:
             after = sequence_of(message.row_id)
             if message.enqueued_at > before or removed == count:
@@ -199,6 +214,8 @@ async def _remove_oldest(queue: ManagedQueue, count: int, before: int) -> int:
             known = in_memory.get(message.row_id)
             if known is None and after <= fragment.window.loaded_through:
                 continue  # locked by a receiver
+            if message.row_id in leaving:
+                continue  # expired; the window has let go of it
             message = known or message
             _log(queue, operation_log.DELETE, message, now, owner.changes)
             fragment.forget(message, owner.changes)

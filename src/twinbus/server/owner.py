@@ -210,6 +210,7 @@ class StoreOwner:
         if self._must_serve:
             self._must_serve = False
             for dispatch in list(self._dispatches.values()):
+                dispatch.ask_everybody()
                 self.deliver(dispatch.fragment)
         if not self.changes.is_empty() or self.housekeeping.is_due(now):
             self.wake()
@@ -260,12 +261,16 @@ class StoreOwner:
             return
         window = fragment.window
         after, limit = window.loaded_through, window.room()
+        if limit <= 0:
+            return
         tail = window.tail
         messages = await self.store.read_active(
             fragment.number, after, limit, WINDOW_BYTES
         )
         if fragment.window is not window or window.loaded_through != after:
             return
+        if window.room() < len(messages):
+            return  # nobody receives any more, and the window is small
         if messages:
             tail = sequence_of(messages[-1].row_id)
         fragment.refill(messages, tail)
@@ -361,6 +366,7 @@ class StoreOwner:
         self._batch = batch
         self.table.restore(records)
         self._timed.clear()
+        self._hungry.clear()
         self.housekeeping.begin(next_scheduled_at, self.clock.now())
         self._must_serve = True
 
