@@ -7,10 +7,13 @@ The AMQP link, the simulator's client and later doors implement it.
 
 from abc import abstractmethod
 
+from mypy_extensions import mypyc_attr
+
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Receiver:
     """Takes messages of one fragment."""
 

@@ -7,10 +7,13 @@ remembers the listener's list once per change set, and calls it after the commit
 
 from abc import abstractmethod
 
+from mypy_extensions import mypyc_attr
+
 from twinbus.broker.changes import ChangeSet
 from twinbus.errors import ServiceBusError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CommitListener:
     """Notes what waits for the open change set."""
 

@@ -1,0 +1,89 @@
+"""Messages of simulated clients: how they are written, and read again.
+
+The last eight bytes of a body are the message's identity, for the auditor.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from twinbus.amqp.messaging import (
+    Data,
+    Header,
+    Message,
+    decode_message,
+    encode_message,
+)
+from twinbus.amqp.types import Timestamp
+from twinbus.broker import message as broker_message
+from twinbus.testing.sim.auditor import Sighting
+
+_UID_BYTES: Final = 8
+_STATES: Final = ("active", "deferred", "scheduled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A message to be sent."""
+
+    uid: str
+    ttl_ms: int = 0
+    scheduled_at: int = 0
+    padding: int = 0
+
+    def encoded(self) -> bytes:
+        annotations: dict[Any, Any] | None = None
+        if self.scheduled_at:
+            at = Timestamp(self.scheduled_at)
+            annotations = {"x-opt-scheduled-enqueue-time": at}
+        return encode_message(
+            Message(
+                header=Header(ttl=self.ttl_ms) if self.ttl_ms else None,
+                message_annotations=annotations,
+                body=Data((b"." * self.padding + self.uid.encode(),)),
+            )
+        )
+
+
+def uid_of(number: int) -> str:
+    return f"m{number:07}"
+
+
+def sighting_of(
+    message: broker_message.Message, sequence_number: int, path: str, dead_letter: bool
+) -> Sighting:
+    """A message as a link hands it over."""
+    annex = message.annex
+    return Sighting(
+        uid=message.raw[-_UID_BYTES:].decode(),
+        path=path,
+        dead_letter=dead_letter,
+        sequence_number=sequence_number,
+        delivery_count=message.delivery_count,
+        enqueued_at=message.enqueued_at,
+        state=_STATES[message.state],
+        reason=annex.dead_letter_reason if annex is not None else None,
+    )
+
+
+def sighting_in(encoded: bytes, path: str, dead_letter: bool) -> tuple[Sighting, int]:
+    """A message in a management reply, and the end of its lock (0: none)."""
+    message = decode_message(encoded)
+    annotations: dict[str, Any] = {
+        str(name): value for name, value in (message.message_annotations or {}).items()
+    }
+    properties: Mapping[Any, Any] = message.application_properties or {}
+    header = message.header
+    body = message.body
+    assert header is not None and isinstance(body, Data)
+    seen = Sighting(
+        uid=body.chunks[0][-_UID_BYTES:].decode(),
+        path=path,
+        dead_letter=dead_letter,
+        sequence_number=int(annotations["x-opt-sequence-number"]),
+        delivery_count=header.delivery_count or 0,
+        enqueued_at=int(annotations["x-opt-enqueued-time"]),
+        state=_STATES[int(annotations.get("x-opt-message-state") or 0)],
+        reason=properties.get("DeadLetterReason"),
+    )
+    return seen, int(annotations.get("x-opt-locked-until") or 0)

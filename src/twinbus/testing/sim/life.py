@@ -1,0 +1,207 @@
+"""One life of a simulated bus: from opening its store to its end or crash.
+
+The owner, the namespace and the fragments are the real ones. A crash drops all of
+them at once, wherever they are; the next life begins with what the disk has.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+
+from twinbus.errors import InternalError, MessageLockLost, ServiceBusError
+from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
+from twinbus.server.managed_queue import ManagedQueue
+from twinbus.server.namespace import Namespace
+from twinbus.server.owner import StoreOwner
+from twinbus.store.base import StoreError
+from twinbus.testing.sim.auditor import Auditor
+from twinbus.testing.sim.catalog import FaultyCatalog
+from twinbus.testing.sim.clock import SimulatedClock
+from twinbus.testing.sim.links import Held, SimulatedReceiver, SimulatedSender
+from twinbus.testing.sim.store import FaultyStore
+from twinbus.testing.sim.trace import Trace
+
+
+class Life:
+    """A running bus, and the clients that are connected to it."""
+
+    def __init__(
+        self,
+        store: FaultyStore,
+        catalog: FaultyCatalog,
+        clock: SimulatedClock,
+        random: Random,
+        auditor: Auditor,
+        trace: Trace,
+        *,
+        tick_ms: int,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self.store = store
+        self.catalog = catalog
+        self.clock = clock
+        self.auditor = auditor
+        self._trace = trace
+        self._tick_ms = tick_ms
+        self._on_failure = on_failure
+        self.owner = StoreOwner(
+            store,
+            clock,
+            random.randbytes,
+            on_fatal=self._on_fatal,
+            after_turn=_nothing,
+            on_pressure=_ignore,
+        )
+        self.namespace = Namespace(
+            "simulated",
+            catalog,
+            self.owner,
+            clock,
+            random.randbytes,
+            rules=(),
+            max_entities=ENTITIES_PER_NAMESPACE,
+            max_message_bytes=MESSAGE_BYTES,
+        )
+        self.is_alive = True
+        # Set when the owner said that it cannot go on.
+        self.fatal: StoreError | None = None
+        self.senders: list[SimulatedSender] = []
+        self.receivers: list[SimulatedReceiver] = []
+        self.held: dict[bytes, Held] = {}
+        self.requests: set[asyncio.Task[None]] = set()
+        self._managed: dict[tuple[str, bool], ManagedQueue] = {}
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await self.owner.open("simulated")
+        await self.namespace.open()
+        self.owner.start()
+        self._watch(self._owner_task())
+        self._ticking = asyncio.create_task(self._tick_for_ever())
+        self._watch(self._ticking)
+
+    def _owner_task(self) -> asyncio.Task[None]:
+        task = self.owner._task
+        assert task is not None
+        return task
+
+    def _watch(self, task: asyncio.Task[None]) -> None:
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self.requests.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            error = task.exception()
+            assert error is not None
+            self._on_failure(error)
+
+    async def _tick_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._tick_ms / 1000)
+            self.tell(None)
+            self.owner.tick()
+
+    def _on_fatal(self, error: StoreError) -> None:
+        self.fatal = error
+
+    # --- for the clients ------------------------------------------------------
+
+    def tell(self, what: str | None) -> int:
+        """Something happens now: tell the auditor the time, and write it down."""
+        now = self.clock.now()
+        self.auditor.tell_time(now)
+        if what is not None:
+            self._trace.add(now, what)
+        return now
+
+    def has_queue(self, path: str) -> bool:
+        return any(queue.path == path for queue in self.namespace.queues())
+
+    def hold(self, held: Held) -> None:
+        self.held[held.token] = held
+
+    def settle_failed(self, held: Held, kind: str, error: ServiceBusError) -> None:
+        """Tell the auditor why a settlement did not happen."""
+        if isinstance(error, InternalError):
+            self.auditor.settle_unknown(held.token, held.uid)
+        else:
+            self.auditor.settle_refused(
+                held.token,
+                held.uid,
+                kind,
+                lock_lost=isinstance(error, MessageLockLost),
+            )
+
+    def managed(self, path: str, dead_letter: bool) -> ManagedQueue:
+        """The management node of a queue, which a connection keeps for long."""
+        found = self._managed.get((path, dead_letter))
+        if found is None:
+            queue = self.namespace.queue(path)
+            actor = self.owner.introduce(f"management of {path}")
+            found = ManagedQueue(queue, dead_letter, actor, MESSAGE_BYTES)
+            self._managed[path, dead_letter] = found
+        return found
+
+    def reconnect(self) -> None:
+        """Let go of the management nodes, as a client does when one is gone."""
+        self._managed.clear()
+
+    def request(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let a request take its time beside everything else."""
+        task = asyncio.create_task(work)
+        self.requests.add(task)
+        self._watch(task)
+
+    def has_unanswered(self) -> bool:
+        return (
+            bool(self.requests)
+            or any(sender.is_waiting() for sender in self.senders)
+            or any(receiver.confirmations.is_waiting() for receiver in self.receivers)
+        )
+
+    # --- the end --------------------------------------------------------------
+
+    def die(self) -> None:
+        """Drop everything; what has no reply gets none."""
+        self.is_alive = False
+        self.store.is_dead = True
+        self.catalog.is_dead = True
+        for sender in self.senders:
+            sender.lost()
+        for receiver in self.receivers:
+            receiver.lost()
+        self.auditor.locks_lost()
+
+    async def bury(self) -> None:
+        """Take the tasks of a dead bus off the loop."""
+        await self.hang_up()
+        if self._ticking is not None:
+            await _cancel([self._ticking, self._owner_task()])
+
+    async def hang_up(self) -> None:
+        """Clients go without waiting for replies; what they asked for stays."""
+        await _cancel(list(self.requests))
+
+    async def stop(self) -> None:
+        """End in an orderly way."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+        self.is_alive = False
+        await self.owner.stop()
+        await self.namespace.close()
+        self.auditor.locks_lost()
+
+
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _nothing() -> None:
+    """Connections would write now; clients here are told directly."""
+
+
+def _ignore(is_high: bool) -> None:
+    """Connections would stop reading; there are none."""

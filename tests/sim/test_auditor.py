@@ -1,0 +1,148 @@
+"""The auditor notices: each test plants one mistake, and some world must show it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from twinbus.store.base import CommitFailed
+from twinbus.testing.sim import run_world
+from twinbus.testing.sim.auditor import Violation
+
+WORLDS = 150
+
+
+class Planted:
+    """Stands in front of a store and is honest; mistakes override one method."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.commits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def commit(self, changes: Any) -> None:
+        self.commits += 1
+        self.spoil(changes)
+        await self.store.commit(changes)
+
+    def spoil(self, changes: Any) -> None:
+        """Change what is about to be committed."""
+
+
+class LosesOneMessage(Planted):
+    def spoil(self, changes: Any) -> None:
+        if self.commits > 3 and len(changes.active_added) > 1:
+            changes.active_added.pop()
+
+
+class DropsCompletions(Planted):
+    def spoil(self, changes: Any) -> None:
+        if self.commits % 3 == 0:
+            changes.active_removed.clear()
+
+
+class MiscountsActive(Planted):
+    def spoil(self, changes: Any) -> None:
+        if self.commits > 3 and changes.records:
+            record = changes.records[0]
+            wrong = replace(record, active_count=record.active_count + 1)
+            changes.records[0] = wrong
+
+
+class ForgetsDeliveryCounts(Planted):
+    def spoil(self, changes: Any) -> None:
+        changes.active_changed.clear()
+
+
+class ForgetsCancellations(Planted):
+    def spoil(self, changes: Any) -> None:
+        changes.scheduled_removed.clear()
+
+
+class ForgetsDeadLetterReasons(Planted):
+    def spoil(self, changes: Any) -> None:
+        for message in changes.active_added:
+            if message.annex is not None:
+                message.annex = replace(message.annex, dead_letter_reason="Wrong")
+
+
+class LosesDeferred(Planted):
+    async def read_deferred(self, row_ids: Any) -> Any:
+        return []
+
+
+class ActivatesEarly(Planted):
+    async def due(self, now: int, limit: int) -> Any:
+        return await self.store.due(now + 3_600_000, limit)
+
+    async def next_scheduled_at(self) -> int:
+        return 1 if await self.store.next_scheduled_at() else 0
+
+
+class ReadsTwice(Planted):
+    async def read_active(self, *where: Any) -> Any:
+        messages = await self.store.read_active(*where)
+        return messages[:1] + messages
+
+
+class HidesFromPeek(Planted):
+    async def browse(self, *where: Any) -> Any:
+        return (await self.store.browse(*where))[1:]
+
+
+class RepliesBeforeTheCommit(Planted):
+    """Keeps a commit back until the next one: a reply that overtakes durability."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.kept_back: Any = None
+
+    async def commit(self, changes: Any) -> None:
+        if self.kept_back is not None:
+            await self.store.commit(self.kept_back)
+        self.kept_back = changes
+
+
+class SaysThatACommitFailed(Planted):
+    """A lie: it happened."""
+
+    async def commit(self, changes: Any) -> None:
+        await super().commit(changes)
+        if self.commits % 7 == 0:
+            raise CommitFailed("planted")
+
+
+def violation_of(plant: Callable[[Any], Any]) -> BaseException | None:
+    for seed in range(WORLDS):
+        violation = run_world(seed, plant=plant).violation
+        if violation is not None:
+            return violation
+    return None
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        LosesOneMessage,
+        DropsCompletions,
+        MiscountsActive,
+        ForgetsDeliveryCounts,
+        ForgetsCancellations,
+        ForgetsDeadLetterReasons,
+        LosesDeferred,
+        ActivatesEarly,
+        ReadsTwice,
+        HidesFromPeek,
+        RepliesBeforeTheCommit,
+        SaysThatACommitFailed,
+    ],
+)
+def test_a_planted_mistake_is_found(plant: Callable[[Any], Any]) -> None:
+    assert isinstance(violation_of(plant), Violation)
+
+
+def test_an_honest_store_passes() -> None:
+    assert violation_of(Planted) is None

@@ -1,0 +1,275 @@
+"""What worlds have found, each as a scene of its own.
+
+A scene is a bus in virtual time whose store does one thing at one moment, so that it
+stays true to its finding when the worlds of all seeds change.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from twinbus.errors import MessageNotFound, ServerBusy
+from twinbus.server import management_messages
+from twinbus.server.request_links import Request
+from twinbus.store.base import CommitFailed, StoreFull
+from twinbus.store.memory import MemoryStore
+from twinbus.store.memory_catalog import MemoryCatalog
+from twinbus.testing.sim.audited_message import Rules
+from twinbus.testing.sim.auditor import Auditor
+from twinbus.testing.sim.catalog import FaultyCatalog
+from twinbus.testing.sim.clock import SimulatedClock
+from twinbus.testing.sim.draft import Draft
+from twinbus.testing.sim.life import Life
+from twinbus.testing.sim.links import (
+    Settlement,
+    SimulatedReceiver,
+    SimulatedSender,
+)
+from twinbus.testing.sim.loop import VirtualLoop, run_virtually
+from twinbus.testing.sim.requests import create_queue, delete_queue
+from twinbus.testing.sim.store import Faults, FaultyStore
+from twinbus.testing.sim.trace import Trace
+
+RULES = Rules(
+    lock_duration_ms=60_000,
+    max_delivery_count=10,
+    default_ttl_ms=0,
+    dead_letter_on_expiration=False,
+)
+
+
+class Scripted:
+    """A store of which a scene delays or refuses single operations."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.calls: list[str] = []
+        # What to await before, and after, an operation.
+        self.before: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.after: dict[str, Callable[[], Awaitable[None]]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self.store, name)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls.append(name)
+            if name in self.before:
+                await self.before[name]()
+            result = await operation(*args, **kwargs)
+            if name in self.after:
+                await self.after[name]()
+            return result
+
+        return call
+
+
+class Nowhere:
+    """Surroundings in which nothing happens."""
+
+    def crash(self, how: str, *, torn: bool = False) -> None:
+        raise AssertionError(how)
+
+    def about_to_commit(self) -> None: ...
+
+    def commit_did_not_happen(self) -> None: ...
+
+    def is_going_in_circles(self) -> None:
+        raise AssertionError("the bus calls its store again and again in no time")
+
+    def note(self, what: str) -> None: ...
+
+
+def fail(error: BaseException) -> None:
+    raise error
+
+
+def play(scene: Callable[[Life, Scripted], Awaitable[None]]) -> None:
+    """Act out a scene on a fresh bus with the queue `apples`."""
+    loop = VirtualLoop()
+    script = Scripted()
+
+    async def act() -> None:
+        random = Random(1)
+        world = Nowhere()
+        life = Life(
+            FaultyStore(script, Faults(), random, world),
+            FaultyCatalog(MemoryCatalog(), Faults(), random, world),
+            SimulatedClock(loop),
+            random,
+            Auditor(),
+            Trace(),
+            tick_ms=100,
+            on_failure=fail,
+        )
+        await life.start()
+        await create_queue(life, "apples", RULES)
+        await scene(life, script)
+        assert life.fatal is None
+        await life.stop()
+
+    run_virtually(loop, act())
+
+
+def sender(life: Life, path: str = "apples") -> SimulatedSender:
+    return SimulatedSender(life, life.namespace.queue(path), 1)
+
+
+def receiver(life: Life, *, peek_lock: bool) -> SimulatedReceiver:
+    queue = life.namespace.queue("apples")
+    return SimulatedReceiver(life, queue, False, peek_lock, 2)
+
+
+async def ask(operation: Any, life: Life, **body: Any) -> Any:
+    value = {name.replace("_", "-"): item for name, item in body.items()}
+    request = Request(operation="", properties={}, value=value)
+    response = await operation(life.managed("apples", False), request)
+    return response.value
+
+
+def sleep(seconds: float) -> Callable[[], Awaitable[None]]:
+    return lambda: asyncio.sleep(seconds)
+
+
+def refusing(error: Exception) -> Callable[[], Awaitable[None]]:
+    async def refuse() -> None:
+        raise error
+
+    return refuse
+
+
+async def defer_one(life: Life) -> int:
+    """A deferred message; its sequence number."""
+    sender(life).send([Draft(uid="m0000001")])
+    taker = receiver(life, peek_lock=True)
+    taker.give_credit(1, False)
+    await asyncio.sleep(1)
+    held = next(iter(life.held.values()))
+    assert held.lock is not None
+    taker.settle(held, Settlement(kind="defer"))
+    await asyncio.sleep(1)
+    taker.leave()
+    return 1
+
+
+@pytest.mark.parametrize("operation", ["purge", "trim"])
+def test_a_full_store_does_not_end_the_bus_that_clears_up(operation: str) -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        script.before[operation] = refusing(StoreFull("no room"))
+        await delete_queue(life, "apples")
+        await asyncio.sleep(61)
+        assert operation in script.calls
+        del script.before[operation]
+        await asyncio.sleep(61)
+        assert not life.owner.table.purging()
+
+    play(scene)
+
+
+def test_receiving_and_deleting_from_a_full_store_lets_time_pass() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        sender(life).send([Draft(uid="m0000001")])
+        await asyncio.sleep(1)
+        script.before["commit"] = refusing(StoreFull("no room"))
+        script.calls.clear()
+        receiver(life, peek_lock=False).give_credit(10, False)
+        await asyncio.sleep(1)
+        assert 1 < script.calls.count("commit") < 30
+        del script.before["commit"]
+        await asyncio.sleep(1)
+        assert (
+            life.namespace.queue("apples").fragment(dead_letter=False).size_bytes == 0
+        )
+
+    play(scene)
+
+
+def test_what_is_asked_while_the_bus_starts_over_is_refused() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        script.before["commit"] = refusing(CommitFailed("once"))
+        script.before["fragments"] = sleep(1)
+        sender(life).send([Draft(uid="m0000001")])
+        await asyncio.sleep(0.5)
+        del script.before["commit"]
+        with pytest.raises(ServerBusy):
+            await life.namespace.create_queue("pears", {})
+        queue = await life.namespace.create_queue("pears", {})
+        assert queue.fragment(dead_letter=False).active_count == 0
+
+    play(scene)
+
+
+def test_a_cancelled_message_is_not_activated_meanwhile() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        now = life.clock.now()
+        sender(life).send([Draft(uid="m0000001", scheduled_at=now + 1_000)])
+        await asyncio.sleep(0.9)
+        script.after["read_scheduled"] = sleep(0.5)
+        await ask(management_messages.cancel_scheduled, life, sequence_numbers=[1])
+        await asyncio.sleep(1)
+        fragment = life.namespace.queue("apples").fragment(dead_letter=False)
+        assert (fragment.active_count, fragment.scheduled_count) == (0, 0)
+
+    play(scene)
+
+
+def test_a_deferred_message_is_taken_by_one_of_two() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        number = await defer_one(life)
+        script.after["read_deferred"] = sleep(0.5)
+        replies = await asyncio.gather(
+            *(
+                ask(
+                    management_messages.receive_deferred,
+                    life,
+                    sequence_numbers=[number],
+                    receiver_settle_mode=0,
+                )
+                for _ in range(2)
+            ),
+            return_exceptions=True,
+        )
+        assert [isinstance(reply, MessageNotFound) for reply in replies] == [
+            False,
+            True,
+        ]
+        fragment = life.namespace.queue("apples").fragment(dead_letter=False)
+        assert fragment.deferred_count == 0
+
+    play(scene)
+
+
+def test_nothing_is_left_of_a_queue_deleted_during_a_sweep() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        script.after["expired"] = sleep(0.5)
+        script.calls.clear()
+        while "expired" not in script.calls:
+            await asyncio.sleep(0.1)
+        # The sweep is under way; purging follows it, the next commit comes later.
+        sender(life).send([Draft(uid="m0000001")])
+        await delete_queue(life, "apples")
+        await asyncio.sleep(5)
+        disk = script.store.disk
+        assert not disk.dropped
+        assert not list(disk.active.between(-(1 << 63), (1 << 63) - 1))
+
+    play(scene)
+
+
+def test_a_refill_for_nobody_leaves_the_window_small() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        drafts = [Draft(uid=f"m{number:07}") for number in range(100)]
+        sender(life).send(drafts)
+        await asyncio.sleep(1)
+        script.after["read_active"] = sleep(1)
+        taker = receiver(life, peek_lock=True)
+        taker.give_credit(16, False)
+        await asyncio.sleep(0.5)
+        taker.leave()
+        await asyncio.sleep(5)
+        window = life.namespace.queue("apples").fragment(dead_letter=False).window
+        assert 0 <= window.room()
+
+    play(scene)
