@@ -58,6 +58,11 @@ class Dispatch:
             self._in_ring.add(receiver)
             self._ring.append(receiver)
 
+    def ask_everybody(self) -> None:
+        """Promises were broken, so those who had no capacity may have some again."""
+        for receiver in self._receivers:
+            self.offer_capacity(receiver)
+
     def wants_refill(self) -> bool:
         """Somebody waits, and the disk has what the window lacks."""
         return bool(self._ring) and self.fragment.window.wants_refill()

@@ -139,6 +139,19 @@ def test_promises_of_a_failed_commit_are_forgotten(place: Place) -> None:
     assert (client.promised_count, dispatch.take_promises()) == (0, [])
 
 
+def test_receiver_whose_promises_were_broken_is_served_again(place: Place) -> None:
+    client = Client(2, peek_lock=False)
+    dispatch = joined(place, client)
+    send(place, 2)
+    dispatch.deliver(NOW, place.changes)
+    dispatch.forget_promises()
+    place.fail()
+    place.refill()
+    dispatch.ask_everybody()
+    dispatch.deliver(NOW, place.changes)
+    assert client.promised_count == 2
+
+
 def test_expired_messages_are_not_promised(place: Place) -> None:
     client = Client(2, peek_lock=False)
     dispatch = joined(place, client)

@@ -78,7 +78,7 @@ def test_rejected_dead_letters_with_texts_and_properties(world: World) -> None:
         Symbol("DeadLetterErrorDescription"): "because",
         "other": Short(1),
     }
-    error = AmqpError("com.microsoft:dead-letter", None, info)
+    error = AmqpError("com.microsoft:dead-letter", "", info)
     assert applied(world, locked(world), Rejected(error=error)) == REJECTED
     dead = world.home.table.dead_letter_queue(world.fragment)
     [message] = dead.window.ready_messages()
@@ -88,7 +88,7 @@ def test_rejected_dead_letters_with_texts_and_properties(world: World) -> None:
     assert message.annex.modified == {"other": encode(Short(1))}
 
 
-@pytest.mark.parametrize("error", [None, AmqpError("amqp:not-found", None, None)])
+@pytest.mark.parametrize("error", [None, AmqpError("amqp:not-found", "")])
 def test_rejected_dead_letters_without_texts(
     world: World, error: AmqpError | None
 ) -> None:

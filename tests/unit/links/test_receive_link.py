@@ -341,7 +341,7 @@ def test_failed_commit_refuses_the_settlements(world: World) -> None:
 
 def test_bad_outcome_is_refused(world: World) -> None:
     received(world, 1)
-    error = AmqpError("x:y", None, {"DeadLetterReason": "x" * 5_000})
+    error = AmqpError("x:y", "", {"DeadLetterReason": "x" * 5_000})
     settle(world.session, 0, 0, encode_rejected(error))
     [(_, _, state)] = world.verdicts()
     assert condition(state) == "com.microsoft:argument-out-of-range"

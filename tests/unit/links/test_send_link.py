@@ -161,3 +161,14 @@ def test_link_is_detached_with_the_reason(world: World) -> None:
     [detached] = of_type(world.pump(), LinkDetached)
     assert detached.link is link and detached.error is not None
     assert detached.error.condition == "amqp:not-found"
+
+
+def test_client_that_does_not_heed_its_credit_is_cut_off(world: World) -> None:
+    link, _ = world.sender()
+    world.bus_session.links[link.handle].credit = 0
+    link.credit = 2
+    send(link, BODY, BODY)
+    [detached] = of_type(world.pump(), LinkDetached)
+    assert detached.error is not None
+    assert detached.error.condition == "amqp:link:transfer-limit-exceeded"
+    assert world.fragment.active_count == 1
