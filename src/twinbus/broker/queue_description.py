@@ -99,8 +99,9 @@ def queue_description(
     rules = values.get("authorization_rules")
     if rules is not None:
         values["authorization_rules"] = _access_rules(rules, path)
+    # Before they are put into a description: a compiled one takes no other types.
+    _check_types(values, path)
     description = replace(base or QueueDescription(), **values)
-    _check_types(description, path)
     _check_ranges(description, path)
     return _unlimited_as_zero(description)
 
@@ -135,14 +136,13 @@ def _access_rule(rule: object, path: str) -> AccessRule:
     return AccessRule(**texts, rights=tuple(rights))
 
 
-def _check_types(description: QueueDescription, path: str) -> None:
+def _check_types(values: Mapping[str, Any], path: str) -> None:
     default = QueueDescription()
-    for field in fields(QueueDescription):
-        value = getattr(description, field.name)
-        expected = type(getattr(default, field.name))
+    for name, value in values.items():
+        expected = type(getattr(default, name))
         if type(value) is not expected:
             raise ArgumentError(
-                f"Property '{field.name}' of '{path}' must be of type "
+                f"Property '{name}' of '{path}' must be of type "
                 f"{expected.__name__}, not {type(value).__name__}.",
                 entity_path=path,
             )

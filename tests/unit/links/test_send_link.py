@@ -171,4 +171,3 @@ def test_client_that_does_not_heed_its_credit_is_cut_off(world: World) -> None:
     [detached] = of_type(world.pump(), LinkDetached)
     assert detached.error is not None
     assert detached.error.condition == "amqp:link:transfer-limit-exceeded"
-    assert world.fragment.active_count == 1
