@@ -32,6 +32,7 @@ from twinbus.errors import ServiceBusError
 from twinbus.limits import (
     CONNECTIONS,
     ENTITIES_PER_NAMESPACE,
+    HANDSHAKE_SECONDS,
     MESSAGE_BYTES,
     MESSAGE_BYTES_MAX,
 )
@@ -71,6 +72,8 @@ class Config:
     max_message_bytes: int = MESSAGE_BYTES
     max_connections: int = CONNECTIONS
     max_entities: int = ENTITIES_PER_NAMESPACE
+    # How long a new connection may take to open and to show a right.
+    handshake_seconds: int = HANDSHAKE_SECONDS
     # Queues that exist after the start, with the properties given here.
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Rules of the namespace besides the root one.
@@ -92,6 +95,7 @@ _RANGES: Final = {
     "max_message_bytes": (1024, MESSAGE_BYTES_MAX),
     "max_connections": (1, 1_000_000),
     "max_entities": (1, 1_000_000),
+    "handshake_seconds": (1, 3_600),
 }
 _TLS_SETTINGS: Final = ("tls_port", "tls_cert", "tls_key")
 

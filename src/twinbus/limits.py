@@ -88,6 +88,10 @@ sockets pauses (D3)."""
 WRITE_BUFFER_BYTES: Final = 1024 * 1024
 """Unsent bytes of one connection past which nothing more is delivered to it."""
 
+UNREAD_BYTES: Final = 4 * 1024 * 1024
+"""Unsent bytes of one connection past which nothing more is read from it: answers
+to a client that does not read them."""
+
 # --- connections ----------------------------------------------------------------
 
 CONNECTIONS: Final = 5_000
@@ -102,11 +106,9 @@ FRAME_BYTES: Final = 65_536
 IDLE_TIMEOUT_MS: Final = 240_000
 """The service's value. Below about 70 s idle Python senders would be cut off."""
 
-HANDSHAKE_MS: Final = 30_000
-"""Time to get from TCP accept to an open connection."""
-
-TOKEN_MS: Final = 20_000
-"""A connection must show a right (token or SASL PLAIN) within this time."""
+HANDSHAKE_SECONDS: Final = 20
+"""From TCP accept to an open connection that has shown a right (token or SASL
+PLAIN), the service's value. A setting (`handshake_seconds`)."""
 
 CREDIT: Final = 1_000
 """Credit granted to a sending client; topped up at half."""

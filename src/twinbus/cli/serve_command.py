@@ -90,6 +90,14 @@ def serve(
         _Setting,
         setting("--max-entities", "Entities that may exist. Default: 10000.", "COUNT"),
     ] = None,
+    handshake_seconds: Annotated[
+        _Setting,
+        setting(
+            "--handshake-seconds",
+            "Time for a new connection to open and show a right. Default: 20.",
+            "SECONDS",
+        ),
+    ] = None,
     log_level: Annotated[
         _Setting,
         setting(

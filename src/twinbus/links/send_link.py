@@ -7,6 +7,7 @@ goes out at once. A batch is taken whole or not at all.
 
 from typing import Final, final
 
+from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
@@ -23,6 +24,7 @@ from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
 
 _TOP_UP_AT: Final = CREDIT // 2
+_TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
 
 
 @final
@@ -63,7 +65,20 @@ class SendLink(CommitListener):
                 home = self._home
                 self.note(home.changes, delivery.delivery_id, home.listeners)
         if self._link.credit <= _TOP_UP_AT:
+            self._top_up()
+
+    def _top_up(self) -> None:
+        """Renew the credit; a client that did not heed it is not read any further."""
+        if self._link.credit >= 0:
             self._link.issue_credit(CREDIT)
+            return
+        self._link.detach(
+            AmqpError(
+                _TRANSFER_LIMIT_EXCEEDED,
+                f"the link has sent more messages than its credit of {CREDIT}",
+            )
+        )
+        self._output.mark()
 
     def _take(self, delivery: MessageReceived, now: int) -> None:
         if delivery.oversize:

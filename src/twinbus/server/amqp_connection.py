@@ -32,13 +32,12 @@ from twinbus.auth.claims import Claim
 from twinbus.errors import ConnectionForced, ServiceBusError, UnauthorizedAccess
 from twinbus.limits import (
     FRAME_BYTES,
-    HANDSHAKE_MS,
     IDLE_TIMEOUT_MS,
     LINKS_PER_CONNECTION,
     MANAGEMENT_REQUEST_BYTES,
     PARTIAL_DELIVERIES,
     SESSIONS_PER_CONNECTION,
-    TOKEN_MS,
+    UNREAD_BYTES,
     WRITE_BUFFER_BYTES,
 )
 from twinbus.links.deliveries import apply_deliveries
@@ -59,6 +58,11 @@ _log = logging.getLogger(__name__)
 
 _CLOSING_MS: Final = 5_000
 """How long a peer that was told to go away may take to answer."""
+
+
+_FULL_READ_BYTES: Final = 128 * 1024
+"""A read of so much means that there is more; what a client within its credit has
+under way is mostly less."""
 
 
 class AmqpConnection(asyncio.Protocol):
@@ -86,12 +90,18 @@ class AmqpConnection(asyncio.Protocol):
         self._peer = "?"
         # Nodes this connection has attached to, by address.
         self._nodes: dict[str, Node] = {}
+        # Requests that are not answered yet.
+        self.requests: set[asyncio.Task[None]] = set()
         # Response links by session, for their requests.
         self._responses: dict[AmqpSession, list[ResponseLink]] = {}
         # Links to queues, and where each queue remembers the link.
         self._links: dict[SendLink | ReceiveLink, set[EntityLink]] = {}
         self._opened = False
         self._started_at = 0
+        self._handshake_ms = server.handshake_ms
+        # Why nothing is read: the peer reads no answers; the process is full.
+        self._is_deaf = False
+        self._is_held_back = False
         # When the transport is aborted if the peer does not close; 0: not closing.
         self._abort_at = 0
 
@@ -115,6 +125,14 @@ class AmqpConnection(asyncio.Protocol):
             at = apply_deliveries(events, at + 1, self.output, now)
         self.output.mark()
         self._server.outputs.flush()
+        if len(data) >= _FULL_READ_BYTES:
+            self._let_others_read()
+
+    def _let_others_read(self) -> None:
+        """libuv would read a socket dozens of times before it looks at the next."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_or_not)
 
     def eof_received(self) -> bool:
         return False
@@ -132,7 +150,12 @@ class AmqpConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.output.is_writable = True
+        self._is_deaf = False
+        self._read_or_not()
         self._offer_capacity()
+        for responses in list(self._responses.values()):
+            for response_link in responses:
+                response_link.send_waiting()
         self._server.outputs.flush()
 
     # --- writing --------------------------------------------------------------
@@ -144,17 +167,37 @@ class AmqpConnection(asyncio.Protocol):
             return
         if data:
             transport.write(data)
+            self._listen_to_readers(transport)
         if self._engine.closed:
             transport.close()
 
+    def _listen_to_readers(self, transport: asyncio.Transport) -> None:
+        """A peer that makes us answer and does not read the answers is not read.
+
+        Not as soon as nothing more is delivered to it: a client may well write
+        before it goes on reading.
+        """
+        if transport.get_write_buffer_size() > UNREAD_BYTES and not self._is_deaf:
+            self._is_deaf = True
+            self._read_or_not()
+
     def pause_reading(self) -> None:
         """The process has as much undurable data as it may hold."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
+        self._is_held_back = True
+        self._read_or_not()
 
     def resume_reading(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._is_held_back = False
+        self._read_or_not()
+
+    def _read_or_not(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if self._is_deaf or self._is_held_back:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
 
     # --- events ---------------------------------------------------------------
 
@@ -179,8 +222,11 @@ class AmqpConnection(asyncio.Protocol):
         elif isinstance(event, ConnectionOpened):
             self._opened = True
             _log.debug("%s opened as %s", self._peer, event.container_id)
-        elif isinstance(event, ConnectionClosed) and event.error is not None:
-            _log.info("%s closed: %s", self._peer, event.error)
+        elif isinstance(event, ConnectionClosed):
+            # A peer that does not read does not let the transport close, either.
+            self._abort_at = self._abort_at or self.clock.monotonic() + _CLOSING_MS
+            if event.error is not None:
+                _log.info("%s closed: %s", self._peer, event.error)
 
     def _on_sasl_init(self, event: SaslInitReceived) -> None:
         """PLAIN proves a key; all else comes with a token for `$cbs` later."""
@@ -210,6 +256,7 @@ class AmqpConnection(asyncio.Protocol):
             self._detached(context)
         elif isinstance(context, ResponseLink):
             self.responses(link.session).remove(context)
+            context.close()
 
     def _detached(self, link: SendLink | ReceiveLink) -> None:
         known_to = self._links.pop(link, None)
@@ -254,19 +301,17 @@ class AmqpConnection(asyncio.Protocol):
             if self._abort_at <= monotonic and self._transport is not None:
                 self._transport.abort()
             return
-        age = monotonic - self._started_at
-        if not self._opened and age > HANDSHAKE_MS:
-            self._give_up("the connection was not opened in time", monotonic)
-        elif not self.grants and age > TOKEN_MS:
-            self._give_up(
-                f"no token was put within {TOKEN_MS // 1000} seconds", monotonic
-            )
+        has_right = self._opened and self.grants
+        if not has_right and monotonic - self._started_at > self._handshake_ms:
+            self._give_up(monotonic)
         else:
             self._check_grants(now)
         self.output.mark()
 
-    def _give_up(self, why: str, monotonic: int) -> None:
-        self.close(ConnectionForced(f"The connection is closed: {why}."), monotonic)
+    def _give_up(self, monotonic: int) -> None:
+        missing = "no token was put" if self._opened else "it was not opened"
+        text = f"{missing} within {self._handshake_ms // 1000} seconds"
+        self.close(ConnectionForced(f"The connection is closed: {text}."), monotonic)
 
     def _check_grants(self, now: int) -> None:
         """Links whose token ran out are detached; a renewed token keeps them."""

@@ -125,7 +125,9 @@ def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> Non
         link.context = response_link
         link.accept()
     else:
-        request_link = RequestLink(link, node, responses, connection.output)
+        request_link = RequestLink(
+            link, node, responses, connection.requests, connection.output
+        )
         link.context = request_link
         link.accept(max_message_size=node.max_request_bytes)
         request_link.start()

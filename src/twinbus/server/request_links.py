@@ -14,9 +14,9 @@ import logging
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from twinbus.amqp.errors import DecodeError
+from twinbus.amqp.errors import AmqpError, DecodeError
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import (
@@ -42,6 +42,8 @@ from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, track
 
 _log = logging.getLogger(__name__)
+
+_TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,8 @@ class ResponseLink:
         self._link = link
         self.node = node
         self._output = output
-        self._waiting: deque[bytes] = deque()
+        # Answers that the client has no credit for, or does not read.
+        self._waiting: deque[tuple[RequestLink, bytes]] = deque()
         self._sent_count = 0
 
     def is_for(self, reply_to: str | None) -> int:
@@ -109,53 +112,99 @@ class ResponseLink:
             return 2
         return 1 if self._link.name == reply_to else 0
 
-    def respond(self, payload: bytes) -> None:
-        self._waiting.append(payload)
+    def respond(self, asked_on: "RequestLink", payload: bytes) -> None:
+        self._waiting.append((asked_on, payload))
         self.send_waiting()
 
     def send_waiting(self) -> None:
-        """Send as many answers as the client's credit allows."""
+        """Send as many answers as the client's credit allows, while it reads."""
         settled = self._link.snd_settle_mode == 1
-        while self._waiting and self._link.credit > 0:
+        while self._waiting and self._link.credit > 0 and self._output.is_writable:
             self._sent_count += 1
             tag = self._sent_count.to_bytes(4, "big")
-            self._link.send(self._waiting.popleft(), tag, settled, self)
+            asked_on, payload = self._waiting.popleft()
+            self._link.send(payload, tag, settled, self)
+            asked_on.answered()
+            self._output.flush()
         if self._link.drain and not self._waiting:
             self._link.drained()
         self._output.mark()
+
+    def close(self) -> None:
+        """The link is gone, and with it the answers that waited."""
+        while self._waiting:
+            asked_on, _ = self._waiting.popleft()
+            asked_on.answered()
 
 
 class RequestLink:
     """The link on which one client sends requests to a node."""
 
     def __init__(
-        self, link: Link, node: Node, responses: list[ResponseLink], output: Output
+        self,
+        link: Link,
+        node: Node,
+        responses: list[ResponseLink],
+        tasks: set[asyncio.Task[None]],
+        output: Output,
     ) -> None:
         self._link = link
         self._node = node
         # The response links of the same session, kept by its connection.
         self._responses = responses
+        # The requests of the connection that are under way.
+        self._tasks = tasks
         self._output = output
-        self._tasks: set[asyncio.Task[None]] = set()
+        # Requests whose answer has not left yet: what a client can make us keep.
+        self._unanswered_count = 0
+        self._is_open = True
 
     def start(self) -> None:
         self._link.issue_credit(MANAGEMENT_CREDIT)
 
     def on_message(self, delivery: MessageReceived) -> None:
         """Take a request; its answer follows as soon as it is found."""
+        if not self._is_open or self._is_overrun():
+            return
         if not delivery.settled:
             session: AmqpSession = self._link.session
             at = delivery.delivery_id
             session.send_disposition(True, at, at, True, self._verdict(delivery))
-        if self._link.credit <= MANAGEMENT_CREDIT // 2:
-            self._link.issue_credit(MANAGEMENT_CREDIT)
+        self._output.mark()
+        self._unanswered_count += 1
         if delivery.oversize:
-            self._output.mark()
+            self.answered()
             return
+        self._top_up()
         task = asyncio.create_task(self._serve(delivery))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _is_overrun(self) -> bool:
+        """A client that asks without credit is not served any further."""
+        if self._link.credit >= 0:
+            return False
+        self._is_open = False
+        error = AmqpError(
+            _TRANSFER_LIMIT_EXCEEDED,
+            f"more than {MANAGEMENT_CREDIT} requests wait for their answers: read "
+            "those, and heed the link's credit",
+        )
+        self._link.detach(error)
         self._output.mark()
+        return True
+
+    def answered(self) -> None:
+        """An answer has left, or there is none."""
+        self._unanswered_count -= 1
+        self._top_up()
+
+    def _top_up(self) -> None:
+        """Requests that are allowed and answers that wait are bounded together."""
+        room = MANAGEMENT_CREDIT - self._unanswered_count
+        if self._link.credit <= MANAGEMENT_CREDIT // 2 and room > self._link.credit:
+            self._link.issue_credit(room)
+            self._output.mark()
 
     def _verdict(self, delivery: MessageReceived) -> bytes:
         if not delivery.oversize:
@@ -186,13 +235,14 @@ class RequestLink:
         link = self._reply_link(properties.reply_to)
         if link is None:
             _log.info("no link for the answer of %s", self._node.address)
+            self.answered()
             return
         answer = Message(
             properties=Properties(correlation_id=properties.message_id),
             application_properties=self._node.status_properties(response),
             body=AmqpValue(response.value),
         )
-        link.respond(encode_message(answer))
+        link.respond(self, encode_message(answer))
         self._output.flush_all()
 
     def _reply_link(self, reply_to: str | None) -> ResponseLink | None:

@@ -15,7 +15,7 @@ from typing import Final
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.clock import Clock, SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config
-from twinbus.errors import ConnectionForced
+from twinbus.errors import ConnectionForced, ServiceBusError
 from twinbus.links.output import Outputs
 from twinbus.server.amqp_connection import AmqpConnection
 from twinbus.server.data_folder import DataFolder
@@ -54,6 +54,7 @@ class Server:
         self.key = folder.root_key()
         self.container_id = f"twinbus-{os.urandom(4).hex()}"
         self.outputs = Outputs()
+        self.handshake_ms = config.handshake_seconds * 1000
         self._tls = tls
         self.owner = StoreOwner(
             store or folder.store(),
@@ -201,17 +202,31 @@ class Server:
             listener.close()
         if self._ticking is not None:
             self._ticking.cancel()
-        has_failed = self.fatal is not None and self.fatal.done()
-        if not has_failed and not self.owner.changes.is_empty():
-            await self.owner.durable()
+        await self._finish()
         await self._close_connections()
         await self._close_data()
+
+    async def _finish(self) -> None:
+        """Answer all that was read; nothing more is read, or this would not end."""
+        for connection in self._connections:
+            connection.pause_reading()
+        while self.fatal is not None and not self.fatal.done():
+            requests = [task for item in self._connections for task in item.requests]
+            if requests:
+                await asyncio.wait(requests)
+            elif self.owner.changes.is_empty():
+                return
+            else:
+                # Whoever waits for a commit that fails is told by its own answer.
+                with contextlib.suppress(ServiceBusError):
+                    await self.owner.durable()
 
     async def _close_connections(self) -> None:
         error = ConnectionForced("The bus is being stopped. Connect again later.")
         monotonic = self.clock.monotonic()
         for connection in list(self._connections):
             connection.close(error, monotonic)
+            connection.resume_reading()
         self.outputs.flush()
         if self._connections:
             self._deserted.clear()
