@@ -30,7 +30,7 @@ async def _at_word(kind: str, count: int, server: ServerProcess, load: Load) -> 
     def on_word(word: str) -> None:
         nonlocal heard
         heard += word == kind
-        if heard == count:
+        if heard >= count and not is_killed.is_set():
             server.signal(signal.SIGKILL)
             is_killed.set()
 

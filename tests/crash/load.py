@@ -80,16 +80,20 @@ class Load:
         """Work until the bus is gone; raises what is not an end of a connection."""
         clients = (
             *(self._send_singles, self._send_singles, self._send_batches),
-            *(self._schedule, self._settle, self._settle, self._take_deferred),
+            *(self._schedule, self._settle, self._settle),
             *(self._feed_drain, self._drain),
         )
         tasks = [asyncio.create_task(self._client(work)) for work in clients]
+        # Waits for what others defer, so it does not notice the end by itself.
+        last = asyncio.create_task(self._client(self._take_deferred))
         try:
             await asyncio.gather(*tasks)
         finally:
-            for task in tasks:
+            for task in (*tasks, last):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, last, return_exceptions=True)
+        if not last.cancelled():
+            await last
 
     async def _client(
         self, work: Callable[[ClientConnection], Awaitable[None]]

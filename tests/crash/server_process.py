@@ -5,7 +5,6 @@ leaves running is killed by its process id.
 """
 
 import asyncio
-import contextlib
 import os
 import re
 import signal
@@ -90,9 +89,13 @@ class ServerProcess:
 
     async def start(self) -> None:
         """Start it and wait for the line `ready`."""
-        self.spawn()
         async with asyncio.timeout(PATIENCE_SECONDS):
-            lines = await asyncio.to_thread(self._lines_until_ready)
+            await asyncio.to_thread(self.start_now)
+
+    def start_now(self) -> None:
+        """The same, for those who have no event loop."""
+        self.spawn()
+        lines = self._lines_until_ready()
         assert lines[-1:] == ["ready"], f"no 'ready', but: {lines} {self.errors}"
 
     def _lines_until_ready(self) -> list[str]:
@@ -159,11 +162,3 @@ class ServerProcess:
         return await connect(
             "127.0.0.1", self.port, sasl=plain(ROOT_KEY_NAME, self.key)
         )
-
-    async def reconnect(self) -> ClientConnection:
-        """Connect as soon as it can be done again."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                with contextlib.suppress(OSError):
-                    return await self.connect()
-                await asyncio.sleep(0.01)

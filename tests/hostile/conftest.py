@@ -1,0 +1,42 @@
+"""A real bus for each module, and one of its own for tests that measure or break."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from crash.server_process import ServerProcess
+
+from hostile import witness
+
+QUEUES = f"""
+[[rules]]
+key_name = "listener"
+primary_key = "listening"
+rights = ["Listen"]
+[queues.target]
+lock_duration = "PT5M"
+{witness.CONFIG}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """The bus that the tests of a module are hostile to."""
+    with ServerProcess(tmp_path_factory.mktemp("bus"), QUEUES) as running:
+        running.start_now()
+        yield running
+        assert "Traceback" not in running.errors, running.errors
+
+
+@pytest.fixture
+def make_server(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
+    """Starts a bus for this test alone, with more flags."""
+    with ExitStack() as stack:
+
+        def make(*flags: str) -> ServerProcess:
+            own = stack.enter_context(ServerProcess(tmp_path, QUEUES, flags))
+            own.start_now()
+            return own
+
+        yield make
