@@ -130,7 +130,7 @@ def test_what_is_not_there(entities: Any, command: tuple[str, ...]) -> None:
     ("arguments", "text"),
     [
         (("create", "queue", "bad$name"), "'bad$name' is not a valid entity path"),
-        (("create", "queue", "q", "--lock-duration", "1s"), "from 5000 to 300000"),
+        (("create", "queue", "q", "--lock-duration", "1s"), "from 5000 ms to 300"),
         (("create", "queue", "q", "--lock-duration", "x"), "is not a duration"),
         (("create", "queue", "q", "--status", "Off"), "must be one of Active"),
         (("create", "queue"), "Missing argument 'NAME'"),

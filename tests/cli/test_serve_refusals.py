@@ -121,7 +121,7 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
     file.write_text("[queues.orders]\nlock_duration = '9h'\n")
     line = refusal("--config", file, *FREE, cwd=tmp_path, code=exit_codes.USAGE)
     assert f"{file}: queue 'orders'" in line
-    assert "must be from 5000 to 300000" in line
+    assert "must be from 5000 ms to 300000 ms" in line
 
 
 def test_a_wrong_variable(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_the_key_is_not_shown() -> None:
         ("[queues]\norders = 1", r"\[queues.orders\]: must be a table"),
         ("[queues.orders]\nlock = 1", "queue 'orders': A queue has no property 'lock'"),
         ('[queues.orders]\nlock_duration = "x"', "lock_duration: 'x' is not a dur"),
-        ('[queues.orders]\nlock_duration = "1s"', "it must be from 5000 ms to 300000 ms"),
+        ('[queues.orders]\nlock_duration = "1s"', "must be from 5000 ms to 300000 ms"),
         ('[queues.orders]\nmax_delivery_count = "5"', "must be of type int, not str"),
         ("[queues.'$bad']", "not a valid entity path"),
         ("[queues.q]\nauthorization_rules = 1", "must be a list of tables"),

@@ -135,6 +135,16 @@ class FragmentTable:
         number = self._numbers.get((generation, index, sub_queue))
         return None if number is None else self.by_number(number)
 
+    def record_of(
+        self, generation: bytes, index: int, sub_queue: int
+    ) -> FragmentRecord | None:
+        """What is known of a fragment, without bringing it into memory."""
+        number = self._numbers.get((generation, index, sub_queue))
+        if number is None:
+            return None
+        fragment = self._fragments.get(number)
+        return self._records[number] if fragment is None else fragment.record()
+
     def dead_letter_queue(self, fragment: Fragment) -> Fragment:
         """The dead-letter queue of a fragment, made now if there is none yet.
 

@@ -23,8 +23,8 @@ from twinbus.amqp.outcomes import (
     MODIFIED,
     REJECTED,
     RELEASED,
-    Accepted,
     Modified,
+    Received,
     Rejected,
     Released,
 )
@@ -48,7 +48,7 @@ DESCRIPTION: Final = "DeadLetterErrorDescription"
 
 def is_terminal(state: object, settled: bool) -> bool:
     """The delivery ends with this state; `received` and the like say nothing yet."""
-    return settled or isinstance(state, Accepted | Modified | Rejected | Released)
+    return settled or not (state is None or isinstance(state, Received))
 
 
 def settle(

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from twinbus.amqp.messaging import AmqpMap
 from twinbus.auth.claims import Claim, require
+from twinbus.broker.fragment import DEAD_LETTER, MAIN
 from twinbus.clock import Clock
 from twinbus.errors import ArgumentError, NotSupported
 from twinbus.limits import ENTITY_REQUEST_BYTES
@@ -76,8 +77,9 @@ class NamespaceNode:
 
 def describe(queue: Queue) -> dict[str, Any]:
     """A queue for people and scripts: properties, counts, never a key."""
-    main = queue.fragment(dead_letter=False)
-    dead = queue.fragment(dead_letter=True)
+    main = queue.counters(MAIN)
+    assert main is not None
+    dead = queue.counters(DEAD_LETTER)
     properties = asdict(queue.description)
     for rule in properties["authorization_rules"]:
         for secret in _SECRETS:
@@ -92,9 +94,9 @@ def describe(queue: Queue) -> dict[str, Any]:
             "active": main.active_count,
             "deferred": main.deferred_count,
             "scheduled": main.scheduled_count,
-            "dead_letter": dead.active_count + dead.deferred_count,
+            "dead_letter": dead.active_count + dead.deferred_count if dead else 0,
         },
-        "size_bytes": main.size_bytes + dead.size_bytes,
+        "size_bytes": main.size_bytes + (dead.size_bytes if dead else 0),
     }
 
 

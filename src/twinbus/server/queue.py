@@ -7,6 +7,7 @@ queue for a fragment and never compute one.
 
 from typing import Protocol
 
+from twinbus.broker.changes import FragmentRecord
 from twinbus.broker.fragment import MAIN, Fragment
 from twinbus.broker.queue_description import QueueDescription
 from twinbus.errors import EntityDisabled, ServiceBusError
@@ -39,12 +40,16 @@ class Queue:
 
     def check_placement(self) -> None:
         """Raises StoreUnreadable if the store lacks what the catalog promises."""
-        if self.owner.table.find(self.record.generation, 0, MAIN) is None:
+        if self.counters(MAIN) is None:
             raise StoreUnreadable(
                 f"The catalog has the queue '{self.path}', but the message store does "
                 "not. The files of the data folder are of different moments: restore "
                 "them all from the same backup."
             )
+
+    def counters(self, sub_queue: int) -> FragmentRecord | None:
+        """Of the queue or a sub-queue; None if that was never needed."""
+        return self.owner.table.record_of(self.record.generation, 0, sub_queue)
 
     def fragment(self, *, dead_letter: bool) -> Fragment:
         """The queue's fragment, or its dead-letter queue."""

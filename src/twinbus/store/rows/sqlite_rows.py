@@ -5,7 +5,7 @@ they can be compiled. Tuples are in the order of the statements' parameters.
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from twinbus.broker.message import Annex, Message, restored_message
 from twinbus.store.rows.annex import decode_annex, encode_annex
@@ -25,8 +25,9 @@ Insert = tuple[int, int, list[object]]
 DeferredRow = tuple[int, int, int, int, int, bytes | None, bytearray]
 ScheduledRow = tuple[int, int, int, int, int, int, bytes | None, bytearray]
 ChangedRow = tuple[int, bytes | None, int]
-# row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, state, scheduled_at, annex
-MessageRow = tuple[int, bytes, int, int, int, int, int, int, bytes | None]
+# row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, state, scheduled_at, annex;
+# some statements read more columns behind these.
+MessageRow = tuple[Any, ...]
 
 
 def active_inserts(messages: list[Message]) -> list[Insert]:
@@ -155,13 +156,13 @@ def messages_of(rows: Iterable[MessageRow], limit_bytes: int) -> list[Message]:
     messages: list[Message] = []
     size_bytes = 0
     for row in rows:
-        blob = row[8]
+        blob: bytes | None = row[8]
         annex: Annex | None = None
-        scheduled_at = row[7]
+        scheduled_at: int = row[7]
         if blob is not None:
             annex, was_scheduled_at = decode_annex(blob)
             scheduled_at = scheduled_at or was_scheduled_at
-        raw = row[1]
+        raw: bytes = row[1]
         messages.append(
             restored_message(
                 row[0], raw, row[2], row[3], row[4], row[5], row[6], scheduled_at, annex
