@@ -76,7 +76,11 @@ async def update_disposition(queue: ManagedQueue, request: Request) -> Response:
 
 
 def _locks(queue: ManagedQueue, request: Request, now: int) -> list[MessageLock]:
-    """The live locks of the tokens in the request. Raises MessageLockLost."""
+    """The live locks of the tokens in the request.
+
+    Raises MessageLockLost, MessagingEntityNotFound.
+    """
+    queue.fragment.check_exists()
     locks = []
     tokens = array_items(request.argument("lock-tokens"), "lock-tokens")
     for token in dict.fromkeys(tokens):

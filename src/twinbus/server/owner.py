@@ -389,6 +389,8 @@ class StoreOwner:
         listeners.failed(error)
         if durable is not None and not durable.done():
             durable.set_exception(error)
+            # Whoever waited may have gone; then nobody will ask for it.
+            durable.exception()
 
     def _take_promises(
         self, changes: ChangeSet

@@ -559,9 +559,12 @@ class Auditor:
         lock = message.lock
         if lock is None:
             return
-        if lock.token != token or lock.is_over:
+        if lock.token != token or self._now >= lock.locked_until:
             raise Violation(f"a lock of {uid} that is over was renewed")
+        # A clock that jumped back may have saved it before the bus looked.
+        lock.is_over = False
         lock.locked_until = locked_until
+        self._locked[token] = message
 
     def renew_refused(self, token: bytes, uid: str) -> None:
         message = self._messages[uid]
