@@ -129,3 +129,7 @@ MANAGEMENT_REQUEST_BYTES: Final = 1024 * 1024
 
 PARTIAL_DELIVERIES: Final = 16
 """Deliveries of the largest size that one connection may have half sent."""
+
+UNSETTLED_PER_SESSION: Final = 10_000
+"""Deliveries that a client may hold unsettled on one AMQP session: their messages
+are in memory, which must not grow with the backlog, whatever credit a client gives."""

@@ -102,13 +102,8 @@ class Dispatch:
         fragment = self.fragment
         messages = fragment.take(count, now, changes)
         for message in messages:
-            changes.log.add(
-                operation_log.RECEIVE_AND_DELETE,
-                receiver.actor,
-                message.row_id,
-                len(message.raw),
-                message.enqueued_at,
-                now,
+            changes.log.record(
+                operation_log.RECEIVE_AND_DELETE, receiver.actor, message, now
             )
             fragment.forget(message, changes)
         if messages:

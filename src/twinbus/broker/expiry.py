@@ -31,13 +31,8 @@ def _expire_locks(fragment: Fragment, now: int, changes: ChangeSet) -> None:
     for lock in fragment.ended_locks(now):
         message = lock.message
         del fragment.locks[message.row_id]
-        changes.log.add(
-            operation_log.LOCK_EXPIRED,
-            operation_log.THE_BUS,
-            message.row_id,
-            len(message.raw),
-            message.enqueued_at,
-            now,
+        changes.log.record(
+            operation_log.LOCK_EXPIRED, operation_log.THE_BUS, message, now
         )
         count_delivery(fragment, message, now, changes)
 

@@ -202,9 +202,7 @@ class Fragment:
     ) -> None:
         """Accept a message: the next sequence number, visible after the commit."""
         self._place(message, now, changes)
-        changes.log.add(
-            operation_log.SEND, actor, message.row_id, len(message.raw), now, now
-        )
+        changes.log.record(operation_log.SEND, actor, message, now)
 
     def _place(self, message: Message, now: int, changes: ChangeSet) -> None:
         """Give the message its number, its times and its row."""
@@ -265,14 +263,7 @@ class Fragment:
         for message in self.take(count, now, changes):
             locks.append(self._lock(message, now, entropy[at : at + ENTROPY_BYTES]))
             at += ENTROPY_BYTES
-            changes.log.add(
-                operation_log.LOCK,
-                actor,
-                message.row_id,
-                len(message.raw),
-                message.enqueued_at,
-                now,
-            )
+            changes.log.record(operation_log.LOCK, actor, message, now)
         return locks
 
     def _lock(self, message: Message, now: int, entropy: bytes) -> MessageLock:
@@ -352,14 +343,7 @@ class Fragment:
 
     def expire(self, message: Message, now: int, changes: ChangeSet) -> None:
         """Time to live has run out: dead-letter the message, or drop it."""
-        changes.log.add(
-            operation_log.EXPIRE,
-            operation_log.THE_BUS,
-            message.row_id,
-            len(message.raw),
-            message.enqueued_at,
-            now,
-        )
+        changes.log.record(operation_log.EXPIRE, operation_log.THE_BUS, message, now)
         if self.settings.dead_letter_on_expiration:
             self.move_to_dead_letters(
                 message,

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from sys import byteorder
 from typing import Final, final
 
+from twinbus.broker.message import Message
+
 # What was done. Numbers are part of the stored format: only ever add.
 SEND: Final = 1
 SCHEDULE: Final = 2
@@ -42,6 +44,9 @@ _FORMAT: Final = 1
 _HEAD: Final = struct.Struct("<BqqII")
 _ACTOR: Final = struct.Struct("<qI")
 _RUN_FIELDS: Final = 6
+
+_LONG: Final = 10_000
+"""Renewing locks, say, is recorded but needs no commit; this bounds its memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,10 @@ class OperationLog:
         self._bytes: int = 0
         self._age: int = 0
 
+    def is_long(self) -> bool:
+        """It should not wait for a commit that has another reason."""
+        return len(self._runs) + len(self._actors) > _LONG
+
     def is_empty(self) -> bool:
         return self._count == 0 and not self._runs and not self._actors
 
@@ -94,6 +103,17 @@ class OperationLog:
     def introduce_those_of(self, lost: "OperationLog") -> None:
         """Say again who they are, whose introduction was in a log that is lost."""
         self._actors += lost._actors
+
+    def record(self, operation: int, actor: int, message: Message, now: int) -> None:
+        """One message's operation."""
+        self.add(
+            operation,
+            actor,
+            message.row_id,
+            len(message.raw),
+            message.enqueued_at,
+            now,
+        )
 
     def add(
         self,

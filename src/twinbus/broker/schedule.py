@@ -24,9 +24,7 @@ def schedule(
     changes.scheduled_added.append(message)
     changes.pending_bytes += len(message.raw)
     fragment.touch(changes)
-    changes.log.add(
-        operation_log.SCHEDULE, actor, message.row_id, len(message.raw), now, now
-    )
+    changes.log.record(operation_log.SCHEDULE, actor, message, now)
 
 
 def activate(
@@ -60,6 +58,4 @@ def _leave_schedule(
     fragment.size_bytes -= len(message.raw)
     changes.scheduled_removed.append(message.row_id)
     fragment.touch(changes)
-    changes.log.add(
-        operation, actor, message.row_id, len(message.raw), message.enqueued_at, now
-    )
+    changes.log.record(operation, actor, message, now)

@@ -144,9 +144,7 @@ def _settle(
         raise MessageLockLost(entity_path=fragment.settings.path)
     message = lock.message
     del fragment.locks[message.row_id]
-    changes.log.add(
-        operation, actor, message.row_id, len(message.raw), message.enqueued_at, now
-    )
+    changes.log.record(operation, actor, message, now)
 
 
 def _make_available(fragment: Fragment, message: Message, changes: ChangeSet) -> None:

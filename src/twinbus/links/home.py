@@ -3,12 +3,17 @@
 The owner of a store implements it in the server; a test may do so with less.
 """
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.receiver import Receiver
 from twinbus.links.commit_listener import Listeners
+
+STORE_IS_FULL: Final = (
+    "The message store is full and cannot take the operation. Free disk space on the "
+    "server, or receive messages, then try again."
+)
 
 
 class Home(Protocol):
@@ -16,6 +21,8 @@ class Home(Protocol):
 
     changes: ChangeSet
     listeners: Listeners
+    # Before that instant messages are refused, because the store was full.
+    refuses_until: int
 
     def wake(self) -> None:
         """Something was written to the open change set."""

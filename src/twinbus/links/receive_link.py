@@ -18,6 +18,7 @@ from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock, tag_without_
 from twinbus.broker.receiver import Receiver
 from twinbus.encoding.outgoing import DeliveryEncoder
 from twinbus.errors import MessageLockLost, ServiceBusError
+from twinbus.limits import UNSETTLED_PER_SESSION
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.home import Home
 from twinbus.links.outcomes import STATE_OF, is_terminal, settle
@@ -54,6 +55,8 @@ class ReceiveLink(Receiver):
         # At so many unsettled deliveries of the session those are looked for whose
         # locks have ended.
         self._sweep_at: int = _UNSETTLED_SLACK
+        # The client holds as many unsettled deliveries as it may.
+        self._is_stalled: bool = False
         home.join(fragment, self)
 
     # --- delivering -----------------------------------------------------------
@@ -62,7 +65,11 @@ class ReceiveLink(Receiver):
         session = self._link.session
         if not self._output.is_writable or not session.window_open():
             return 0
-        return min(self._link.credit, session.remote_incoming_window)
+        room = UNSETTLED_PER_SESSION - len(session.unsettled)
+        if room <= 0:
+            self._is_stalled = True
+            return 0
+        return min(self._link.credit, session.remote_incoming_window, room)
 
     def offer_capacity(self) -> None:
         """Credit, window or socket allow more than before."""
@@ -146,6 +153,16 @@ class ReceiveLink(Receiver):
     def settled_some(self) -> None:
         """Settlements were applied; have them committed."""
         self._home.wake()
+        if self._is_stalled:
+            self._is_stalled = False
+            self.offer_capacity()
+
+    def tick(self) -> None:
+        """Time passed: locks may have ended without being settled."""
+        if self._is_stalled:
+            self._is_stalled = False
+            self._forget_lost()
+            self.offer_capacity()
 
     # --- ending ---------------------------------------------------------------
 

@@ -16,10 +16,15 @@ from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.encoding.batch import BATCH_FORMAT, read_batch
 from twinbus.encoding.incoming import read_message
-from twinbus.errors import MessageSizeExceeded, NotSupported, ServiceBusError
+from twinbus.errors import (
+    MessageSizeExceeded,
+    NotSupported,
+    ServerBusy,
+    ServiceBusError,
+)
 from twinbus.limits import CREDIT
 from twinbus.links.commit_listener import CommitListener
-from twinbus.links.home import Home
+from twinbus.links.home import STORE_IS_FULL, Home
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
 
@@ -94,6 +99,8 @@ class SendLink(CommitListener):
             )
         fragment = self._fragment
         payload = delivery.payload
+        if now < self._home.refuses_until:
+            raise ServerBusy(STORE_IS_FULL, entity_path=self.path)
         fragment.check_quota(len(payload))
         if delivery.message_format == BATCH_FORMAT:
             for message in read_batch(payload):

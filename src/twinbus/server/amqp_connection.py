@@ -306,6 +306,9 @@ class AmqpConnection(asyncio.Protocol):
             self._give_up(monotonic)
         else:
             self._check_grants(now)
+            for link in list(self._links):
+                if isinstance(link, ReceiveLink):
+                    link.tick()
         self.output.mark()
 
     def _give_up(self, monotonic: int) -> None:

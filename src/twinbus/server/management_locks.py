@@ -28,14 +28,7 @@ async def renew_locks(queue: ManagedQueue, request: Request) -> Response:
     for lock in _locks(queue, request, now):
         expirations.append(Timestamp(fragment.renew(lock, now)))
         message = lock.message
-        changes.log.add(
-            operation_log.RENEW,
-            queue.actor,
-            message.row_id,
-            len(message.raw),
-            message.enqueued_at,
-            now,
-        )
+        changes.log.record(operation_log.RENEW, queue.actor, message, now)
     return Response(value={"expirations": AmqpArray(_TIMESTAMP, expirations)})
 
 
@@ -48,7 +41,7 @@ async def update_disposition(queue: ManagedQueue, request: Request) -> Response:
         )
     reason = dead_letter_text(request.optional("deadletter-reason"))
     description = dead_letter_text(request.optional("deadletter-description"))
-    modified = modified_properties(request.optional("properties-to-modify"))
+    modified = modified_properties(_properties_to_modify(request))
     now = queue.now()
     fragment, actor, changes = queue.fragment, queue.actor, queue.owner.changes
     for lock in _locks(queue, request, now):
@@ -73,6 +66,13 @@ async def update_disposition(queue: ManagedQueue, request: Request) -> Response:
             )
     await queue.owner.durable()
     return Response()
+
+
+def _properties_to_modify(request: Request) -> dict[object, object] | None:
+    properties = request.optional("properties-to-modify")
+    if properties is not None and not isinstance(properties, dict):
+        raise ArgumentError("'properties-to-modify' must be a map.")
+    return properties
 
 
 def _locks(queue: ManagedQueue, request: Request, now: int) -> list[MessageLock]:

@@ -20,9 +20,11 @@ from twinbus.errors import (
     MessageNotFound,
     MessageSizeExceeded,
     NotAllowed,
+    ServerBusy,
 )
 from twinbus.limits import BATCH_DELETE_COUNT, PEEK_BYTES, PEEK_COUNT
 from twinbus.limits import SCHEDULE_PER_REQUEST as SCHEDULE_LIMIT
+from twinbus.links.home import STORE_IS_FULL
 from twinbus.server.managed_queue import ManagedQueue, array_items, integer
 from twinbus.server.request_links import Request, Response
 
@@ -56,16 +58,25 @@ async def peek(queue: ManagedQueue, request: Request) -> Response:
     return Response(value={"messages": entries})
 
 
+def _sequence_numbers(request: Request) -> list[int]:
+    """Those of the request, each once. Raises ArgumentError."""
+    name = "sequence-numbers"
+    numbers = array_items(request.argument(name), name)
+    return list(
+        dict.fromkeys(integer(number, name, 0, _MAX_LONG) for number in numbers)
+    )
+
+
 async def receive_deferred(queue: ManagedQueue, request: Request) -> Response:
     """Receive deferred messages by their sequence numbers, all or none."""
     queue.queue.check_may_receive()
-    numbers = array_items(request.argument("sequence-numbers"), "sequence-numbers")
+    numbers = _sequence_numbers(request)
     peek_lock = integer(
         request.argument("receiver-settle-mode"), "receiver-settle-mode", 0, 1
     )
     await queue.settle_down()
     fragment = queue.fragment
-    row_ids = [fragment.row_id(number) for number in dict.fromkeys(numbers)]
+    row_ids = [fragment.row_id(number) for number in numbers]
     async with queue.owner.reading:
         messages = await _read_deferred(queue, row_ids)
         if peek_lock:
@@ -126,6 +137,8 @@ async def schedule_messages(queue: ManagedQueue, request: Request) -> Response:
     if fragment.settings.is_dead_letter_queue:
         raise NotAllowed(entity_path=queue.path)
     queue.queue.check_may_send()
+    if now < owner.refuses_until:
+        raise ServerBusy(STORE_IS_FULL, entity_path=queue.path)
     entries = request.argument("messages")
     if not isinstance(entries, list) or not 0 < len(entries) <= SCHEDULE_LIMIT:
         raise ArgumentError(f"'messages' must be a list of 1 to {SCHEDULE_LIMIT} maps.")
@@ -156,10 +169,10 @@ def _scheduled_message(queue: ManagedQueue, entry: object) -> Message:
 
 async def cancel_scheduled(queue: ManagedQueue, request: Request) -> Response:
     """Take scheduled messages back, all or none."""
-    numbers = array_items(request.argument("sequence-numbers"), "sequence-numbers")
+    numbers = _sequence_numbers(request)
     await queue.settle_down()
     fragment, owner = queue.fragment, queue.owner
-    row_ids = [fragment.row_id(number) for number in dict.fromkeys(numbers)]
+    row_ids = [fragment.row_id(number) for number in numbers]
     async with owner.reading:
         found = await owner.store.read_scheduled(row_ids)
         fragment.check_exists()
@@ -229,11 +242,4 @@ def _log(
     queue: ManagedQueue, operation: int, message: Message, now: int, changes: ChangeSet
 ) -> None:
     assert message.state == ACTIVE or operation != operation_log.DELETE
-    changes.log.add(
-        operation,
-        queue.actor,
-        message.row_id,
-        len(message.raw),
-        message.enqueued_at,
-        now,
-    )
+    changes.log.record(operation, queue.actor, message, now)

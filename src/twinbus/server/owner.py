@@ -19,6 +19,7 @@ cannot even answer that, or that has a new owner, ends this one.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from twinbus.broker import expiry, operation_log
 from twinbus.broker.changes import ChangeSet
@@ -32,6 +33,7 @@ from twinbus.clock import Clock
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
 from twinbus.limits import PENDING_BYTES, WINDOW_BYTES
 from twinbus.links.commit_listener import Listeners
+from twinbus.links.home import STORE_IS_FULL
 from twinbus.server.housekeeping import Housekeeping
 from twinbus.store.base import (
     CommitFailed,
@@ -42,6 +44,12 @@ from twinbus.store.base import (
 )
 
 _log = logging.getLogger(__name__)
+
+_FULL_MS: Final = 5_000
+"""How long a full store is spared from what needs room."""
+
+_SERVE_AGAIN_MS: Final = 1_000
+"""How long receivers wait then: what they take out may not fit either."""
 
 
 class StoreOwner:
@@ -66,7 +74,11 @@ class StoreOwner:
         self._after_turn = after_turn
         # Called when pending bytes pass the budget, and when they are below again.
         self._on_pressure = on_pressure
-        self._under_pressure = False
+        self.is_under_pressure = False
+        # The store was full: until then nothing is tried that needs room, so that
+        # completing and deleting, which make room, get through.
+        self.refuses_until = 0
+        self._serve_at = 0
         # Set by `open`.
         self.table = FragmentTable(0, [])
         self.store_uuid = b""
@@ -126,8 +138,8 @@ class StoreOwner:
         self._must_turn = True
         if self._wake_up is not None and not self._wake_up.done():
             self._wake_up.set_result(None)
-        if self.changes.pending_bytes > PENDING_BYTES and not self._under_pressure:
-            self._under_pressure = True
+        if self.changes.pending_bytes > PENDING_BYTES and not self.is_under_pressure:
+            self.is_under_pressure = True
             self._on_pressure(True)
 
     async def durable(self) -> None:
@@ -203,17 +215,22 @@ class StoreOwner:
     def tick(self) -> None:
         """Apply what is due in memory; the loop does what is due on disk."""
         now = self.clock.now()
-        for number, fragment in list(self._timed.items()):
-            expiry.let_time_pass(fragment, now, self.changes)
-            if not expiry.has_timers(fragment):
-                del self._timed[number]
-        if self._must_serve:
+        is_spared = now < self.refuses_until
+        if not is_spared:
+            self._let_time_pass(now)
+        if self._must_serve and now >= self._serve_at:
             self._must_serve = False
             for dispatch in list(self._dispatches.values()):
                 dispatch.ask_everybody()
                 self.deliver(dispatch.fragment)
-        if not self.changes.is_empty() or self.housekeeping.is_due(now):
+        if self._must_commit() or (not is_spared and self.housekeeping.is_due(now)):
             self.wake()
+
+    def _let_time_pass(self, now: int) -> None:
+        for number, fragment in list(self._timed.items()):
+            expiry.let_time_pass(fragment, now, self.changes)
+            if not expiry.has_timers(fragment):
+                del self._timed[number]
 
     def has_due_work(self) -> bool:
         """Something that is due by now has not been done."""
@@ -245,15 +262,23 @@ class StoreOwner:
     async def turn(self) -> None:
         """Commit what is there, serve receivers, read ahead."""
         async with self.reading:
-            if not self.changes.is_empty() or self._durable is not None:
+            if self._must_commit():
                 await self._commit()
-            await self.housekeeping.run()
+            if self.clock.now() >= self.refuses_until:
+                await self.housekeeping.run()
             hungry, self._hungry = self._hungry, {}
             for fragment in hungry.values():
                 await self._refill(fragment)
         if not self.changes.is_empty():
             self._must_turn = True
         self._after_turn()
+
+    def _must_commit(self) -> bool:
+        return (
+            not self.changes.is_empty()
+            or self._durable is not None
+            or self.changes.log.is_long()
+        )
 
     async def _refill(self, fragment: Fragment) -> None:
         """Read the next messages into the window, and deliver."""
@@ -326,10 +351,10 @@ class StoreOwner:
             return None
         except StoreFull as error:
             _log.error("commit %d refused, the store is full: %s", changes.batch, error)
-            return ServerBusy(
-                "The message store is full and cannot take the operation. Free disk "
-                "space on the server, then try again."
-            )
+            now = self.clock.now()
+            self.refuses_until = now + _FULL_MS
+            self._serve_at = now + _SERVE_AGAIN_MS
+            return ServerBusy(STORE_IS_FULL)
         except CommitFailed as error:
             _log.error("commit %d failed: %s", changes.batch, error)
         except CommitUnknown as error:
@@ -416,8 +441,8 @@ class StoreOwner:
             receiver.promised_count -= len(messages)
 
     def _relieve(self) -> None:
-        if self._under_pressure and self.changes.pending_bytes <= PENDING_BYTES // 2:
-            self._under_pressure = False
+        if self.is_under_pressure and self.changes.pending_bytes <= PENDING_BYTES // 2:
+            self.is_under_pressure = False
             self._on_pressure(False)
 
 

@@ -159,6 +159,8 @@ class Server:
             connection.abort()
             return
         self._connections.add(connection)
+        if self.owner.is_under_pressure:
+            connection.pause_reading()
 
     def left(self, connection: AmqpConnection) -> None:
         self._connections.discard(connection)
@@ -177,7 +179,13 @@ class Server:
     async def _tick_for_ever(self) -> None:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            self.tick()
+            try:
+                self.tick()
+            except Exception as bug:
+                # Without ticks no lock ends and no time to live: stop instead.
+                _log.critical("the bus stops because of a bug", exc_info=True)
+                self._on_fatal(StoreError(f"internal error: {bug!r}"))
+                return
 
     def tick(self) -> None:
         """Let what is due happen."""

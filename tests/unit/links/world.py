@@ -57,6 +57,7 @@ class LocalHome:
         self.table.admit(GENERATION, settings)
         self.changes = ChangeSet()
         self.listeners = Listeners()
+        self.refuses_until = 0
         self.wake_count = 0
         self.expected: list[int] = []
         self.entropy_count = 0
