@@ -85,7 +85,10 @@ class AuditedMessage:
         self.under_way.pop(request, None)
 
     def may_have_happened(self, request: str) -> None:
-        self.places |= self.under_way.pop(request, frozenset())
+        places = self.under_way.pop(request, frozenset())
+        self.places |= places
+        if GONE in places:
+            self.is_excused = False
 
     def forget_settlements(self) -> None:
         """It was delivered anew: what was asked of older locks is history, even

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from twinbus.errors import (
     InternalError,
+    MessageLockLost,
     MessageNotFound,
     MessagingEntityNotFound,
     ServiceBusError,
@@ -237,7 +238,7 @@ async def renew(life: Life, held: Held) -> None:
         locked_until = int(_value(response)["expirations"].items[0])
     if reply.is_ok:
         life.auditor.renewed(held.token, held.uid, locked_until)
-    elif not reply.is_unknown:
+    elif isinstance(reply.error, MessageLockLost):
         life.auditor.renew_refused(held.token, held.uid)
 
 
