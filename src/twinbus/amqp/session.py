@@ -22,6 +22,7 @@ from twinbus.amqp.errors import (
     AmqpError,
     FramingError,
     LocalError,
+    ProtocolError,
     SessionError,
 )
 from twinbus.amqp.events import (
@@ -271,6 +272,10 @@ class AmqpSession:
         limit = self.budget.link_limit
         if self.budget.link_count > limit:
             text = f"a connection may have {limit} links"
+            if self.budget.link_count > 2 * limit:
+                # Refused links are kept until the peer detaches them: one that never
+                # does so would fill our memory.
+                raise ProtocolError(RESOURCE_LIMIT_EXCEEDED, text)
             link.refuse(AmqpError(RESOURCE_LIMIT_EXCEEDED, text))
         else:
             events.append(LinkAttached(link))

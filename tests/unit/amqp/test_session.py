@@ -5,6 +5,7 @@ import pytest
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError, LocalError
 from twinbus.amqp.events import (
+    ConnectionClosed,
     DispositionReceived,
     Event,
     LinkAttached,
@@ -342,3 +343,17 @@ def test_dispositions_and_flows_alone_make_no_other_events(
     [link] = served.links.values()
     link.issue_credit(1)
     assert kinds(pair.pump().client) == [LinkFlow]
+
+
+def test_peer_that_never_detaches_refused_links_is_closed() -> None:
+    server = Connection(Role.SERVER, "s", require_sasl=False, link_limit=2)
+    pair = EndpointPair(server=server)
+    pair.open()
+    session, _ = pair.begin()
+    for number in range(5):
+        session.attach_sender(f"tx{number}", Source(), Target(address="q"))
+    # All attaches are on the wire before the client reads the first refusal.
+    events = server.receive_data(pair.client.data_to_send(), 0)
+    [closed] = of_type(events, ConnectionClosed)
+    assert closed.error is not None
+    assert closed.error.condition == "amqp:resource-limit-exceeded"
