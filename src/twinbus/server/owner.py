@@ -215,6 +215,8 @@ class StoreOwner:
     def tick(self) -> None:
         """Apply what is due in memory; the loop does what is due on disk."""
         now = self.clock.now()
+        # The clock may have been set back since; that must not prolong the pause.
+        self.refuses_until = min(self.refuses_until, now + _FULL_MS)
         is_spared = now < self.refuses_until
         if not is_spared:
             self._let_time_pass(now)
