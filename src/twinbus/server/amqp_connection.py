@@ -59,7 +59,6 @@ _log = logging.getLogger(__name__)
 _CLOSING_MS: Final = 5_000
 """How long a peer that was told to go away may take to answer."""
 
-
 _FULL_READ_BYTES: Final = 128 * 1024
 """A read of so much means that there is more; what a client within its credit has
 under way is mostly less."""
@@ -117,12 +116,7 @@ class AmqpConnection(asyncio.Protocol):
         self._server.joined(self)
 
     def data_received(self, data: bytes) -> None:
-        now = self.clock.now()
-        events = self._engine.receive_data(data, self.clock.monotonic())
-        at = apply_deliveries(events, 0, self.output, now)
-        while at < len(events):
-            self._on_event(events[at])
-            at = apply_deliveries(events, at + 1, self.output, now)
+        self._on_events(self._engine.receive_data(data, self.clock.monotonic()))
         self.output.mark()
         self._server.outputs.flush()
         if len(data) >= _FULL_READ_BYTES:
@@ -201,6 +195,13 @@ class AmqpConnection(asyncio.Protocol):
 
     # --- events ---------------------------------------------------------------
 
+    def _on_events(self, events: list[Event]) -> None:
+        now = self.clock.now()
+        at = apply_deliveries(events, 0, self.output, now)
+        while at < len(events):
+            self._on_event(events[at])
+            at = apply_deliveries(events, at + 1, self.output, now)
+
     def _on_event(self, event: Event) -> None:
         if isinstance(event, LinkFlow):
             self._on_flow(event.link)
@@ -239,8 +240,7 @@ class AmqpConnection(asyncio.Protocol):
             except (ServiceBusError, DecodeError):
                 _log.info("%s was refused: wrong key name or key", self._peer)
                 ok = False
-        for following in self._engine.sasl_outcome(ok):
-            self._on_event(following)
+        self._on_events(self._engine.sasl_outcome(ok))
 
     def _on_flow(self, link: Link) -> None:
         context = link.context
@@ -295,8 +295,7 @@ class AmqpConnection(asyncio.Protocol):
 
     def tick(self, now: int, monotonic: int) -> None:
         """Heartbeats, and deadlines that a peer must keep."""
-        for event in self._engine.tick(monotonic):
-            self._on_event(event)
+        self._on_events(self._engine.tick(monotonic))
         if self._abort_at:
             if self._abort_at <= monotonic and self._transport is not None:
                 self._transport.abort()
