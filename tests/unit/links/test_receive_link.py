@@ -18,6 +18,7 @@ from twinbus.amqp.outcomes import (
 from twinbus.amqp.session import AmqpSession
 from twinbus.broker.message_lock import tag_without_lock, token_fragment
 from twinbus.errors import EntityDisabled, ServerBusy
+from twinbus.limits import UNSETTLED_PER_SESSION
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.testing.wire import of_type
 
@@ -449,3 +450,23 @@ def test_confirmations_of_a_turn_are_one_write(
     world.outputs.flush()
     assert world.writes == before + 1
     assert [verdict[:2] for verdict in world.verdicts()] == [(0, 0)]
+
+
+def test_client_may_hold_so_many_unsettled_and_no_more(world: World) -> None:
+    link, receive_link = world.receiver()
+    link.issue_credit(2 * UNSETTLED_PER_SESSION)
+    world.pump()
+    found: list[MessageReceived] = []
+    for _ in range(UNSETTLED_PER_SESSION // 900 + 2):
+        world.home.enqueue(900)
+        found += world.deliveries()
+    assert len(found) == UNSETTLED_PER_SESSION
+
+    # Settling one makes room for one.
+    settle(link.session, 0, 0)
+    assert len(world.deliveries()) == 1
+
+    # So does time, once locks have ended.
+    world.home.fragment.locks.clear()
+    receive_link.tick()
+    assert len(world.deliveries()) > 1

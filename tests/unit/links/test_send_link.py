@@ -171,3 +171,13 @@ def test_client_that_does_not_heed_its_credit_is_cut_off(world: World) -> None:
     [detached] = of_type(world.pump(), LinkDetached)
     assert detached.error is not None
     assert detached.error.condition == "amqp:link:transfer-limit-exceeded"
+
+
+def test_full_store_refuses_at_the_door(world: World) -> None:
+    link, _ = world.sender()
+    world.pump()
+    world.home.refuses_until = world.home.now + 1
+    link.send(BODY, b"tag", False)
+    [(_, _, state)] = world.verdicts()
+    assert condition(state) == "com.microsoft:server-busy"
+    assert world.home.changes.is_empty()

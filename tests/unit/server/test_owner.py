@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from twinbus.broker import settlement
+from twinbus.broker import operation_log, settlement
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
@@ -306,4 +306,43 @@ async def test_stop_commits_operations_that_waited(
     assert world.owner.introduce("somebody else") == actor + 1
     before = len(world.store.commits)
     await world.owner.stop()
+    assert len(world.store.commits) == before + 1
+
+
+async def test_full_store_is_spared_for_a_while(world: World, queue: Fragment) -> None:
+    world.store.faults = [Fault(StoreFull("full"))]
+    send(world, queue)
+    await world.settled()
+    assert world.owner.refuses_until == world.clock.now() + 5_000
+    await world.advance(5_000)
+    assert world.owner.refuses_until <= world.clock.now()
+
+
+async def test_clock_set_back_does_not_prolong_the_pause(
+    world: World, queue: Fragment
+) -> None:
+    world.store.faults = [Fault(StoreFull("full"))]
+    send(world, queue)
+    await world.settled()
+    world.clock.jump(-86_400_000)
+    world.owner.tick()
+    assert world.owner.refuses_until == world.clock.now() + 5_000
+
+
+async def test_long_log_is_committed_without_another_reason(
+    world: World, queue: Fragment
+) -> None:
+    send(world, queue)
+    await world.owner.durable()
+    client = Client(wanted=1)
+    world.owner.join(queue, client)
+    world.owner.offer_capacity(queue, client)
+    before = len(world.store.commits)
+    renewed = client.locks[0].message
+    for _ in range(5_000):
+        world.owner.changes.log.record(
+            operation_log.RENEW, 1, renewed, world.clock.now()
+        )
+    world.owner.tick()
+    await world.settled()
     assert len(world.store.commits) == before + 1
