@@ -6,6 +6,7 @@ client reads the header's eight bytes by themselves. A header that is not ours i
 answered with the one we want, and the connection is over (AMQP 1.0 part 2, 2.2).
 """
 
+from abc import abstractmethod
 from typing import Final
 
 from twinbus.amqp.errors import (
@@ -42,9 +43,9 @@ class Handshake:
         self.done = False
         self._max_frame_size = max_frame_size
 
+    @abstractmethod
     def advance(self, buf: bytes, at: int, events: list[Event]) -> int:
         """Eat one header or frame at `at`; return how many bytes, 0 if incomplete."""
-        raise NotImplementedError
 
     def _frame_body(self, buf: bytes, at: int) -> tuple[bytes, int]:
         """Body and size of the SASL frame at `at`; size 0 if it is incomplete."""
