@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+
 from twinbus.testing import Bus
 
 from .sdk import AsyncSdk, SyncSdk
