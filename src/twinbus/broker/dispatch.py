@@ -32,6 +32,9 @@ class Dispatch:
         self._receivers: set[Receiver] = set()
         self._ring: deque[Receiver] = deque()
         self._in_ring: set[Receiver] = set()
+        # Those who gave credit and have not been told since that all is served;
+        # asking everybody after each delivery would cost as much as delivering.
+        self._untold: set[Receiver] = set()
         # Receive-and-delete: promised in the open change set.
         self._promised: list[tuple[Receiver, list[Message]]] = []
 
@@ -43,6 +46,7 @@ class Dispatch:
     def leave(self, receiver: Receiver) -> None:
         """A receiver is gone."""
         self._receivers.discard(receiver)
+        self._untold.discard(receiver)
         if receiver in self._in_ring:
             self._in_ring.discard(receiver)
             self._ring.remove(receiver)
@@ -53,7 +57,9 @@ class Dispatch:
         return bool(self._receivers)
 
     def offer_capacity(self, receiver: Receiver) -> None:
-        """The receiver can take messages (again)."""
+        """The receiver can take messages (again), or wants to be told when served."""
+        if receiver in self._receivers:
+            self._untold.add(receiver)
         if receiver not in self._in_ring and receiver in self._receivers:
             self._in_ring.add(receiver)
             self._ring.append(receiver)
@@ -112,8 +118,9 @@ class Dispatch:
 
     def served(self) -> None:
         """Nothing more is to be had: tell those who asked to be told."""
-        for receiver in list(self._receivers):
+        for receiver in list(self._untold):
             if receiver.promised_count == 0:
+                self._untold.discard(receiver)
                 receiver.served()
 
     def has_promises(self) -> bool:
