@@ -24,8 +24,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from twinbus.broker.descriptions.access_rule import RIGHTS, AccessRule
+from twinbus.broker.descriptions.queue import queue_description
 from twinbus.broker.entity_path import check_entity_name
-from twinbus.broker.queue_description import RIGHTS, AccessRule, queue_description
 from twinbus.config_emulator import queues_of_emulator
 from twinbus.durations import duration_ms
 from twinbus.errors import ServiceBusError

@@ -46,6 +46,14 @@ MAX_DELIVERY_COUNT_MAX: Final = 2_147_483_647
 MAX_SIZE_IN_MEGABYTES: Final = (1024, 2048, 3072, 4096, 5120)
 """Sizes the standard tier offers; the first is the default (T7)."""
 
+DUPLICATE_WINDOW_MS: Final = 600_000
+DUPLICATE_WINDOW_MS_MIN: Final = 20_000
+DUPLICATE_WINDOW_MS_MAX: Final = 7 * 86_400_000
+"""For how long message ids are remembered: documented default and bounds."""
+
+AUTO_DELETE_ON_IDLE_MS_MIN: Final = 300_000
+"""Documented: an entity lives for at least five minutes of idleness."""
+
 USER_METADATA_CHARACTERS: Final = 1024
 
 DURATION_MS_UNLIMITED: Final = 10_675_199 * 86_400_000

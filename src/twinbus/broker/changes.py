@@ -67,11 +67,51 @@ class LedgerRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerId:
-    """An arbitrary id seen by a fragment, kept for a window of time (D12)."""
+    """An arbitrary id seen by a fragment, kept for a window of time (D12).
+
+    The first byte says what kind of id it is: see `duplicates.py`.
+    """
 
     fragment_number: int
     unique_id: bytes
-    seen_at: int
+    # From then on it is as if it had never been seen.
+    forget_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedBody:
+    """The bytes of a message that several subscriptions got (D5)."""
+
+    # Row id of the message at its topic.
+    body_id: int
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """What an application keeps with a session."""
+
+    fragment_number: int
+    session_id: str
+    # None: the application cleared it, and nothing is kept.
+    state: bytes | None
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRule:
+    """A rule of a subscription, as a store keeps it.
+
+    In the store and not in the catalog, because a change of rules may be part of a
+    transaction with messages.
+    """
+
+    # Of the subscription's main fragment.
+    fragment_number: int
+    name: str
+    # JSON; understood by the package `rules`.
+    definition: str
+    created_at: int
 
 
 @final
@@ -101,6 +141,16 @@ class ChangeSet:
         self.outbox_removed: list[int] = []
         self.ledger_ranges: list[LedgerRange] = []
         self.ledger_ids: list[LedgerId] = []
+        # Bytes that are stored once for several rows; their references, one entry
+        # for each row that begins or ceases to use them. A body without references
+        # is removed by the store.
+        self.bodies_added: list[SharedBody] = []
+        self.bodies_taken: list[int] = []
+        self.bodies_released: list[int] = []
+        self.session_states: list[SessionState] = []
+        # A rule that is put replaces one of the same name. Removed first, then put.
+        self.rules_removed: list[tuple[int, str]] = []
+        self.rules_put: list[StoredRule] = []
         self.log: OperationLog = OperationLog()
         # Number of the commit, set when sealed: the way to find out afterwards
         # whether a commit of unknown outcome happened (D13).
@@ -121,6 +171,9 @@ class ChangeSet:
             or self.outbox_removed
             or self.ledger_ranges
             or self.ledger_ids
+            or self.session_states
+            or self.rules_removed
+            or self.rules_put
         )
 
     def seal(self, epoch: int, batch: int, now: int) -> None:

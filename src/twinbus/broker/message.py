@@ -36,6 +36,8 @@ class Annex:
     modified: Mapping[str, bytes] = field(default_factory=dict)
     # Sequence number at the first entity; 0 while it is still there.
     enqueued_sequence_number: int = 0
+    # How many entities have forwarded it.
+    forwarded_count: int = 0
 
 
 NO_ANNEX: Final = Annex()
@@ -68,6 +70,12 @@ class Message:
         self.place: int = NOWHERE
         # What the bus wrote to it; None for most.
         self.annex: Annex | None = None
+        # The session it belongs to; None where sessions are not required.
+        self.session_id: str | None = None
+        # The row id it had at the topic it was sent to; 0 if it was no topic.
+        self.body_id: int = 0
+        # Its bytes are stored once for all copies of that message, by `body_id`.
+        self.is_shared: bool = False
 
 
 def restored_message(
@@ -80,6 +88,9 @@ def restored_message(
     state: int,
     scheduled_at: int,
     annex: Annex | None,
+    session_id: str | None = None,
+    body_id: int = 0,
+    is_shared: bool = False,
 ) -> Message:
     """A message as a store read it back."""
     message = Message(raw, layout, ttl_ms, scheduled_at)
@@ -90,4 +101,7 @@ def restored_message(
     message.delivery_count = delivery_count
     message.state = state
     message.annex = annex
+    message.session_id = session_id
+    message.body_id = body_id
+    message.is_shared = is_shared
     return message

@@ -33,9 +33,6 @@ _TRIM_MS: Final = 60_000
 _OPERATIONS_KEPT: Final = 100_000
 """Commits of which the operation log is kept here until files take it over."""
 
-_LEDGER_MS: Final = 7 * 86_400_000
-"""How long ids are remembered: the longest duplicate-detection window."""
-
 _CAN_WAIT: Final = (StoreFull, CommitFailed, CommitUnknown)
 """Clearing up is done again later, and doing it twice does no harm; a full disk must
 not end the bus."""
@@ -139,7 +136,7 @@ class Housekeeping:
         try:
             await self._owner.store.trim(
                 operations_through=self._owner.last_batch - _OPERATIONS_KEPT,
-                ids_seen_before=now - _LEDGER_MS,
+                now=now,
             )
         except _CAN_WAIT as error:
             _log.warning("trimming the operation log is put off: %s", error)

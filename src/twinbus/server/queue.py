@@ -9,7 +9,7 @@ from typing import Protocol
 
 from twinbus.broker.changes import FragmentRecord
 from twinbus.broker.fragment import MAIN, Fragment
-from twinbus.broker.queue_description import QueueDescription
+from twinbus.broker.descriptions.queue import QueueDescription
 from twinbus.errors import EntityDisabled, ServiceBusError
 from twinbus.server.owner import StoreOwner
 from twinbus.store.base import StoreUnreadable

@@ -14,7 +14,12 @@ if they find damage.
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from twinbus.broker.changes import ChangeSet, FragmentRecord, OutboxEntry
+from twinbus.broker.changes import (
+    ChangeSet,
+    FragmentRecord,
+    OutboxEntry,
+    StoredRule,
+)
 from twinbus.broker.message import Message
 from twinbus.limits import WINDOW_BYTES
 
@@ -127,6 +132,57 @@ class Store(Protocol):
         are those of `read_active`."""
         ...
 
+    async def read_session(
+        self,
+        fragment_number: int,
+        session_id: str,
+        after: int,
+        limit: int,
+        limit_bytes: int,
+    ) -> list[Message]:
+        """Active messages of one session; otherwise as `read_active`."""
+        ...
+
+    async def browse_session(
+        self,
+        fragment_number: int,
+        session_id: str,
+        from_sequence: int,
+        limit: int,
+        limit_bytes: int,
+    ) -> list[Message]:
+        """Messages of one session, of every state; otherwise as `browse`."""
+        ...
+
+    async def active_sessions(
+        self, fragment_number: int, after: str | None, limit: int
+    ) -> list[str]:
+        """Ids of sessions with active messages, in an order of the store's that
+        never changes, from the one behind `after` on (None: the first)."""
+        ...
+
+    async def sessions(
+        self, fragment_number: int, after: str | None, limit: int
+    ) -> list[str]:
+        """Ids of sessions with active messages or a state, in the order of
+        `active_sessions`."""
+        ...
+
+    async def sessions_updated(
+        self, fragment_number: int, since: int, after: str | None, limit: int
+    ) -> list[str]:
+        """Ids of sessions whose state was set after `since`, in that order."""
+        ...
+
+    async def session_state(self, fragment_number: int, session_id: str) -> bytes | None:
+        """What the application keeps with the session, if anything."""
+        ...
+
+    async def rules(self) -> list[StoredRule]:
+        """All rules of all subscriptions here, those of each in the order of their
+        creation."""
+        ...
+
     async def due(self, now: int, limit: int) -> list[Message]:
         """Scheduled messages whose time has come, earliest first: at most `limit`,
         and no more once they have `PORTION_BYTES`."""
@@ -160,17 +216,19 @@ class Store(Protocol):
         """Those of the numbers that the range ledger has."""
         ...
 
-    async def seen(self, fragment_number: int, unique_ids: list[bytes]) -> set[bytes]:
-        """Those of the ids that the id ledger has."""
+    async def seen(
+        self, fragment_number: int, unique_ids: list[bytes], now: int
+    ) -> set[bytes]:
+        """Those of the ids that the id ledger has and need not have forgotten."""
         ...
 
     async def operations(self, after_batch: int, limit: int) -> list[tuple[int, bytes]]:
         """Operation-log blobs of the commits after a number, in order."""
         ...
 
-    async def trim(self, *, operations_through: int, ids_seen_before: int) -> None:
-        """Forget old log blobs and ledger ids; their retention is a setting.
-        Raises as `commit` does."""
+    async def trim(self, *, operations_through: int, now: int) -> None:
+        """Forget old log blobs, and ledger ids whose time has passed. Raises as
+        `commit` does."""
         ...
 
     async def close(self) -> None:

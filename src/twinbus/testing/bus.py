@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
-from twinbus.broker.queue_description import AccessRule
+from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.clock import SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config, queue_properties
 from twinbus.server.server import Server
