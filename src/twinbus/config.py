@@ -41,7 +41,12 @@ from twinbus.limits import (
 ROOT_KEY_NAME: Final = "RootManageSharedAccessKey"
 _PREFIX: Final = "TWINBUS_"
 
-DURATION_PROPERTIES: Final = ("lock_duration", "default_message_time_to_live")
+DURATION_PROPERTIES: Final = (
+    "lock_duration",
+    "default_message_time_to_live",
+    "duplicate_detection_history_time_window",
+    "auto_delete_on_idle",
+)
 """Properties that people write as durations and descriptions keep in ms."""
 
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")

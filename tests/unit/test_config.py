@@ -126,7 +126,7 @@ def test_the_key_is_not_shown() -> None:
         ('[server]\ntls_key = "key.pem"', "tls_key is given and tls_cert is not"),
         ("server = 1", "server: must be a table"),
         ("[queues]\norders = 1", r"\[queues.orders\]: must be a table"),
-        ("[queues.orders]\nlock = 1", "queue 'orders': 'orders' has no property 'lock'"),
+        ("[queues.orders]\nlock = 1", "'orders' has no property 'lock'"),
         ('[queues.orders]\nlock_duration = "x"', "lock_duration: 'x' is not a dur"),
         ('[queues.orders]\nlock_duration = "1s"', "must be from 5000 ms to 300000 ms"),
         ('[queues.orders]\nmax_delivery_count = "5"', "must be of type int, not str"),

@@ -12,12 +12,9 @@ from typing import Any
 
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.auth.policy import Policy
+from twinbus.broker.descriptions.access_rule import AccessRule
+from twinbus.broker.descriptions.queue import QueueDescription, queue_description
 from twinbus.broker.entity_path import check_entity_name
-from twinbus.broker.queue_description import (
-    AccessRule,
-    QueueDescription,
-    queue_description,
-)
 from twinbus.clock import Clock
 from twinbus.errors import (
     EntityAlreadyExists,

@@ -8,8 +8,8 @@ queue for a fragment and never compute one.
 from typing import Protocol
 
 from twinbus.broker.changes import FragmentRecord
-from twinbus.broker.fragment import MAIN, Fragment
 from twinbus.broker.descriptions.queue import QueueDescription
+from twinbus.broker.fragment import MAIN, Fragment
 from twinbus.errors import EntityDisabled, ServiceBusError
 from twinbus.server.owner import StoreOwner
 from twinbus.store.base import StoreUnreadable

@@ -1,15 +1,14 @@
-"""Descriptions: defaults, limits, and texts that name what is wrong."""
+"""Descriptions of queues: defaults, limits, and texts that name what is wrong."""
 
+import json
 from typing import Any
 
 import pytest
 
-from twinbus.broker.queue_description import (
-    AccessRule,
-    QueueDescription,
-    queue_description,
-)
-from twinbus.errors import ArgumentError, ArgumentOutOfRange
+from twinbus.broker.descriptions.access_rule import AccessRule
+from twinbus.broker.descriptions.forward_path import forward_path
+from twinbus.broker.descriptions.queue import QueueDescription, queue_description
+from twinbus.errors import ArgumentError, ArgumentOutOfRange, NotAllowed
 from twinbus.limits import DURATION_MS_UNLIMITED
 
 RULE = {"key_name": "app", "primary_key": "secret", "rights": ["Send", "Listen"]}
@@ -28,7 +27,14 @@ def test_description_survives_json() -> None:
     description = queue_description(
         {"authorization_rules": [RULE], "user_metadata": "x", "status": "Disabled"}, "q"
     )
-    assert queue_description(description.to_json(), "q") == description
+    stored = json.loads(json.dumps(description.to_json()))
+    assert queue_description(stored, "q") == description
+
+
+def test_only_what_differs_from_the_defaults_is_stored() -> None:
+    assert queue_description({}, "q").to_json() == {}
+    given = {"lock_duration_ms": 5_000, "requires_session": False}
+    assert queue_description(given, "q").to_json() == {"lock_duration_ms": 5_000}
 
 
 def test_update_keeps_what_it_does_not_name() -> None:
@@ -94,6 +100,14 @@ def test_properties_of_a_wrong_type_are_refused(
         ("lock_duration_ms", 300_001, "is 300001 ms"),
         ("max_delivery_count", 0, "is 0; it must be from 1 to 2147483647"),
         ("default_message_time_to_live_ms", -1, "is -1 ms; it must be from 0 ms"),
+        (
+            "duplicate_detection_history_time_window_ms",
+            19_999,
+            "must be from 20000 ms to 604800000 ms",
+        ),
+        ("duplicate_detection_history_time_window_ms", 604_800_001, "is 604800001 ms"),
+        ("duplicate_detection_history_time_window_ms", 0, "is 0 ms"),
+        ("auto_delete_on_idle_ms", 299_999, "must be from 300000 ms"),
         ("max_message_size_in_kilobytes", 102_401, "it must be from 0 to 102400"),
         ("max_size_in_megabytes", 1_000, "must be one of 1024, 2048, 3072, 4096, 5120"),
         ("user_metadata", "x" * 1_025, "is 1025; it must be from 0 to 1024"),
@@ -116,10 +130,60 @@ def test_values_out_of_range_are_refused_with_the_limits(
         ("max_size_in_megabytes", 5_120),
         ("user_metadata", "x" * 1_024),
         ("max_message_size_in_kilobytes", 102_400),
+        ("duplicate_detection_history_time_window_ms", 20_000),
+        ("duplicate_detection_history_time_window_ms", 604_800_000),
+        ("auto_delete_on_idle_ms", 300_000),
+        ("auto_delete_on_idle_ms", 0),
     ],
 )
 def test_values_at_the_limits_are_taken(name: str, value: Any) -> None:
     assert getattr(queue_description({name: value}, "q"), name) == value
+
+
+@pytest.mark.parametrize(
+    "name", ["requires_session", "requires_duplicate_detection", "enable_partitioning"]
+)
+def test_what_is_decided_at_creation_cannot_be_updated(name: str) -> None:
+    base = queue_description({name: True}, "q")
+    assert queue_description({name: True}, "q", base) == base
+    with pytest.raises(NotAllowed, match=f"'{name}' of 'q' is True and cannot be"):
+        queue_description({name: False}, "q", base)
+
+
+# --- forwarding -----------------------------------------------------------------
+
+
+def test_what_forwards_is_never_deleted_for_idleness() -> None:
+    base = queue_description({"auto_delete_on_idle_ms": 600_000}, "q")
+    updated = queue_description({"forward_to": "sb://bus/orders"}, "q", base)
+    assert updated.forward_to == "sb://bus/orders"
+    assert updated.auto_delete_on_idle_ms == 0
+
+
+@pytest.mark.parametrize("forward_to", ["orders", "sb://bus/orders"])
+def test_sessions_are_not_forwarded(forward_to: str) -> None:
+    sessions = queue_description({"requires_session": True}, "q")
+    for properties, base in (
+        ({"requires_session": True, "forward_to": forward_to}, None),
+        ({"forward_to": forward_to}, sessions),
+    ):
+        with pytest.raises(NotAllowed, match="'q' requires sessions"):
+            queue_description(properties, "q", base)
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        ("", ""),
+        ("orders", "orders"),
+        ("/a/b/", "a/b"),
+        ("sb://bus.local:5672/a/b", "a/b"),
+        ("https://bus.local/a%2Fb?api-version=2021-05", "a/b"),
+        ("sb://bus.local", ""),
+    ],
+)
+def test_forward_targets_are_paths_or_uris(target: str, path: str) -> None:
+    assert forward_path(target) == path
 
 
 # --- access rules ---------------------------------------------------------------

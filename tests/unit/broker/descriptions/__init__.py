@@ -1,0 +1,1 @@
+"""Tests of descriptions, one file for each kind of entity that differs."""
