@@ -63,6 +63,37 @@ from here on means "for ever"."""
 FRAGMENTS_PER_STORE: Final = 65_536
 """Sixteen bits of a row id name the fragment (D2)."""
 
+# --- rules ----------------------------------------------------------------------
+
+FILTER_CHARACTERS: Final = 1024
+"""Documented length of a SQL filter."""
+
+ACTION_CHARACTERS: Final = 1024
+"""Documented length of a SQL action."""
+
+ACTION_STATEMENTS: Final = 32
+"""Documented number of SET and REMOVE statements of one action."""
+
+RULE_NAME_CHARACTERS: Final = 50
+"""Documented length of the name of a rule or subscription."""
+
+SQL_RULES_PER_TOPIC: Final = 2_000
+CORRELATION_RULES_PER_TOPIC: Final = 100_000
+"""Documented numbers of rules of all subscriptions of a topic, by kind of filter."""
+
+EXPRESSION_DEPTH: Final = 64
+"""Operators of a SQL text inside one another. Rules are evaluated by recursion, and
+the stack of whoever asks must not depend on what was asked."""
+
+LIKE_PATTERN_CHARACTERS: Final = 1024
+"""A pattern that comes from a message may not be longer than one in a filter."""
+
+RULE_VALUES: Final = 64
+"""Parameters of a filter or action, properties of a correlation filter."""
+
+RULE_VALUE_CHARACTERS: Final = 1024
+"""A parameter or property of a rule, as text: no longer than a filter itself."""
+
 # --- what one request may ask ---------------------------------------------------
 
 PEEK_COUNT: Final = 250
@@ -141,3 +172,6 @@ PARTIAL_DELIVERIES: Final = 16
 UNSETTLED_PER_SESSION: Final = 10_000
 """Deliveries that a client may hold unsettled on one AMQP session: their messages
 are in memory, which must not grow with the backlog, whatever credit a client gives."""
+
+FREE_SESSIONS: Final = 1_000
+"""Ids of free sessions that a fragment keeps in memory; the store knows the rest."""

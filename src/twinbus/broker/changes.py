@@ -18,6 +18,7 @@ from twinbus.broker.operation_log import OperationLog
 
 if TYPE_CHECKING:
     from twinbus.broker.fragment import Fragment
+    from twinbus.broker.held_session import HeldSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +132,12 @@ class ChangeSet:
         # Fragments whose counters changed.
         self.touched: list[Fragment] = []
         # In step with `touched`, filled when the change set is sealed: their
-        # records, the messages that become visible, those that become ready again.
+        # records, the messages that become visible, those that become ready again,
+        # the sessions that become free.
         self.records: list[FragmentRecord] = []
         self.published: list[list[Message]] = []
         self.returned: list[list[Message]] = []
+        self.freed: list[list[HeldSession]] = []
         # Fragments that belong to nothing any more; a store purges them later.
         self.dropped: list[int] = []
         self.outbox_added: list[OutboxEntry] = []
@@ -188,4 +191,4 @@ class ChangeSet:
     def publish(self) -> None:
         """The commit happened: let every fragment show what came of it."""
         for i, fragment in enumerate(self.touched):
-            fragment.publish(self.published[i], self.returned[i])
+            fragment.publish(self.published[i], self.returned[i], self.freed[i])

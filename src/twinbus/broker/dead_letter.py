@@ -20,6 +20,8 @@ def dead_letter_of(
     """The dead letter of a message of `source_path`."""
     dead_letter = Message(message.raw, message.layout, 0, 0)
     dead_letter.delivery_count = message.delivery_count
+    dead_letter.body_id = message.body_id
+    dead_letter.is_shared = message.is_shared
     annex = message.annex or NO_ANNEX
     dead_letter.annex = replace(
         annex,

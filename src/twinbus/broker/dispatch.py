@@ -4,7 +4,8 @@ Receivers with capacity wait in a ring. Each in turn gets its share of what is
 ready, and goes to the end of the ring while it can take more; one without capacity
 leaves the ring and comes back when it says so. With one receiver that is a whole
 window at once, with twenty it is a twentieth each, so neither throughput nor
-fairness needs a mode of its own.
+fairness needs a mode of its own. A held session has a dispatch of its own, with the
+one receiver that holds it.
 """
 
 from collections import deque
@@ -14,9 +15,11 @@ from typing import Final, final
 from twinbus.broker import operation_log
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import ENTROPY_BYTES
 from twinbus.broker.receiver import Receiver
+from twinbus.broker.window import Window
 
 _SHARE_LIMIT: Final = 1_000
 """Messages handed over in one step: what is encoded in one go."""
@@ -24,10 +27,16 @@ _SHARE_LIMIT: Final = 1_000
 
 @final
 class Dispatch:
-    """The receivers of one fragment, and whose turn it is."""
+    """The receivers of one fragment or session, and whose turn it is."""
 
-    def __init__(self, fragment: Fragment, entropy: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        fragment: Fragment,
+        session: HeldSession | None,
+        entropy: Callable[[int], bytes],
+    ) -> None:
         self.fragment: Fragment = fragment
+        self.session: HeldSession | None = session
         self._entropy: Callable[[int], bytes] = entropy
         self._receivers: set[Receiver] = set()
         self._ring: deque[Receiver] = deque()
@@ -38,10 +47,14 @@ class Dispatch:
         # Receive-and-delete: promised in the open change set.
         self._promised: list[tuple[Receiver, list[Message]]] = []
 
+    def window(self) -> Window:
+        """Where messages are taken from; a restored fragment has a new one."""
+        return self.fragment.window if self.session is None else self.session.window
+
     def join(self, receiver: Receiver) -> None:
         """A receiver attached."""
         self._receivers.add(receiver)
-        self.fragment.window.open_wide()
+        self.window().open_wide()
 
     def leave(self, receiver: Receiver) -> None:
         """A receiver is gone."""
@@ -51,7 +64,7 @@ class Dispatch:
             self._in_ring.discard(receiver)
             self._ring.remove(receiver)
         if not self._receivers:
-            self.fragment.window.shrink()
+            self.window().shrink()
 
     def has_receivers(self) -> bool:
         return bool(self._receivers)
@@ -71,14 +84,14 @@ class Dispatch:
 
     def wants_refill(self) -> bool:
         """Somebody waits, and the disk has what the window lacks."""
-        return bool(self._ring) and self.fragment.window.wants_refill()
+        return bool(self._ring) and self.window().wants_refill()
 
     def deliver(self, now: int, changes: ChangeSet) -> None:
         """Hand out what is ready to whoever can take it."""
         ring = self._ring
-        window = self.fragment.window
         if not ring:
             return
+        window = self.window()
         share = min(max(1, window.ready_count() // len(ring)), _SHARE_LIMIT)
         while ring and window.has_ready():
             receiver = ring.popleft()
@@ -97,7 +110,9 @@ class Dispatch:
         self, receiver: Receiver, count: int, now: int, changes: ChangeSet
     ) -> None:
         entropy = self._entropy(count * ENTROPY_BYTES)
-        locks = self.fragment.lock(count, receiver.actor, now, entropy, changes)
+        locks = self.fragment.lock(
+            count, receiver.actor, now, entropy, changes, self.session
+        )
         if locks:
             receiver.deliver_locked(locks)
 
@@ -106,7 +121,7 @@ class Dispatch:
     ) -> None:
         """Remove messages for a receiver that gets them after the commit."""
         fragment = self.fragment
-        messages = fragment.take(count, now, changes)
+        messages = fragment.take(count, now, changes, self.session)
         for message in messages:
             changes.log.record(
                 operation_log.RECEIVE_AND_DELETE, receiver.actor, message, now
@@ -122,6 +137,11 @@ class Dispatch:
             if receiver.promised_count == 0:
                 self._untold.discard(receiver)
                 receiver.served()
+
+    def lose_session(self) -> None:
+        """The session is held no more: tell whoever held it."""
+        for receiver in list(self._receivers):
+            receiver.session_lost()
 
     def has_promises(self) -> bool:
         return bool(self._promised)

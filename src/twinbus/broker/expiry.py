@@ -1,5 +1,7 @@
 """What time does to a fragment: locks run out, messages outlive their time.
 
+Sessions are lost as their locks run out, and whoever waits for one gives up.
+
 Both are found in memory: live locks are in the order of their ends, and the window
 knows which of its messages expires next. Messages that only the disk knows are
 found by the store's buckets and handed to `expire_unloaded`.
@@ -7,22 +9,29 @@ found by the store's buckets and handed to `expire_unloaded`.
 A locked message does not expire; it is looked at again when its lock ends.
 """
 
-from twinbus.broker import operation_log
+from twinbus.broker import operation_log, session_lock
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import ACTIVE, NOWHERE, Message
-from twinbus.broker.row_id import sequence_of
 from twinbus.broker.settlement import count_delivery
+from twinbus.errors import OperationTimeout
 
 
 def has_timers(fragment: Fragment) -> bool:
     """Time can change something in this fragment's memory."""
+    if fragment.sessions is not None and fragment.sessions.has_timers():
+        return True
     return bool(fragment.locks) or len(fragment.expiries) > 0
 
 
 def let_time_pass(fragment: Fragment, now: int, changes: ChangeSet) -> None:
     """Apply everything that is due in memory."""
     _expire_locks(fragment, now, changes)
+    if fragment.sessions is not None:
+        for session in fragment.sessions.ended(now):
+            session_lock.lose(fragment, session, now, changes)
+        for waiter in fragment.sessions.overdue(now):
+            waiter.refused(OperationTimeout(entity_path=fragment.settings.path))
     for message in fragment.expiries.due(now):
         fragment.expire(message, now, changes)
 
@@ -30,7 +39,7 @@ def let_time_pass(fragment: Fragment, now: int, changes: ChangeSet) -> None:
 def _expire_locks(fragment: Fragment, now: int, changes: ChangeSet) -> None:
     for lock in fragment.ended_locks(now):
         message = lock.message
-        del fragment.locks[message.row_id]
+        fragment.end_lock(lock)
         changes.log.record(
             operation_log.LOCK_EXPIRED, operation_log.THE_BUS, message, now
         )
@@ -43,7 +52,7 @@ def expire_unloaded(
     """Expire a message found on disk. False if memory is in charge of it."""
     if message.expires_at == 0 or message.expires_at > now:
         return False
-    if sequence_of(message.row_id) <= fragment.window.loaded_through:
+    if fragment.is_in_memory(message):
         return False
     assert message.state == ACTIVE and message.place == NOWHERE
     fragment.expire(message, now, changes)

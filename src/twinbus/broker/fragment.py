@@ -16,7 +16,10 @@ Theory of order: sequence numbers are given out in the order of enqueueing and
 become visible in that order, because one change set follows the other; the
 enqueued time never goes back within a fragment even if the clock does (D6).
 
-Settlement, scheduling and expiry are rooms of their own beside this one.
+A topic's fragment hands what becomes active to its router instead of keeping it. Where
+sessions are required the window is not used: each held session has its own.
+
+Settlement, scheduling, expiry and sessions are rooms of their own beside this one.
 """
 
 from typing import Final, Protocol, final
@@ -26,26 +29,38 @@ from twinbus.broker.changes import ChangeSet, FragmentRecord
 from twinbus.broker.dead_letter import dead_letter_of
 from twinbus.broker.expiry_heap import ExpiryHeap
 from twinbus.broker.fragment_settings import FragmentSettings
+from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import ACTIVE, LEAVING, LOCKED, READY, Message
 from twinbus.broker.message_lock import (
     ENTROPY_BYTES,
+    WITH_ITS_SESSION,
     MessageLock,
     token_prefix,
     token_sequence,
 )
+from twinbus.broker.router import Router
 from twinbus.broker.row_id import base_of, sequence_of
+from twinbus.broker.sessions import Sessions
+from twinbus.broker.size_quota import SizeQuota
 from twinbus.broker.window import Window
-from twinbus.errors import MessageLockLost, MessagingEntityNotFound, QuotaExceeded
+from twinbus.errors import (
+    MessageLockLost,
+    MessagingEntityNotFound,
+    QuotaExceeded,
+    ServiceBusError,
+    SessionLockLost,
+)
 
 # Which queue of an entity's fragment this is. Part of the stored format.
 MAIN: Final = 0
 DEAD_LETTER: Final = 1
+TRANSFER_DEAD_LETTER: Final = 2
 
 
 class SubQueues(Protocol):
     """Finds a fragment's sub-queue, making it at the first need."""
 
-    def dead_letter_queue(self, fragment: "Fragment") -> "Fragment": ...
+    def sub_queue_of(self, fragment: "Fragment", sub_queue: int) -> "Fragment": ...
 
 
 @final
@@ -58,6 +73,8 @@ class Fragment:
         settings: FragmentSettings,
         epoch: int,
         sub_queues: SubQueues,
+        quota: SizeQuota,
+        router: Router | None = None,
     ) -> None:
         self.number: int = record.number
         self.generation: bytes = record.generation
@@ -69,6 +86,10 @@ class Fragment:
         self.visible_base: int = record.index << 48
         self.settings: FragmentSettings = settings
         self._sub_queues: SubQueues = sub_queues
+        # Shared by all that counts against the entity's size.
+        self._quota: SizeQuota = quota
+        # Of a topic's fragment: where its messages go.
+        self.router: Router | None = router
         # The entity was deleted; whoever still holds on to this finds nothing.
         self.is_dropped: bool = False
         self._restore(record)
@@ -84,6 +105,10 @@ class Fragment:
         self.size_bytes: int = record.size_bytes
         # Ready messages.
         self.window: Window = Window(record.next_sequence - 1)
+        # Where sessions are required.
+        self.sessions: Sessions | None = (
+            Sessions() if self.settings.requires_session else None
+        )
         # Time to live of the messages in the window.
         self.expiries: ExpiryHeap = ExpiryHeap()
         # Live locks by row id, the one that ends first in front: the duration is
@@ -106,9 +131,12 @@ class Fragment:
         """Forget everything in memory and believe the store: every lock is lost,
         every message that was taken is ready again."""
         is_wide = self.window.is_wide()
+        sessions = self.sessions
         self._restore(record)
         if is_wide:
             self.window.open_wide()
+        if sessions is not None and self.sessions is not None:
+            self.sessions.waiters = sessions.waiters
 
     def drop(self) -> None:
         """The entity is gone: no message, no lock and no timer is left of it, and
@@ -146,13 +174,23 @@ class Fragment:
         """The change set is closed; hand it what becomes visible with it."""
         changes.published.append(self._pending)
         changes.returned.append(self._coming_back)
+        changes.freed.append([] if self.sessions is None else self.sessions.seal())
         self._pending = []
         self._coming_back = []
         self._touched_by = None
 
-    def publish(self, messages: list[Message], returned: list[Message]) -> None:
-        """The commit happened: new and returned messages are ready."""
+    def publish(
+        self,
+        messages: list[Message],
+        returned: list[Message],
+        freed: list[HeldSession],
+    ) -> None:
+        """The commit happened: new and returned messages are ready, and sessions
+        that were given up are free."""
         if self.is_dropped:
+            return
+        if self.sessions is not None:
+            self._publish_to_sessions(self.sessions, messages, returned, freed)
             return
         if messages:
             self.window.publish(messages)
@@ -162,9 +200,40 @@ class Fragment:
         for message in returned:
             self._make_ready(message)
 
-    def refill(self, messages: list[Message], through: int) -> None:
+    def _publish_to_sessions(
+        self,
+        sessions: Sessions,
+        messages: list[Message],
+        returned: list[Message],
+        freed: list[HeldSession],
+    ) -> None:
+        for message in messages:
+            self.window.tail = sequence_of(message.row_id)
+            session = sessions.live(message.session_id)
+            if session is not None:
+                session.window.publish([message])
+                self._watch_ready(message)
+                sessions.stir(session)
+            elif message.session_id is not None:
+                sessions.note_free(message.session_id)
+        for message in returned:
+            session = sessions.live(message.session_id)
+            if session is not None:
+                session.window.give_back(message)
+                self._watch_ready(message)
+                sessions.stir(session)
+        sessions.freed(freed)
+
+    def _watch_ready(self, message: Message) -> None:
+        if message.expires_at != 0 and message.place == READY:
+            self.expiries.watch(message)
+
+    def refill(
+        self, messages: list[Message], through: int, session: HeldSession | None = None
+    ) -> None:
         """Messages read from the store, the next ones after the window."""
-        self.window.refill(messages, through)
+        window = self.window if session is None else session.window
+        window.refill(messages, through)
         for message in messages:
             if message.expires_at != 0:
                 self.expiries.watch(message)
@@ -173,6 +242,21 @@ class Fragment:
         self.window.give_back(message)
         if message.expires_at != 0:
             self.expiries.watch(message)
+
+    def the_sessions(self) -> Sessions:
+        """Of a fragment that requires sessions."""
+        assert self.sessions is not None, self.settings.path
+        return self.sessions
+
+    def is_in_memory(self, message: Message) -> bool:
+        """Memory is in charge of this active message that the disk has, too."""
+        sequence = sequence_of(message.row_id)
+        if self.sessions is None:
+            return sequence <= self.window.loaded_through
+        if message.session_id is None or message.session_id not in self.sessions.held:
+            return False
+        session = self.sessions.held[message.session_id]
+        return session.is_released or sequence <= session.window.loaded_through
 
     # --- enqueueing -----------------------------------------------------------
 
@@ -189,13 +273,18 @@ class Fragment:
         MessagingEntityNotFound if nothing does."""
         self.check_exists()
         limit = self.settings.max_size_bytes
-        if self.size_bytes + size_bytes > limit:
+        if self._quota.used_bytes + size_bytes > limit:
             raise QuotaExceeded.measured(
                 "size in bytes",
                 limit=limit,
-                actual=self.size_bytes + size_bytes,
+                actual=self._quota.used_bytes + size_bytes,
                 entity_path=self.settings.path,
             )
+
+    def resize(self, added_bytes: int) -> None:
+        """So much more, or less, is held here."""
+        self.size_bytes += added_bytes
+        self._quota.used_bytes += added_bytes
 
     def enqueue(
         self, message: Message, actor: int, now: int, changes: ChangeSet
@@ -222,25 +311,38 @@ class Fragment:
             ttl_ms = message.ttl_ms = default_ttl_ms
         if ttl_ms != 0 and not settings.is_dead_letter_queue:
             message.expires_at = now + ttl_ms
+        self.touch(changes)
+        if self.router is not None:
+            self.router.route(self, message, now, changes)
+            return
+        if not settings.requires_session:
+            message.session_id = None
+        if message.is_shared:
+            changes.bodies_taken.append(message.body_id)
         self.active_count += 1
         size_bytes = len(message.raw)
-        self.size_bytes += size_bytes
+        self.resize(size_bytes)
         self._pending.append(message)
         changes.active_added.append(message)
         changes.pending_bytes += size_bytes
-        self.touch(changes)
 
     def adopt(self, message: Message, now: int, changes: ChangeSet) -> None:
-        """Take over a message that another place of the entity let go: an
-        activated schedule, or a dead letter. It gets a new sequence number."""
+        """Take over a message that another place let go: an activated schedule, a
+        dead letter, a topic, what was forwarded. It gets a new sequence number."""
         self._place(message, now, changes)
 
     # --- delivering -----------------------------------------------------------
 
-    def take(self, count: int, now: int, changes: ChangeSet) -> list[Message]:
+    def take(
+        self,
+        count: int,
+        now: int,
+        changes: ChangeSet,
+        session: HeldSession | None = None,
+    ) -> list[Message]:
         """Up to `count` ready messages leave the window; expired ones expire."""
         taken: list[Message] = []
-        window = self.window
+        window = self.window if session is None else session.window
         while len(taken) < count:
             message = window.take()
             if message is None:
@@ -252,7 +354,13 @@ class Fragment:
         return taken
 
     def lock(
-        self, count: int, actor: int, now: int, entropy: bytes, changes: ChangeSet
+        self,
+        count: int,
+        actor: int,
+        now: int,
+        entropy: bytes,
+        changes: ChangeSet,
+        session: HeldSession | None = None,
     ) -> list[MessageLock]:
         """Lock up to `count` ready messages for one receiver.
 
@@ -260,16 +368,24 @@ class Fragment:
         """
         locks: list[MessageLock] = []
         at = 0
-        for message in self.take(count, now, changes):
-            locks.append(self._lock(message, now, entropy[at : at + ENTROPY_BYTES]))
+        for message in self.take(count, now, changes, session):
+            random = entropy[at : at + ENTROPY_BYTES]
+            locks.append(self._lock(message, now, random, session))
             at += ENTROPY_BYTES
             changes.log.record(operation_log.LOCK, actor, message, now)
         return locks
 
-    def _lock(self, message: Message, now: int, entropy: bytes) -> MessageLock:
+    def _lock(
+        self, message: Message, now: int, entropy: bytes, session: HeldSession | None
+    ) -> MessageLock:
         sequence = sequence_of(message.row_id)
         token = self._token_prefix + sequence.to_bytes(6, "big") + entropy
-        lock = MessageLock(message, token, now + self.settings.lock_duration_ms)
+        if session is None:
+            lock = MessageLock(message, token, now + self.settings.lock_duration_ms)
+        else:
+            lock = MessageLock(message, token, WITH_ITS_SESSION)
+            lock.session = session
+            session.locks[message.row_id] = lock
         message.place = LOCKED
         self._append_lock(lock)
         return lock
@@ -281,25 +397,47 @@ class Fragment:
         else:
             self._latest_end = lock.locked_until
 
-    def lock_deferred(self, message: Message, now: int, entropy: bytes) -> MessageLock:
+    def lock_deferred(
+        self,
+        message: Message,
+        now: int,
+        entropy: bytes,
+        session: HeldSession | None = None,
+    ) -> MessageLock:
         """Lock a deferred message that was read from the store."""
-        return self._lock(message, now, entropy)
+        return self._lock(message, now, entropy, session)
 
     # --- locks ----------------------------------------------------------------
 
     def lock_of(self, token: bytes, now: int) -> MessageLock:
-        """The live lock with this token. Raises MessageLockLost."""
+        """The live lock with this token. Raises MessageLockLost, SessionLockLost."""
         lock = self.locks.get(self.base + token_sequence(token))
-        if lock is None or lock.token != token or lock.locked_until <= now:
-            raise MessageLockLost(entity_path=self.settings.path)
+        if lock is None or lock.token != token or not lock.is_live(now):
+            raise self.lock_lost()
         return lock
+
+    def lock_lost(self) -> ServiceBusError:
+        """Why a message can't be settled (any more) by whoever once locked it."""
+        if self.sessions is None:
+            return MessageLockLost(entity_path=self.settings.path)
+        return SessionLockLost(entity_path=self.settings.path)
+
+    def end_lock(self, lock: MessageLock) -> None:
+        """The lock is over, whatever becomes of its message."""
+        row_id = lock.message.row_id
+        del self.locks[row_id]
+        if lock.session is not None:
+            del lock.session.locks[row_id]
 
     def holds(self, lock: MessageLock, now: int) -> bool:
         """The lock is still the one on its message, and has not run out."""
-        return self.locks.get(lock.message.row_id) is lock and now < lock.locked_until
+        return self.locks.get(lock.message.row_id) is lock and lock.is_live(now)
 
     def renew(self, lock: MessageLock, now: int) -> int:
-        """Let the lock last a full duration from now; returns its new end."""
+        """Let the lock last a full duration from now; returns its new end. In a
+        session that is the session's to decide."""
+        if lock.session is not None:
+            return lock.session.locked_until
         del self.locks[lock.message.row_id]
         lock.locked_until = now + self.settings.lock_duration_ms
         self._append_lock(lock)
@@ -333,7 +471,9 @@ class Fragment:
         else:
             self.deferred_count -= 1
             changes.deferred_removed.append(message.row_id)
-        self.size_bytes -= len(message.raw)
+        if message.is_shared:
+            changes.bodies_released.append(message.body_id)
+        self.resize(-len(message.raw))
         self.touch(changes)
 
     def come_back(self, message: Message, changes: ChangeSet) -> None:
@@ -364,7 +504,7 @@ class Fragment:
         changes: ChangeSet,
     ) -> None:
         """The message goes on in the dead-letter queue, in the same commit."""
-        target = self._sub_queues.dead_letter_queue(self)
+        target = self._sub_queues.sub_queue_of(self, DEAD_LETTER)
         self.forget(message, changes)
         dead_letter = dead_letter_of(
             message,
@@ -374,6 +514,19 @@ class Fragment:
             description,
         )
         target.adopt(dead_letter, now, changes)
+
+    def reject(
+        self,
+        message: Message,
+        reason: str,
+        description: str,
+        now: int,
+        changes: ChangeSet,
+    ) -> None:
+        """A message that was on its way in here is a dead letter at once."""
+        target = self._sub_queues.sub_queue_of(self, DEAD_LETTER)
+        path = self.settings.path
+        target.adopt(dead_letter_of(message, path, 0, reason, description), now, changes)
 
 
 def _end_of(lock: MessageLock) -> int:

@@ -29,14 +29,20 @@ class FragmentSettings:
     default_ttl_ms: int = 0
     dead_letter_on_expiration: bool = False
     max_size_bytes: int = MAX_SIZE_IN_MEGABYTES[0] * 1024 * 1024
+    # Messages belong to sessions, each received by one receiver at a time.
+    requires_session: bool = False
+    # How long message ids are remembered to find duplicates; 0: they are not.
+    duplicate_window_ms: int = 0
     # A dead-letter queue observes neither time to live nor delivery limit.
     is_dead_letter_queue: bool = False
 
 
-def dead_letter_settings(main: FragmentSettings) -> FragmentSettings:
+def dead_letter_settings(
+    main: FragmentSettings, suffix: str = "/$DeadLetterQueue"
+) -> FragmentSettings:
     """The rules of the dead-letter queue of a fragment with these rules."""
     return FragmentSettings(
-        path=f"{main.path}/$DeadLetterQueue",
+        path=main.path + suffix,
         lock_duration_ms=main.lock_duration_ms,
         max_delivery_count=NO_LIMIT,
         max_size_bytes=NO_LIMIT,

@@ -8,13 +8,25 @@ Numbers come from here because a row id contains one; a number is used again onl
 after the store has purged the rows of its last user.
 """
 
-from typing import final
+from typing import Final, final
 
 from twinbus.broker.changes import ChangeSet, FragmentRecord
-from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
+from twinbus.broker.fragment import (
+    DEAD_LETTER,
+    MAIN,
+    TRANSFER_DEAD_LETTER,
+    Fragment,
+)
 from twinbus.broker.fragment_settings import FragmentSettings, dead_letter_settings
+from twinbus.broker.router import Router
+from twinbus.broker.size_quota import SizeQuota
 from twinbus.errors import QuotaExceeded
 from twinbus.limits import FRAGMENTS_PER_STORE
+
+_SUFFIXES: Final = {
+    DEAD_LETTER: "/$DeadLetterQueue",
+    TRANSFER_DEAD_LETTER: "/$Transfer/$DeadLetterQueue",
+}
 
 
 @final
@@ -29,6 +41,10 @@ class FragmentTable:
         self._numbers: dict[tuple[bytes, int, int], int] = {}
         # Rules of a main fragment by entity generation.
         self._settings: dict[bytes, FragmentSettings] = {}
+        # Of topics, by entity generation.
+        self._routers: dict[bytes, Router] = {}
+        # By entity generation; subscriptions share that of their topic.
+        self._quotas: dict[bytes, SizeQuota] = {}
         self._fragments: dict[int, Fragment] = {}
         # Numbers whose rows are still being purged.
         self._purging: set[int] = set()
@@ -40,34 +56,64 @@ class FragmentTable:
         self._records[record.number] = record
         key = (record.generation, record.index, record.sub_queue)
         self._numbers[key] = record.number
+        self._quota(record.generation).used_bytes += record.size_bytes
+
+    def _quota(self, generation: bytes) -> SizeQuota:
+        quota = self._quotas.get(generation)
+        if quota is None:
+            quota = self._quotas[generation] = SizeQuota()
+        return quota
 
     # --- entities -------------------------------------------------------------
 
-    def admit(self, generation: bytes, settings: FragmentSettings) -> None:
-        """An entity with fragments here exists, with these rules."""
+    def admit(
+        self,
+        generation: bytes,
+        settings: FragmentSettings,
+        *,
+        router: Router | None = None,
+        within: bytes | None = None,
+    ) -> None:
+        """An entity with fragments here exists, with these rules. A topic has a
+        router; a subscription is `within` its topic, whose size counts."""
         self._settings[generation] = settings
+        if router is not None:
+            self._routers[generation] = router
+        if within is not None:
+            shared, own = self._quota(within), self._quota(generation)
+            if own is not shared:
+                shared.used_bytes += own.used_bytes
+                self._quotas[generation] = shared
 
     def update(self, generation: bytes, settings: FragmentSettings) -> None:
         """The entity was updated; its rules change at once."""
         self._settings[generation] = settings
-        dead_letters = dead_letter_settings(settings)
         for fragment in self._fragments.values():
             if fragment.generation == generation:
-                is_main = fragment.sub_queue == MAIN
-                fragment.settings = settings if is_main else dead_letters
+                fragment.settings = _settings_of(settings, fragment.sub_queue)
 
     def drop(self, generation: bytes, changes: ChangeSet) -> None:
         """The entity is gone, and its fragments with it."""
         for key, number in list(self._numbers.items()):
             if key[0] == generation:
-                del self._numbers[key]
-                del self._records[number]
-                self._purging.add(number)
-                changes.dropped.append(number)
-                fragment = self._fragments.pop(number, None)
-                if fragment is not None:
-                    fragment.drop()
+                self._drop(key, number, changes)
         self._settings.pop(generation, None)
+        self._routers.pop(generation, None)
+        self._quotas.pop(generation, None)
+
+    def _drop(
+        self, key: tuple[bytes, int, int], number: int, changes: ChangeSet
+    ) -> None:
+        record = self.record_of(*key)
+        assert record is not None
+        self._quota(key[0]).used_bytes -= record.size_bytes
+        del self._numbers[key]
+        del self._records[number]
+        self._purging.add(number)
+        changes.dropped.append(number)
+        fragment = self._fragments.pop(number, None)
+        if fragment is not None:
+            fragment.drop()
 
     def orphans(self) -> set[bytes]:
         """Generations with fragments here whose entity nobody admitted."""
@@ -123,10 +169,16 @@ class FragmentTable:
         return fragment
 
     def _load(self, record: FragmentRecord) -> Fragment:
-        settings = self._settings[record.generation]
-        if record.sub_queue == DEAD_LETTER:
-            settings = dead_letter_settings(settings)
-        fragment = Fragment(record, settings, self._epoch, self)
+        generation = record.generation
+        is_main = record.sub_queue == MAIN
+        fragment = Fragment(
+            record,
+            _settings_of(self._settings[generation], record.sub_queue),
+            self._epoch,
+            self,
+            self._quota(generation),
+            self._routers.get(generation) if is_main else None,
+        )
         self._fragments[record.number] = fragment
         return fragment
 
@@ -145,17 +197,17 @@ class FragmentTable:
         fragment = self._fragments.get(number)
         return self._records[number] if fragment is None else fragment.record()
 
-    def dead_letter_queue(self, fragment: Fragment) -> Fragment:
-        """The dead-letter queue of a fragment, made now if there is none yet.
+    def sub_queue_of(self, fragment: Fragment, sub_queue: int) -> Fragment:
+        """A dead-letter queue of a fragment, made now if there is none yet.
 
         It is written by the commit that writes its first dead letter, because
         adopting a message touches it.
         """
-        found = self.find(fragment.generation, fragment.index, DEAD_LETTER)
+        found = self.find(fragment.generation, fragment.index, sub_queue)
         if found is not None:
             return found
         number = self._free_number()
-        self._remember(_dead_letter_record(number, fragment))
+        self._remember(_empty_record(number, fragment, sub_queue))
         made = self.by_number(number)
         assert made is not None
         return made
@@ -174,6 +226,8 @@ class FragmentTable:
         self._fragments = {}
         self._records.clear()
         self._numbers.clear()
+        for quota in self._quotas.values():
+            quota.used_bytes = 0
         for record in records:
             self._remember(record)
         for number, fragment in fragments.items():
@@ -185,18 +239,24 @@ class FragmentTable:
     def _unwritten(self, fragment: Fragment) -> FragmentRecord | None:
         """The record of a dead-letter queue that was never needed but by readers."""
         main = (fragment.generation, fragment.index, MAIN)
-        if fragment.sub_queue != DEAD_LETTER or main not in self._numbers:
+        if fragment.sub_queue == MAIN or main not in self._numbers:
             return None
-        record = _dead_letter_record(fragment.number, fragment)
+        record = _empty_record(fragment.number, fragment, fragment.sub_queue)
         self._remember(record)
         return record
 
 
-def _dead_letter_record(number: int, fragment: Fragment) -> FragmentRecord:
+def _settings_of(main: FragmentSettings, sub_queue: int) -> FragmentSettings:
+    if sub_queue == MAIN:
+        return main
+    return dead_letter_settings(main, _SUFFIXES[sub_queue])
+
+
+def _empty_record(number: int, fragment: Fragment, sub_queue: int) -> FragmentRecord:
     """An empty dead-letter queue of the entity that a fragment belongs to."""
     return FragmentRecord(
         number=number,
         generation=fragment.generation,
         index=fragment.index,
-        sub_queue=DEAD_LETTER,
+        sub_queue=sub_queue,
     )

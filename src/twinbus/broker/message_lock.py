@@ -9,13 +9,19 @@ The 16 bytes are the delivery tag. As a uuid in `$management` the same bytes are
 read in the mixed-endian order of .NET; that translation is the server's.
 """
 
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from twinbus.broker.message import Message
 from twinbus.broker.row_id import sequence_of
 
+if TYPE_CHECKING:
+    from twinbus.broker.held_session import HeldSession
+
 ENTROPY_BYTES: Final = 5
 EPOCH_BITS: Final = 24
+
+WITH_ITS_SESSION: Final = 1 << 62
+"""`locked_until` of a message in a session: never by itself."""
 
 
 @final
@@ -30,6 +36,14 @@ class MessageLock:
         self.locked_until: int = locked_until
         # Whoever was handed the message; opaque here.
         self.holder: object = None
+        # The session it ends with, in place of `locked_until`; None without one.
+        self.session: HeldSession | None = None
+
+    def is_live(self, now: int) -> bool:
+        """The lock has not run out."""
+        if self.session is None:
+            return now < self.locked_until
+        return now < self.session.locked_until
 
 
 def token_prefix(fragment_number: int, epoch: int) -> bytes:

@@ -36,6 +36,8 @@ DELETE: Final = 14
 RENEW: Final = 15
 PEEK: Final = 16
 REFUSE: Final = 17
+DUPLICATE: Final = 18
+FORWARD: Final = 19
 
 THE_BUS: Final = 0
 """The actor of what nobody asked for: expiry, activation."""

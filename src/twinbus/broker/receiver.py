@@ -9,6 +9,7 @@ from abc import abstractmethod
 
 from mypy_extensions import mypyc_attr
 
+from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 
@@ -24,6 +25,8 @@ class Receiver:
         self.peek_lock: bool = peek_lock
         # Messages promised to it whose removal is being committed.
         self.promised_count: int = 0
+        # The session it receives from, where sessions are required.
+        self.session: HeldSession | None = None
 
     @abstractmethod
     def capacity(self) -> int:
@@ -40,3 +43,7 @@ class Receiver:
     @abstractmethod
     def served(self) -> None:
         """Everything that was there for it has been handed over: answer a drain."""
+
+    @abstractmethod
+    def session_lost(self) -> None:
+        """The lock on its session has run out."""

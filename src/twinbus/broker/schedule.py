@@ -20,7 +20,7 @@ def schedule(
     message.state = SCHEDULED
     message.enqueued_at = now
     fragment.scheduled_count += 1
-    fragment.size_bytes += len(message.raw)
+    fragment.resize(len(message.raw))
     changes.scheduled_added.append(message)
     changes.pending_bytes += len(message.raw)
     fragment.touch(changes)
@@ -36,6 +36,7 @@ def activate(
     )
     active = Message(message.raw, message.layout, message.ttl_ms, message.scheduled_at)
     active.annex = message.annex
+    active.session_id = message.session_id
     fragment.adopt(active, now, changes)
 
 
@@ -55,7 +56,7 @@ def _leave_schedule(
     changes: ChangeSet,
 ) -> None:
     fragment.scheduled_count -= 1
-    fragment.size_bytes -= len(message.raw)
+    fragment.resize(-len(message.raw))
     changes.scheduled_removed.append(message.row_id)
     fragment.touch(changes)
     changes.log.record(operation, actor, message, now)

@@ -21,13 +21,12 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import ACTIVE, DEFERRED, NO_ANNEX, NOWHERE, Message
 from twinbus.broker.message_lock import MessageLock
-from twinbus.errors import MessageLockLost
 
 
 def complete(
     fragment: Fragment, lock: MessageLock, actor: int, now: int, changes: ChangeSet
 ) -> None:
-    """The message was processed. Raises MessageLockLost."""
+    """The message was processed. Raises MessageLockLost, SessionLockLost."""
     message = lock.message
     _settle(fragment, lock, operation_log.COMPLETE, actor, now, changes)
     fragment.forget(message, changes)
@@ -41,7 +40,7 @@ def abandon(
     now: int,
     changes: ChangeSet,
 ) -> None:
-    """The receiver could not process it now. Raises MessageLockLost."""
+    """The receiver could not process it now. Raises MessageLockLost, SessionLockLost."""
     _settle(fragment, lock, operation_log.ABANDON, actor, now, changes)
     _modify(lock.message, modified)
     count_delivery(fragment, lock.message, now, changes)
@@ -50,7 +49,7 @@ def abandon(
 def release(
     fragment: Fragment, lock: MessageLock, actor: int, now: int, changes: ChangeSet
 ) -> None:
-    """The receiver never looked at it. Raises MessageLockLost."""
+    """The receiver never looked at it. Raises MessageLockLost, SessionLockLost."""
     _settle(fragment, lock, operation_log.RELEASE, actor, now, changes)
     _make_available(fragment, lock.message, changes)
 
@@ -141,10 +140,9 @@ def _settle(
 ) -> None:
     """The lock ends here, whatever becomes of the message."""
     if not fragment.holds(lock, now):
-        raise MessageLockLost(entity_path=fragment.settings.path)
-    message = lock.message
-    del fragment.locks[message.row_id]
-    changes.log.record(operation, actor, message, now)
+        raise fragment.lock_lost()
+    fragment.end_lock(lock)
+    changes.log.record(operation, actor, lock.message, now)
 
 
 def _make_available(fragment: Fragment, message: Message, changes: ChangeSet) -> None:

@@ -26,7 +26,7 @@ from twinbus.limits import IDLE_WINDOW_MESSAGES, WINDOW_BYTES, WINDOW_MESSAGES
 
 @final
 class Window:
-    """Ready messages of one fragment."""
+    """Ready messages of one fragment, or of one held session."""
 
     def __init__(self, tail: int) -> None:
         self._head: deque[Message] = deque()
@@ -116,6 +116,18 @@ class Window:
             self.loaded_through = sequence_of(message.row_id) - 1
             if message.place == READY:
                 message.place = NOWHERE
+
+    def let_go(self) -> None:
+        """Nobody will take from here any more: all is the disk's again."""
+        for _, message in self._returned:
+            if message.place == READY:
+                message.place = NOWHERE
+        for message in self._head:
+            if message.place == READY:
+                message.place = NOWHERE
+        self._returned = []
+        self._head = deque()
+        self._head_bytes = 0
 
     def ready_messages(self) -> list[Message]:
         """All that could be taken, in order: for batch delete and for tests."""

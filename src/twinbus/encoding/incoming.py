@@ -1,7 +1,7 @@
 """From a sender's bytes to a message the broker can take.
 
-Located, not decoded: header, annotations and message id are read, the rest is
-only measured. What a delivery will have to take apart (properties, application
+Located, not decoded: header, annotations, message id and session id are read, the
+rest is only measured. What a delivery will have to take apart (properties, application
 properties) is measured field by field, so that no message gets past the door that
 could not be handed out again. On the hot path this is all that happens to a message
 besides being stored.
@@ -46,6 +46,11 @@ _HEADERS_LIMIT: Final = 512
 _HEADER_BYTES: Final = 32
 """Longer ones are legal, and not worth remembering."""
 
+_GROUP_ID: Final = 10
+"""Place of the session id among the properties."""
+
+_NULL: Final = 0x40
+
 _LATEST: Final = (1 << 63) - 1
 """Instants are kept as signed 64-bit numbers."""
 
@@ -73,6 +78,7 @@ def _located(raw: bytes) -> Message | None:
     bits = _NO_HEADER
     ttl_ms = 0
     scheduled_at = 0
+    session_id: str | None = None
     bare_at = -1
     body_at = total
     while at < total:
@@ -90,7 +96,7 @@ def _located(raw: bytes) -> Message | None:
         elif code != DELIVERY_ANNOTATIONS and bare_at < 0:
             bare_at = at
         if code == PROPERTIES:
-            _check_properties(raw, value_at)
+            session_id = _session_id(raw, value_at)
         elif code == APPLICATION_PROPERTIES:
             check_map(raw, value_at, end)
         elif code >= DATA and code != FOOTER and body_at == total:
@@ -105,7 +111,9 @@ def _located(raw: bytes) -> Message | None:
         )
     if bare_at < 0:
         bare_at = total
-    return Message(raw, bits | bare_at << BARE_SHIFT, ttl_ms, scheduled_at)
+    message = Message(raw, bits | bare_at << BARE_SHIFT, ttl_ms, scheduled_at)
+    message.session_id = session_id
+    return message
 
 
 def _may_follow(code: int, last: int) -> bool:
@@ -150,26 +158,32 @@ def _scheduled_at(raw: bytes, at: int) -> int:
     return int(due)
 
 
-def _check_properties(raw: bytes, at: int) -> None:
-    """The properties are a list; the first of them, the message id, is not longer
-    than the service allows."""
+def _session_id(raw: bytes, at: int) -> str | None:
+    """The session id (group-id) among the properties, which are a list; neither it
+    nor the message id is longer than the service allows."""
     count, first, end = list_header(raw, at)
     at = first
-    for _ in range(count):
+    session_id: str | None = None
+    for i in range(count):
+        if i == _GROUP_ID and raw[at] != _NULL:
+            _check_length(raw, at, "session id")
+            text, _ = decode(raw, at)
+            session_id = text if isinstance(text, str) else None
         at = skip(raw, at)
     if at != end:
         raise DecodeError("the properties' size does not match their fields")
     if count > 0:
-        _check_message_id(raw, first)
+        _check_length(raw, first, "message id")
+    return session_id
 
 
-def _check_message_id(raw: bytes, at: int) -> None:
+def _check_length(raw: bytes, at: int, noun: str) -> None:
     # Only the long string form (0xb1), or a short one past the limit, can be it.
     code = raw[at]
     if code == 0xB1 or (code == 0xA1 and raw[at + 1] > MESSAGE_ID_CHARACTERS):
         text, _ = decode(raw, at)
         if isinstance(text, str) and len(text) > MESSAGE_ID_CHARACTERS:
             raise ArgumentError(
-                f"The message id has {len(text)} characters; at most "
+                f"The {noun} has {len(text)} characters; at most "
                 f"{MESSAGE_ID_CHARACTERS} are allowed."
             )

@@ -5,6 +5,7 @@ The owner of a store implements it in the server; a test may do so with less.
 
 from typing import Final, Protocol
 
+from twinbus.broker.admission import Admission
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.receiver import Receiver
@@ -26,6 +27,10 @@ class Home(Protocol):
 
     def wake(self) -> None:
         """Something was written to the open change set."""
+        ...
+
+    def admit(self, admission: Admission) -> None:
+        """Apply this after a look at the store, before the next commit."""
         ...
 
     def expect(self, scheduled_at: int) -> None:

@@ -11,22 +11,26 @@ from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
-from twinbus.broker import schedule
 from twinbus.broker.fragment import Fragment
-from twinbus.broker.message import Message
 from twinbus.encoding.batch import BATCH_FORMAT, read_batch
 from twinbus.encoding.incoming import read_message
 from twinbus.errors import (
     MessageSizeExceeded,
     NotSupported,
-    ServerBusy,
     ServiceBusError,
 )
 from twinbus.limits import CREDIT
 from twinbus.links.commit_listener import CommitListener
-from twinbus.links.home import STORE_IS_FULL, Home
+from twinbus.links.home import Home
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
+from twinbus.links.sending import (
+    Sending,
+    accept,
+    check,
+    check_room,
+    finds_duplicates,
+)
 
 _TOP_UP_AT: Final = CREDIT // 2
 _TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
@@ -34,7 +38,7 @@ _TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
 
 @final
 class SendLink(CommitListener):
-    """Takes messages for one fragment."""
+    """Takes messages for one queue or topic."""
 
     def __init__(
         self,
@@ -61,12 +65,12 @@ class SendLink(CommitListener):
 
     def on_message(self, delivery: MessageReceived, now: int) -> None:
         try:
-            self._take(delivery, now)
+            is_taken = self._take(delivery, now)
         except ServiceBusError as error:
             if not delivery.settled:
                 self._reject(delivery.delivery_id, delivery.delivery_id, error)
         else:
-            if not delivery.settled:
+            if is_taken and not delivery.settled:
                 home = self._home
                 self.note(home.changes, delivery.delivery_id, home.listeners)
         if self._link.credit <= _TOP_UP_AT:
@@ -85,7 +89,8 @@ class SendLink(CommitListener):
         )
         self._output.mark()
 
-    def _take(self, delivery: MessageReceived, now: int) -> None:
+    def _take(self, delivery: MessageReceived, now: int) -> bool:
+        """True if it is taken; False if that is decided later."""
         if delivery.oversize:
             raise MessageSizeExceeded(
                 f"The message is larger than {self._max_message_bytes} bytes, the "
@@ -97,25 +102,27 @@ class SendLink(CommitListener):
                 "Transactions are not supported by this version of the bus.",
                 entity_path=self.path,
             )
-        fragment = self._fragment
+        home, fragment = self._home, self._fragment
         payload = delivery.payload
-        if now < self._home.refuses_until:
-            raise ServerBusy(STORE_IS_FULL, entity_path=self.path)
-        fragment.check_quota(len(payload))
+        check_room(home, fragment, len(payload), now)
         if delivery.message_format == BATCH_FORMAT:
-            for message in read_batch(payload):
-                self._enqueue(message, now)
+            messages = read_batch(payload)
         else:
-            self._enqueue(read_message(payload), now)
-        self._home.wake()
-
-    def _enqueue(self, message: Message, now: int) -> None:
-        home = self._home
-        if message.scheduled_at > now:
-            schedule.schedule(self._fragment, message, self._actor, now, home.changes)
-            home.expect(message.scheduled_at)
-        else:
-            self._fragment.enqueue(message, self._actor, now, home.changes)
+            messages = [read_message(payload)]
+        for message in messages:
+            check(fragment, message)
+        if finds_duplicates(fragment):
+            link = None if delivery.settled else self
+            home.admit(
+                Sending(
+                    home, fragment, messages, self._actor, delivery.delivery_id, link
+                )
+            )
+            return False
+        for message in messages:
+            accept(home, fragment, message, self._actor, now)
+        home.wake()
+        return True
 
     def committed(self, items: list[int]) -> None:
         """Accept what is durable: one frame for each run of ids."""

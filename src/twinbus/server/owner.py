@@ -21,20 +21,25 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from twinbus.broker import expiry, operation_log
+from twinbus.broker import expiry, operation_log, session_lock
+from twinbus.broker.admission import Admission
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.dispatch import Dispatch
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.fragment_table import FragmentTable
+from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.row_id import sequence_of
+from twinbus.broker.sessions import SessionWaiter
 from twinbus.clock import Clock
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
 from twinbus.limits import PENDING_BYTES, WINDOW_BYTES
 from twinbus.links.commit_listener import Listeners
 from twinbus.links.home import STORE_IS_FULL
+from twinbus.server.admissions import Admissions
 from twinbus.server.housekeeping import Housekeeping
+from twinbus.server.session_grants import SessionGrants
 from twinbus.store.base import (
     CommitFailed,
     CommitUnknown,
@@ -88,10 +93,18 @@ class StoreOwner:
         self.changes = ChangeSet()
         self.listeners = Listeners()
         self._durable: asyncio.Future[None] | None = None
-        # Receivers by fragment number.
+        # What must look at the store before it can be applied.
+        self._admissions = Admissions(store)
+        # Receivers by fragment number, those of held sessions apart.
         self._dispatches: dict[int, Dispatch] = {}
-        # Fragments whose receivers wait for messages that are on disk.
-        self._hungry: dict[int, Fragment] = {}
+        self._session_dispatches: dict[HeldSession, Dispatch] = {}
+        # Those that promised something in the open change set.
+        self._promising: set[Dispatch] = set()
+        # Those whose receivers wait for messages that are on disk.
+        self._hungry: set[Dispatch] = set()
+        # Fragments at which somebody waits for a session that may be had.
+        self._awaited: dict[int, Fragment] = {}
+        self._grants = SessionGrants(self)
         # Fragments in which time can change something.
         self._timed: dict[int, Fragment] = {}
         self._next_actor = operation_log.THE_BUS + 1
@@ -138,9 +151,17 @@ class StoreOwner:
         self._must_turn = True
         if self._wake_up is not None and not self._wake_up.done():
             self._wake_up.set_result(None)
-        if self.changes.pending_bytes > PENDING_BYTES and not self.is_under_pressure:
+        if self._pending_bytes() > PENDING_BYTES and not self.is_under_pressure:
             self.is_under_pressure = True
             self._on_pressure(True)
+
+    def _pending_bytes(self) -> int:
+        return self.changes.pending_bytes + self._admissions.pending_bytes
+
+    def admit(self, admission: Admission) -> None:
+        """Apply this after a look at the store, before the next commit."""
+        self._admissions.add(admission)
+        self.wake()
 
     async def durable(self) -> None:
         """Wait until everything written so far is committed.
@@ -169,36 +190,73 @@ class StoreOwner:
     # --- receivers ------------------------------------------------------------
 
     def join(self, fragment: Fragment, receiver: Receiver) -> None:
-        dispatch = self._dispatches.get(fragment.number)
+        dispatch = self._dispatch_of(fragment, receiver)
         if dispatch is None:
-            dispatch = Dispatch(fragment, self._entropy)
-            self._dispatches[fragment.number] = dispatch
+            dispatch = Dispatch(fragment, receiver.session, self._entropy)
+            if receiver.session is None:
+                self._dispatches[fragment.number] = dispatch
+            else:
+                self._session_dispatches[receiver.session] = dispatch
         dispatch.join(receiver)
 
+    def _dispatch_of(self, fragment: Fragment, receiver: Receiver) -> Dispatch | None:
+        if receiver.session is None:
+            return self._dispatches.get(fragment.number)
+        return self._session_dispatches.get(receiver.session)
+
     def leave(self, fragment: Fragment, receiver: Receiver) -> None:
-        dispatch = self._dispatches.get(fragment.number)
+        """The receiver is gone, and its session is free for others."""
+        dispatch = self._dispatch_of(fragment, receiver)
         if dispatch is None:
             return
         dispatch.leave(receiver)
-        if not dispatch.has_receivers() and not dispatch.has_promises():
+        if receiver.session is not None:
+            del self._session_dispatches[receiver.session]
+            session_lock.close(fragment, receiver.session, self.changes)
+            self.wake()
+        elif not dispatch.has_receivers() and not dispatch.has_promises():
             del self._dispatches[fragment.number]
+
+    def wait_for_session(self, fragment: Fragment, waiter: SessionWaiter) -> None:
+        """Grant a session as soon as it can be had; the waiter is told."""
+        fragment.the_sessions().waiters.append(waiter)
+        self._awaited[fragment.number] = fragment
+        self.watch(fragment)
+        self.wake()
 
     def offer_capacity(self, fragment: Fragment, receiver: Receiver) -> None:
         """The receiver can take messages; it may be served before this returns."""
-        dispatch = self._dispatches.get(fragment.number)
+        dispatch = self._dispatch_of(fragment, receiver)
         if dispatch is not None:
             dispatch.offer_capacity(receiver)
-            self.deliver(fragment)
+            self._serve(dispatch)
 
     def deliver(self, fragment: Fragment) -> None:
         """Serve the fragment's receivers from memory."""
-        dispatch = self._dispatches.get(fragment.number)
-        if dispatch is None:
+        if fragment.sessions is not None:
+            self._deliver_to_sessions(fragment)
             return
+        dispatch = self._dispatches.get(fragment.number)
+        if dispatch is not None:
+            self._serve(dispatch)
+
+    def _deliver_to_sessions(self, fragment: Fragment) -> None:
+        sessions = fragment.the_sessions()
+        for session in sessions.take_stirred():
+            dispatch = self._session_dispatches.get(session)
+            if dispatch is not None:
+                self._serve(dispatch)
+        if sessions.waiters and not fragment.is_dropped:
+            self._awaited[fragment.number] = fragment
+            self.wake()
+
+    def _serve(self, dispatch: Dispatch) -> None:
         dispatch.deliver(self.clock.now(), self.changes)
-        self.watch(fragment)
+        self.watch(dispatch.fragment)
+        if dispatch.has_promises():
+            self._promising.add(dispatch)
         if dispatch.wants_refill():
-            self._hungry[fragment.number] = fragment
+            self._hungry.add(dispatch)
             self.wake()
         else:
             dispatch.served()
@@ -224,7 +282,7 @@ class StoreOwner:
             self._must_serve = False
             for dispatch in list(self._dispatches.values()):
                 dispatch.ask_everybody()
-                self.deliver(dispatch.fragment)
+                self._serve(dispatch)
         if self._must_commit() or (not is_spared and self.housekeeping.is_due(now)):
             self.wake()
 
@@ -236,7 +294,11 @@ class StoreOwner:
 
     def has_due_work(self) -> bool:
         """Something that is due by now has not been done."""
-        return not self.changes.is_empty() or self.housekeeping.is_due(self.clock.now())
+        return not self.is_idle() or self.housekeeping.is_due(self.clock.now())
+
+    def is_idle(self) -> bool:
+        """Nothing that was asked for waits to be committed."""
+        return self.changes.is_empty() and not self._admissions
 
     # --- the loop -------------------------------------------------------------
 
@@ -264,13 +326,13 @@ class StoreOwner:
     async def turn(self) -> None:
         """Commit what is there, serve receivers, read ahead."""
         async with self.reading:
+            if self._admissions:
+                await self._admissions.apply(self.clock.now())
             if self._must_commit():
                 await self._commit()
             if self.clock.now() >= self.refuses_until:
                 await self.housekeeping.run()
-            hungry, self._hungry = self._hungry, {}
-            for fragment in hungry.values():
-                await self._refill(fragment)
+            await self._read_ahead()
         if not self.changes.is_empty():
             self._must_turn = True
         self._after_turn()
@@ -282,26 +344,41 @@ class StoreOwner:
             or self.changes.log.is_long()
         )
 
-    async def _refill(self, fragment: Fragment) -> None:
+    async def _read_ahead(self) -> None:
+        awaited, self._awaited = self._awaited, {}
+        for fragment in awaited.values():
+            await self._grants.serve(fragment)
+        hungry, self._hungry = self._hungry, set()
+        for dispatch in hungry:
+            await self._refill(dispatch)
+
+    async def _refill(self, dispatch: Dispatch) -> None:
         """Read the next messages into the window, and deliver."""
-        if fragment.is_dropped:
+        fragment, session = dispatch.fragment, dispatch.session
+        if fragment.is_dropped or (session is not None and session.is_released):
             return
-        window = fragment.window
+        window = dispatch.window()
         after, limit = window.loaded_through, window.room()
         if limit <= 0:
             return
         tail = window.tail
-        messages = await self.store.read_active(
-            fragment.number, after, limit, WINDOW_BYTES
-        )
-        if fragment.window is not window or window.loaded_through != after:
+        messages = await self._read(dispatch, after, limit)
+        if dispatch.window() is not window or window.loaded_through != after:
             return
         if window.room() < len(messages):
             return  # nobody receives any more, and the window is small
         if messages:
             tail = sequence_of(messages[-1].row_id)
-        fragment.refill(messages, tail)
-        self.deliver(fragment)
+        fragment.refill(messages, tail, session)
+        self._serve(dispatch)
+
+    async def _read(self, dispatch: Dispatch, after: int, limit: int) -> list[Message]:
+        number, session = dispatch.fragment.number, dispatch.session
+        if session is None:
+            return await self.store.read_active(number, after, limit, WINDOW_BYTES)
+        return await self.store.read_session(
+            number, session.session_id, after, limit, WINDOW_BYTES
+        )
 
     async def commit_now(self) -> bool:
         """For housekeeping, which runs in the loop: commit before going on.
@@ -323,7 +400,7 @@ class StoreOwner:
         """Commit the open change set; False if nothing of it happened."""
         changes, listeners, durable = self.changes, self.listeners, self._durable
         self.changes, self.listeners, self._durable = ChangeSet(), Listeners(), None
-        promises = self._take_promises(changes)
+        promises = self._take_promises()
         changes.seal(self._epoch, self._batch + 1, self.clock.now())
         try:
             error = await self._try_commit(changes)
@@ -394,8 +471,19 @@ class StoreOwner:
         self.table.restore(records)
         self._timed.clear()
         self._hungry.clear()
+        self._lose_sessions()
         self.housekeeping.begin(next_scheduled_at, self.clock.now())
         self._must_serve = True
+
+    def _lose_sessions(self) -> None:
+        """No lock is left: tell the holders, and let those who wait go on."""
+        for dispatch in list(self._session_dispatches.values()):
+            dispatch.lose_session()
+        self._session_dispatches.clear()
+        for fragment in self.table.loaded():
+            if fragment.sessions is not None and fragment.sessions.waiters:
+                self._awaited[fragment.number] = fragment
+                self.watch(fragment)
 
     def _refuse(self, error: ServiceBusError) -> None:
         """Refuse what waits for the open change set, and drop it."""
@@ -403,8 +491,9 @@ class StoreOwner:
         self.changes, self.listeners, self._durable = ChangeSet(), Listeners(), None
         # Those who act stay, and are introduced only once.
         self.changes.log.introduce_those_of(changes.log)
-        for dispatch in self._dispatches.values():
+        for dispatch in self._promising:
             dispatch.forget_promises()
+        self._promising.clear()
         self._answer_failure(listeners, durable, error)
 
     def _answer_failure(
@@ -419,16 +508,13 @@ class StoreOwner:
             # Whoever waited may have gone; then nobody will ask for it.
             durable.exception()
 
-    def _take_promises(
-        self, changes: ChangeSet
-    ) -> list[tuple[Receiver, list[Message]]]:
+    def _take_promises(self) -> list[tuple[Receiver, list[Message]]]:
         promises: list[tuple[Receiver, list[Message]]] = []
-        for fragment in changes.touched:
-            dispatch = self._dispatches.get(fragment.number)
-            if dispatch is not None:
-                promises += dispatch.take_promises()
-                if not dispatch.has_receivers():
-                    del self._dispatches[fragment.number]
+        for dispatch in self._promising:
+            promises += dispatch.take_promises()
+            if dispatch.session is None and not dispatch.has_receivers():
+                self._dispatches.pop(dispatch.fragment.number, None)
+        self._promising.clear()
         return promises
 
     def _keep(self, promises: Iterable[tuple[Receiver, list[Message]]]) -> None:
@@ -443,7 +529,7 @@ class StoreOwner:
             receiver.promised_count -= len(messages)
 
     def _relieve(self) -> None:
-        if self.is_under_pressure and self.changes.pending_bytes <= PENDING_BYTES // 2:
+        if self.is_under_pressure and self._pending_bytes() <= PENDING_BYTES // 2:
             self.is_under_pressure = False
             self._on_pressure(False)
 

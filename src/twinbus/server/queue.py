@@ -9,7 +9,7 @@ from typing import Protocol
 
 from twinbus.broker.changes import FragmentRecord
 from twinbus.broker.descriptions.queue import QueueDescription
-from twinbus.broker.fragment import MAIN, Fragment
+from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
 from twinbus.errors import EntityDisabled, ServiceBusError
 from twinbus.server.owner import StoreOwner
 from twinbus.store.base import StoreUnreadable
@@ -56,7 +56,7 @@ class Queue:
         table = self.owner.table
         main = table.find(self.record.generation, 0, MAIN)
         assert main is not None, f"queue {self.path} has no fragment"
-        return table.dead_letter_queue(main) if dead_letter else main
+        return table.sub_queue_of(main, DEAD_LETTER) if dead_letter else main
 
     def check_may_send(self) -> None:
         """Raises EntityDisabled."""

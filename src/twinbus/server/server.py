@@ -222,7 +222,7 @@ class Server:
             requests = [task for item in self._connections for task in item.requests]
             if requests:
                 await asyncio.wait(requests)
-            elif self.owner.changes.is_empty():
+            elif self.owner.is_idle():
                 return
             else:
                 # Whoever waits for a commit that fails is told by its own answer.

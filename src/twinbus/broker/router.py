@@ -1,0 +1,28 @@
+"""What a fragment needs to know of a topic: that messages do not stay.
+
+A topic has a fragment like a queue, with its own sequence numbers, schedule and
+quota. A message that becomes active there is handed to the router, which puts a
+copy into every subscription that wants it, in the same commit.
+"""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from mypy_extensions import mypyc_attr
+
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.message import Message
+
+if TYPE_CHECKING:
+    from twinbus.broker.fragment import Fragment
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Router:
+    """Distributes the messages of one topic."""
+
+    @abstractmethod
+    def route(
+        self, topic: "Fragment", message: Message, now: int, changes: ChangeSet
+    ) -> None:
+        """The message has its number and times; put copies where they belong."""

@@ -1,0 +1,106 @@
+"""How a message gets into an entity: checked, looked up if need be, enqueued.
+
+The one way in for senders, schedules and transactions. `check` says whether the
+entity takes the message at all; `accept` takes it. Where duplicates are detected the
+two are parted by a look at the store (`Sending`).
+"""
+
+from typing import final
+
+from twinbus.broker import operation_log, schedule
+from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
+from twinbus.encoding.identity import duplicate_key
+from twinbus.errors import NotAllowed, ServerBusy, ServiceBusError
+from twinbus.links.commit_listener import CommitListener
+from twinbus.links.home import STORE_IS_FULL, Home
+
+
+def check_room(home: Home, fragment: Fragment, size_bytes: int, now: int) -> None:
+    """Raises ServerBusy, QuotaExceeded, MessagingEntityNotFound."""
+    if now < home.refuses_until:
+        raise ServerBusy(STORE_IS_FULL, entity_path=fragment.settings.path)
+    fragment.check_quota(size_bytes)
+
+
+def check(fragment: Fragment, message: Message) -> None:
+    """Raises NotAllowed if the entity does not take this message."""
+    if fragment.settings.requires_session and message.session_id is None:
+        raise NotAllowed(
+            f"'{fragment.settings.path}' requires sessions: set the message's "
+            "session id.",
+            entity_path=fragment.settings.path,
+        )
+
+
+def accept(
+    home: Home, fragment: Fragment, message: Message, actor: int, now: int
+) -> None:
+    """Enqueue the message, or put it on the schedule."""
+    if message.scheduled_at > now:
+        schedule.schedule(fragment, message, actor, now, home.changes)
+        home.expect(message.scheduled_at)
+    else:
+        fragment.enqueue(message, actor, now, home.changes)
+
+
+def accept_unless_seen(
+    home: Home,
+    fragment: Fragment,
+    message: Message,
+    actor: int,
+    now: int,
+    duplicates: Duplicates,
+) -> None:
+    """Enqueue the message; a duplicate is accepted, too, and dropped."""
+    unique_id = duplicate_key(message) if finds_duplicates(fragment) else None
+    if unique_id is None or duplicates.is_new(fragment, unique_id, now, home.changes):
+        accept(home, fragment, message, actor, now)
+    else:
+        home.changes.log.record(operation_log.DUPLICATE, actor, message, now)
+
+
+def finds_duplicates(fragment: Fragment) -> bool:
+    return fragment.settings.duplicate_window_ms != 0
+
+
+@final
+class Sending(Admission):
+    """A delivery to an entity that detects duplicates."""
+
+    def __init__(
+        self,
+        home: Home,
+        fragment: Fragment,
+        messages: list[Message],
+        actor: int,
+        delivery_id: int,
+        link: CommitListener | None,
+    ) -> None:
+        super().__init__()
+        self._home: Home = home
+        self._fragment: Fragment = fragment
+        self._messages: list[Message] = messages
+        self._actor: int = actor
+        self._delivery_id: int = delivery_id
+        # Who is to be told; None if nobody waits.
+        self._link: CommitListener | None = link
+        for message in messages:
+            self.pending_bytes += len(message.raw)
+            unique_id = duplicate_key(message)
+            if unique_id is not None:
+                self.ask(fragment, unique_id)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        home, fragment, link = self._home, self._fragment, self._link
+        try:
+            check_room(home, fragment, self.pending_bytes, now)
+        except ServiceBusError as error:
+            if link is not None:
+                link.failed([self._delivery_id], error)
+            return
+        for message in self._messages:
+            accept_unless_seen(home, fragment, message, self._actor, now, duplicates)
+        if link is not None:
+            link.note(home.changes, self._delivery_id, home.listeners)

@@ -1,0 +1,105 @@
+"""Listening sockets: everything that connects is handed over as a socket.
+
+asyncio's own listeners make a transport before anybody has said a word, and then it
+is decided whether TLS is spoken. Here a connection stays a plain socket until its
+first byte can be looked at (`arrival.py`).
+"""
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Final
+
+_log = logging.getLogger(__name__)
+
+_BACKLOG: Final = 1_024
+
+_ACCEPTS_PER_TURN: Final = 64
+"""Others get their turn during a rush."""
+
+_RETRY_SECONDS: Final = 1.0
+"""Pause after the system ran out of files or memory for one more connection."""
+
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Listener:
+    """Accepts connections on all addresses of a host, at one port."""
+
+    def __init__(self, host: str, port: int, admit: Callable[[socket.socket], None]):
+        """Listens when this returns. Raises OSError."""
+        self._admit = admit
+        self._sockets = _listening_sockets(host, port)
+        self.port: int = self._sockets[0].getsockname()[1]
+        self._loop = asyncio.get_running_loop()
+        for listening in self._sockets:
+            self._loop.add_reader(listening, self._on_readable, listening)
+
+    def close(self) -> None:
+        for listening in self._sockets:
+            self._loop.remove_reader(listening)
+            listening.close()
+        self._sockets.clear()
+
+    def _on_readable(self, listening: socket.socket) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                connected, _ = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._on_failure(listening, error)
+                return
+            connected.setblocking(False)
+            self._admit(connected)
+
+    def _on_failure(self, listening: socket.socket, error: OSError) -> None:
+        why = os.strerror(error.errno or 0)
+        _log.error("can't accept a connection on port %d: %s", self.port, why)
+        if error.errno in _EXHAUSTED:
+            # The connection is still waiting, and would be reported again at once.
+            self._loop.remove_reader(listening)
+            self._loop.call_later(_RETRY_SECONDS, self._resume, listening)
+
+    def _resume(self, listening: socket.socket) -> None:
+        if listening in self._sockets:
+            self._loop.add_reader(listening, self._on_readable, listening)
+
+
+def _listening_sockets(host: str, port: int) -> list[socket.socket]:
+    """One for every address that the host name means. Raises OSError."""
+    found = socket.getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    opened: list[socket.socket] = []
+    try:
+        for family, _, _, _, address in dict.fromkeys(found):
+            opened.append(_listening_socket(family, address, port))
+            # Any free port of the first address is the port of all.
+            port = port or opened[0].getsockname()[1]
+    except BaseException:
+        for listening in opened:
+            listening.close()
+        raise
+    return opened
+
+
+def _listening_socket(
+    family: int, address: tuple[object, ...], port: int
+) -> socket.socket:
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # IPv4 has a socket of its own.
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind((address[0], port, *address[2:]))
+        listening.listen(_BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
