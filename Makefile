@@ -16,11 +16,11 @@ PLAIN := TWINBUS_PURE=1
 CONFIG ?= $(CURDIR)/examples/bus.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check style types unit property store wire conformance \
-	sim crash bench nightly docs compiled clean
+.PHONY: help run test check style types unit property store wire sdk sim crash \
+	conformance conformance-page bench nightly docs compiled clean
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
 run: compiled ## The bus on the embedded store in ./data (CONFIG, ARGS)
 	@exec $(VENV)/bin/twinbus serve --data ./data --config $(CONFIG) $(ARGS)
@@ -51,7 +51,7 @@ store: compiled ## The store suite over each backend
 wire: compiled ## Exact frames against a live bus
 	@$(PYTEST) tests/wire
 
-conformance: compiled ## Numbered cases, by the official SDK
+sdk: compiled ## Numbered cases, by the official SDK
 	@$(PYTEST) tests/conformance
 
 sim: compiled ## Simulated worlds (TWINBUS_SIM_SEEDS: how many)
@@ -60,11 +60,18 @@ sim: compiled ## Simulated worlds (TWINBUS_SIM_SEEDS: how many)
 crash: compiled ## kill -9 under load (TWINBUS_CRASH_ROUNDS: how often)
 	@$(PYTEST) tests/crash
 
+conformance: compiled ## The vendor's own live tests of the SDK (ARGS: which)
+	@$(PYTHON_IN) -m conformance $(ARGS)
+
+conformance-page: $(READY) ## Its last result, into docs/compatibility.md
+	@$(PYTHON_IN) scripts/conformance_page.py
+
 nightly: export TWINBUS_CRASH_ROUNDS ?= 200
 nightly: export TWINBUS_SIM_SEEDS ?= 20000
-nightly: compiled ## The long form of property, sim and crash
+nightly: compiled ## The long form of property, sim and crash; conformance
 	@$(PYTEST) --timeout 0 --hypothesis-profile nightly \
 		tests/property tests/sim tests/crash
+	@$(PYTHON_IN) -m conformance
 	@scripts/newcomer.sh
 
 bench: compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
@@ -80,7 +87,7 @@ compiled: $(READY) ## The hot modules, compiled for the sources as they are now
 clean: ## Remove all that make made, except ./data
 	@rm -rf $(VENV) build dist src/*.egg-info src/twinbus/_native
 	@rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find src tests scripts bench -name __pycache__ -prune -exec rm -rf {} +
+	@find src tests scripts bench conformance -name __pycache__ -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml setup.py scripts/setup.sh
 	@scripts/setup.sh

@@ -1,0 +1,102 @@
+"""Fills the table of docs/compatibility.md from the result of `make conformance`.
+
+Only a run of everything counts: one that left tests out would make the page say less
+than the last one did, and look the same. What is between the two markers is replaced,
+the rest of the page is left alone. `make conformance-page` runs it.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "compatibility.md"
+RESULT = ROOT / "build" / "conformance" / "result.json"
+
+BEGIN = "<!-- Made by `make conformance-page`: begin -->\n"
+END = "<!-- Made by `make conformance-page`: end -->\n"
+
+_COLUMNS = ("tests", "live", "passed", "failed", "skipped")
+
+Result = Mapping[str, Any]
+
+
+def section(result: Result) -> str:
+    """What stands between the markers."""
+    if result["select"] != "all" or result["keyword"]:
+        raise ValueError(
+            f"the result is of --select {result['select']} -k '{result['keyword']}', "
+            "and the page is about all tests: run `make conformance` without ARGS"
+        )
+    return "\n".join(
+        [
+            f"The tests that come with `{result['sdk'].replace(' ', '` ')}:\n",
+            _table(result),
+            _exceptions(result),
+            _skipped(result),
+        ]
+    )
+
+
+def _table(result: Result) -> str:
+    rows = [
+        *(_row(f"`{name}`", counts) for name, counts in result["modules"].items()),
+        _row("**all**", result["counts"]),
+        _row("**all that are live**", result["live_counts"]),
+    ]
+    head = f"| Module | {' | '.join(_COLUMNS)} |\n|---|{'---:|' * len(_COLUMNS)}\n"
+    return head + "".join(rows)
+
+
+def _row(name: str, counts: Mapping[str, int]) -> str:
+    return f"| {name} | {' | '.join(str(counts[c]) for c in _COLUMNS)} |\n"
+
+
+def _exceptions(result: Result) -> str:
+    if not result["exceptions"]:
+        return "No failure is excused.\n"
+    rows = "".join(
+        f"| `{entry['test']}` | {_cell(entry['reason'])} |\n"
+        for entry in result["exceptions"]
+    )
+    return f"Failures that are known:\n\n| Test | Why |\n|---|---|\n{rows}"
+
+
+def _skipped(result: Result) -> str:
+    reasons = Counter(
+        test["reason"]
+        for test in result["tests"].values()
+        if test["outcome"] == "skipped"
+    )
+    if not reasons:
+        return "None is skipped.\n"
+    rows = "".join(
+        f"| {count} | {_cell(reason)} |\n" for reason, count in sorted(reasons.items())
+    )
+    return f"Skipped, and why:\n\n| Tests | Why |\n|---:|---|\n{rows}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def filled(page: str, between: str) -> str:
+    """The page with other text between the markers."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{PAGE} must have the lines\n{BEGIN}{END}")
+    return f"{before}{BEGIN}\n{between}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    if not RESULT.exists():
+        sys.exit(f"{RESULT} is not there: run `make conformance`")
+    try:
+        section_text = section(json.loads(RESULT.read_text()))
+        PAGE.write_text(filled(PAGE.read_text(), section_text))
+    except ValueError as error:
+        sys.exit(str(error))

@@ -1,0 +1,78 @@
+"""The table of the vendor's tests says what the result file says."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "conformance_page.py"))
+section, filled = SCRIPT["section"], SCRIPT["filled"]
+BEGIN, END = SCRIPT["BEGIN"], SCRIPT["END"]
+
+
+def counts(**numbers: int) -> dict[str, int]:
+    return {
+        **dict.fromkeys(("tests", "live", "passed", "failed", "skipped"), 0),
+        **numbers,
+    }
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    """A run of two tests, one of them skipped."""
+    return {
+        "sdk": "azure-servicebus 7.15.0",
+        "select": "all",
+        "keyword": "",
+        "counts": counts(tests=2, live=1, passed=1, skipped=1),
+        "live_counts": counts(tests=1, live=1, skipped=1),
+        "modules": {"test_a.py": counts(tests=2, live=1, passed=1, skipped=1)},
+        "exceptions": [],
+        "tests": {
+            "test_a.py::one": {"outcome": "passed", "reason": ""},
+            "test_a.py::two": {"outcome": "skipped", "reason": "needs\nTLS | or so"},
+        },
+        **changes,
+    }
+
+
+def test_every_module_has_a_row() -> None:
+    lines = section(result()).splitlines()
+    assert "| `test_a.py` | 2 | 1 | 1 | 0 | 1 |" in lines
+    assert "| **all** | 2 | 1 | 1 | 0 | 1 |" in lines
+    assert "| **all that are live** | 1 | 1 | 0 | 0 | 1 |" in lines
+
+
+def test_skipped_tests_are_counted_by_reason_in_one_line() -> None:
+    assert "| 1 | needs TLS \\| or so |" in section(result()).splitlines()
+
+
+def test_exceptions_have_their_reason() -> None:
+    known = [{"test": "test_a.py::one", "reason": "it expects\nmore"}]
+    text = section(result(exceptions=known))
+    assert "| `test_a.py::one` | it expects more |" in text.splitlines()
+    assert "No failure is excused." not in text
+    assert "No failure is excused." in section(result())
+
+
+@pytest.mark.parametrize("part", [{"select": "sync"}, {"keyword": "peek"}])
+def test_part_of_the_tests_is_refused(part: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="the page is about all tests"):
+        section(result(**part))
+
+
+def test_only_what_is_between_the_markers_is_replaced() -> None:
+    page = f"before\n{BEGIN}old\n{END}after\n"
+    once = filled(page, "new\n")
+    assert once == f"before\n{BEGIN}\nnew\n\n{END}after\n"
+    assert filled(once, "new\n") == once
+
+
+def test_page_without_markers_is_refused() -> None:
+    with pytest.raises(ValueError, match="must have the lines"):
+        filled("nothing\n", "new\n")
+
+
+def test_the_page_has_the_markers() -> None:
+    assert filled(SCRIPT["PAGE"].read_text(), "new\n").count("new\n") >= 1
