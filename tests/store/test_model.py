@@ -202,11 +202,11 @@ class TwoStores(RuleBasedStateMachine):
         )
         self._commit(changes)
 
-    @rule(unique_id=st.binary(max_size=1), seen_at=st.integers(NOW, NOW + 9))
-    def see(self, unique_id: bytes, seen_at: int) -> None:
+    @rule(unique_id=st.binary(max_size=1), forget_at=st.integers(NOW, NOW + 9))
+    def see(self, unique_id: bytes, forget_at: int) -> None:
         changes = ChangeSet()
         changes.ledger_ids.append(
-            LedgerId(fragment_number=1, unique_id=unique_id, seen_at=seen_at)
+            LedgerId(fragment_number=1, unique_id=unique_id, forget_at=forget_at)
         )
         self._commit(changes)
 
@@ -223,7 +223,7 @@ class TwoStores(RuleBasedStateMachine):
     @rule(before=st.integers(NOW, NOW + 9))
     def trim(self, before: int) -> None:
         through = self._both("last_batch") - 3
-        self._both("trim", operations_through=through, ids_seen_before=before)
+        self._both("trim", operations_through=through, now=before)
 
     @rule()
     def close_and_open(self) -> None:
@@ -250,7 +250,7 @@ class TwoStores(RuleBasedStateMachine):
         self._both("fragments")
         self._both("outbox", 4)
         self._both("restored", "s", b"g", list(range(40)))
-        self._both("seen", 1, [b"", *(bytes([i]) for i in range(256))])
+        self._both("seen", 1, [b"", *(bytes([i]) for i in range(256))], NOW + 4)
         self._both("operations", 0, 100)
 
     @invariant()

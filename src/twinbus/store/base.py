@@ -174,7 +174,9 @@ class Store(Protocol):
         """Ids of sessions whose state was set after `since`, in that order."""
         ...
 
-    async def session_state(self, fragment_number: int, session_id: str) -> bytes | None:
+    async def session_state(
+        self, fragment_number: int, session_id: str
+    ) -> bytes | None:
         """What the application keeps with the session, if anything."""
         ...
 

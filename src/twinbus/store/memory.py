@@ -10,10 +10,16 @@ from collections.abc import Iterable
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
-from typing import Final, final
+from typing import Final, TypeVar, final
 from uuid import uuid4
 
-from twinbus.broker.changes import ChangeSet, FragmentRecord, LedgerRange, OutboxEntry
+from twinbus.broker.changes import (
+    ChangeSet,
+    FragmentRecord,
+    LedgerRange,
+    OutboxEntry,
+    StoredRule,
+)
 from twinbus.broker.message import ACTIVE, DEFERRED, SCHEDULED, Message
 from twinbus.broker.row_id import SEQUENCE_MASK, base_of
 from twinbus.store.base import (
@@ -25,10 +31,15 @@ from twinbus.store.base import (
     StoreError,
     StoreInUse,
 )
+from twinbus.store.memory_bodies import MemoryBodies
+from twinbus.store.memory_sessions import MemorySessionStates
 from twinbus.store.memory_table import MemoryTable
 from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS, expiry_bucket
 
 _LAST_ROW_ID: Final = (1 << 63) - 1
+
+Key = TypeVar("Key")
+Row = TypeVar("Row")
 
 _row_id_of = attrgetter("row_id")
 
@@ -45,9 +56,10 @@ class MemoryDisk:
         self.owner: str | None = None
         self.fragments: dict[int, FragmentRecord] = {}
         self.dropped: set[int] = set()
-        self.active: MemoryTable = MemoryTable(ACTIVE)
-        self.deferred: MemoryTable = MemoryTable(DEFERRED)
-        self.scheduled: MemoryTable = MemoryTable(SCHEDULED)
+        self.bodies: MemoryBodies = MemoryBodies()
+        self.active: MemoryTable = MemoryTable(ACTIVE, self.bodies)
+        self.deferred: MemoryTable = MemoryTable(DEFERRED, self.bodies)
+        self.scheduled: MemoryTable = MemoryTable(SCHEDULED, self.bodies)
         # Sorted: bucket and row id of active messages that will expire.
         self.expiries: list[tuple[int, int]] = []
         # Sorted: time and row id of scheduled messages.
@@ -55,7 +67,10 @@ class MemoryDisk:
         self.outbox: dict[int, OutboxEntry] = {}
         # First and last of the ranges, sorted, by source and generation.
         self.ranges: dict[tuple[str, bytes], list[tuple[int, int]]] = {}
-        # When an id was last seen, by fragment number and id.
+        self.session_states: MemorySessionStates = MemorySessionStates()
+        # By fragment number and name, in the order in which they were put.
+        self.rules: dict[tuple[int, str], StoredRule] = {}
+        # When an id is to be forgotten, by fragment number and id.
         self.ids: dict[tuple[int, bytes], int] = {}
         self.operations: dict[int, bytes] = {}
 
@@ -117,7 +132,11 @@ class MemoryStore:
         self._write_active(changes)
         self._write_deferred(changes)
         self._write_scheduled(changes)
+        disk.bodies.write(changes)
         self._write_fragments(changes)
+        for state in changes.session_states:
+            disk.session_states.put(state)
+        self._write_rules(changes)
         self._write_ledgers(changes)
         if not changes.log.is_empty():
             disk.operations[changes.batch] = changes.log.encode(changes.sealed_at)
@@ -132,6 +151,11 @@ class MemoryStore:
             or _has_conflict(disk.scheduled, changes.scheduled_added)
         ):
             raise CommitFailed("A message with that row id exists already.")
+        body_ids = [body.body_id for body in changes.bodies_added]
+        if len(set(body_ids)) < len(body_ids) or any(
+            i in disk.bodies for i in body_ids
+        ):
+            raise CommitFailed("A body with that id exists already.")
         entry_ids = [entry.entry_id for entry in changes.outbox_added]
         if len(set(entry_ids)) < len(entry_ids) or any(
             entry_id in disk.outbox for entry_id in entry_ids
@@ -185,6 +209,15 @@ class MemoryStore:
             disk.fragments.pop(number, None)
             disk.dropped.add(number)
 
+    def _write_rules(self, changes: ChangeSet) -> None:
+        rules = self.disk.rules
+        for key in changes.rules_removed:
+            rules.pop(key, None)
+        for added in changes.rules_put:
+            # Out first: one that replaces another is the last to have come.
+            rules.pop((added.fragment_number, added.name), None)
+            rules[added.fragment_number, added.name] = added
+
     def _write_ledgers(self, changes: ChangeSet) -> None:
         disk = self.disk
         for entry_id in changes.outbox_removed:
@@ -196,36 +229,45 @@ class MemoryStore:
             disk.ranges[key] = _with_range(disk.ranges.get(key, []), added)
         for seen in changes.ledger_ids:
             id_key = (seen.fragment_number, seen.unique_id)
-            disk.ids[id_key] = max(disk.ids.get(id_key, 0), seen.seen_at)
+            disk.ids[id_key] = max(disk.ids.get(id_key, 0), seen.forget_at)
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
         self._check_lease(self._epoch)
         disk = self.disk
-        left = limit
-        first, last = _rows_of(fragment_number)
-        for message in list(islice(disk.active.between(first, last), left)):
-            self._remove_active(message.row_id)
-            left -= 1
-        for message in list(islice(disk.deferred.between(first, last), left)):
-            disk.deferred.remove(message.row_id)
-            left -= 1
-        for message in list(islice(disk.scheduled.between(first, last), left)):
-            self._remove_scheduled(message.row_id)
-            left -= 1
-        keys = [key for key in disk.ids if key[0] == fragment_number]
-        for key in keys[:left]:
-            del disk.ids[key]
-            left -= 1
-        if left > 0:
-            disk.dropped.discard(fragment_number)
-        return left > 0
+        left = limit - self._purge_messages(fragment_number, limit)
+        left -= _purge_keys(disk.ids, fragment_number, left)
+        left -= disk.session_states.purge(fragment_number, left)
+        left -= _purge_keys(disk.rules, fragment_number, left)
+        # A body is named by a row id of its topic, whose number is in use with it.
+        if left == 0 or disk.bodies.has_any_of(fragment_number):
+            return False
+        disk.dropped.discard(fragment_number)
+        return True
 
-    async def trim(self, *, operations_through: int, ids_seen_before: int) -> None:
+    def _purge_messages(self, fragment_number: int, limit: int) -> int:
+        disk = self.disk
+        first, last = _rows_of(fragment_number)
+        purged: list[Message] = []
+        for table, remove in (
+            (disk.active, self._remove_active),
+            (disk.deferred, disk.deferred.remove),
+            (disk.scheduled, self._remove_scheduled),
+        ):
+            found = list(islice(table.between(first, last), limit - len(purged)))
+            for message in found:
+                remove(message.row_id)
+            purged += found
+        for message in purged:
+            if message.is_shared:
+                disk.bodies.release(message.body_id)
+        return len(purged)
+
+    async def trim(self, *, operations_through: int, now: int) -> None:
         self._check_lease(self._epoch)
         disk = self.disk
         for batch in [b for b in disk.operations if b <= operations_through]:
             del disk.operations[batch]
-        for key in [k for k, at in disk.ids.items() if at < ids_seen_before]:
+        for key in [k for k, at in disk.ids.items() if at <= now]:
             del disk.ids[key]
 
     # --- reading --------------------------------------------------------------
@@ -264,6 +306,65 @@ class MemoryStore:
             *(table.between(first, last) for table in tables), key=_row_id_of
         )
         return _portion(ordered, limit, limit_bytes)
+
+    async def read_session(
+        self,
+        fragment_number: int,
+        session_id: str,
+        after: int,
+        limit: int,
+        limit_bytes: int,
+    ) -> list[Message]:
+        self._check_open()
+        first, _ = _rows_of(fragment_number, after + 1)
+        found = self.disk.active.of_session(fragment_number, session_id, first)
+        return _portion(found, limit, limit_bytes)
+
+    async def browse_session(
+        self,
+        fragment_number: int,
+        session_id: str,
+        from_sequence: int,
+        limit: int,
+        limit_bytes: int,
+    ) -> list[Message]:
+        self._check_open()
+        disk = self.disk
+        first, _ = _rows_of(fragment_number, from_sequence)
+        tables = (disk.active, disk.deferred, disk.scheduled)
+        found = (t.of_session(fragment_number, session_id, first) for t in tables)
+        return _portion(merge(*found, key=_row_id_of), limit, limit_bytes)
+
+    async def active_sessions(
+        self, fragment_number: int, after: str | None, limit: int
+    ) -> list[str]:
+        self._check_open()
+        return self.disk.active.sessions.ids(fragment_number, after, limit)
+
+    async def sessions(
+        self, fragment_number: int, after: str | None, limit: int
+    ) -> list[str]:
+        active = await self.active_sessions(fragment_number, after, limit)
+        with_state = await self.sessions_updated(fragment_number, -1, after, limit)
+        return sorted({*active, *with_state})[:limit]
+
+    async def sessions_updated(
+        self, fragment_number: int, since: int, after: str | None, limit: int
+    ) -> list[str]:
+        self._check_open()
+        return self.disk.session_states.updated(fragment_number, since, after, limit)
+
+    async def session_state(
+        self, fragment_number: int, session_id: str
+    ) -> bytes | None:
+        self._check_open()
+        return self.disk.session_states.get(fragment_number, session_id)
+
+    async def rules(self) -> list[StoredRule]:
+        self._check_open()
+        return sorted(
+            self.disk.rules.values(), key=attrgetter("fragment_number", "created_at")
+        )
 
     async def due(self, now: int, limit: int) -> list[Message]:
         self._check_open()
@@ -308,9 +409,12 @@ class MemoryStore:
             if any(first <= sequence <= last for first, last in ranges)
         }
 
-    async def seen(self, fragment_number: int, unique_ids: list[bytes]) -> set[bytes]:
+    async def seen(
+        self, fragment_number: int, unique_ids: list[bytes], now: int
+    ) -> set[bytes]:
         self._check_open()
-        return {i for i in unique_ids if (fragment_number, i) in self.disk.ids}
+        forget_at = self.disk.ids
+        return {i for i in unique_ids if forget_at.get((fragment_number, i), 0) > now}
 
     async def operations(self, after_batch: int, limit: int) -> list[tuple[int, bytes]]:
         self._check_open()
@@ -344,6 +448,14 @@ def _found(table: MemoryTable, row_ids: list[int]) -> list[Message]:
 def _has_conflict(table: MemoryTable, added: list[Message]) -> bool:
     row_ids = [message.row_id for message in added]
     return len(set(row_ids)) < len(row_ids) or any(i in table for i in row_ids)
+
+
+def _purge_keys(table: dict[tuple[int, Key], Row], number: int, limit: int) -> int:
+    """Remove up to `limit` entries of a fragment; returns how many."""
+    keys = [key for key in table if key[0] == number][:limit]
+    for key in keys:
+        del table[key]
+    return len(keys)
 
 
 def _discard(entries: list[tuple[int, int]], entry: tuple[int, int]) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Final, final
 
 from twinbus.broker.message import Message, restored_message
+from twinbus.store.memory_bodies import MemoryBodies
+from twinbus.store.memory_sessions import MemorySessionIndex
 
 _SLACK: Final = 1024
 
@@ -26,6 +28,9 @@ def copy_of(message: Message) -> Message:
         message.state,
         message.scheduled_at,
         message.annex,
+        message.session_id,
+        message.body_id,
+        message.is_shared,
     )
     copy.expires_at = message.expires_at
     return copy
@@ -35,10 +40,13 @@ def copy_of(message: Message) -> Message:
 class MemoryTable:
     """The messages of one state."""
 
-    def __init__(self, state: int) -> None:
+    def __init__(self, state: int, bodies: MemoryBodies) -> None:
         # State of what is read from here.
         self._state: int = state
+        # Where the bytes of shared messages are.
+        self._bodies: MemoryBodies = bodies
         self._rows: dict[int, Message] = {}
+        self.sessions: MemorySessionIndex = MemorySessionIndex()
         # Sorted; may name rows that are gone.
         self._row_ids: list[int] = []
 
@@ -49,6 +57,9 @@ class MemoryTable:
         """Keep a copy of the message; returns the copy."""
         copy = copy_of(message)
         copy.state = self._state
+        if copy.is_shared:
+            copy.raw = b""
+        self.sessions.add(copy)
         row_id = message.row_id
         self._rows[row_id] = copy
         if not self._row_ids or row_id > self._row_ids[-1]:
@@ -67,6 +78,8 @@ class MemoryTable:
     def remove(self, row_id: int) -> Message | None:
         """Take a row out, if it exists."""
         row = self._rows.pop(row_id, None)
+        if row is not None:
+            self.sessions.remove(row)
         if len(self._row_ids) > 2 * len(self._rows) + _SLACK:
             self._row_ids = sorted(self._rows)
         return row
@@ -74,7 +87,20 @@ class MemoryTable:
     def get(self, row_id: int) -> Message | None:
         """A copy of one message."""
         row = self._rows.get(row_id)
-        return None if row is None else copy_of(row)
+        return None if row is None else self._read(row)
+
+    def _read(self, row: Message) -> Message:
+        copy = copy_of(row)
+        if copy.is_shared:
+            copy.raw = self._bodies.raw_of(copy.body_id)
+        return copy
+
+    def of_session(
+        self, fragment_number: int, session_id: str, first: int
+    ) -> Iterator[Message]:
+        """Copies of a session's messages from the id `first` on, in order."""
+        for row_id in self.sessions.row_ids(fragment_number, session_id, first):
+            yield self._read(self._rows[row_id])
 
     def between(self, first: int, last: int) -> Iterator[Message]:
         """Copies of the messages with ids from `first` to `last`, in order."""
@@ -85,5 +111,5 @@ class MemoryTable:
                 return
             # A row that left and came back has its id in the list twice.
             if row_id != previous and row_id in self._rows:
-                yield copy_of(self._rows[row_id])
+                yield self._read(self._rows[row_id])
             previous = row_id

@@ -5,8 +5,8 @@ them wait for the interpreter, which costs more than the disk (decision 0002). A
 commit is one transaction whose first statement is the fence (D4): the update of
 the lease row finds no row of our epoch when somebody else has become the owner.
 
-What a commit writes is the business of `sqlite_changes.py`, what SQLite's errors
-mean that of `sqlite_errors.py`; every statement is in `sql/sqlite_store.sql`.
+What a commit writes is the business of `sqlite_changes.py`, what a purge removes
+that of `sqlite_purge.py`, what SQLite's errors mean that of `sqlite_errors.py`; every statement is in `sql/sqlite_store.sql`.
 """
 
 import json
@@ -16,9 +16,14 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, final
 
-from twinbus.broker.changes import ChangeSet, FragmentRecord, OutboxEntry
+from twinbus.broker.changes import (
+    ChangeSet,
+    FragmentRecord,
+    OutboxEntry,
+    StoredRule,
+)
 from twinbus.broker.message import Message
-from twinbus.broker.row_id import SEQUENCE_MASK, base_of
+from twinbus.broker.row_id import SEQUENCE_BITS, SEQUENCE_MASK, base_of
 from twinbus.store import sqlite_lease
 from twinbus.store.base import (
     PORTION_BYTES,
@@ -31,10 +36,11 @@ from twinbus.store.base import (
     StoreInUse,
 )
 from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS
-from twinbus.store.rows.sqlite_rows import messages_of
+from twinbus.store.rows.sqlite_rows import BodyMissing, messages_of
 from twinbus.store.sqlite_changes import write_changes
-from twinbus.store.sqlite_errors import Busy, reading, transaction
+from twinbus.store.sqlite_errors import Busy, reading, transaction, unreadable
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
+from twinbus.store.sqlite_purge import purge_portion
 from twinbus.store.statements import named_statements
 
 _SQL: Final = named_statements("sqlite_store.sql")
@@ -43,17 +49,17 @@ FORMAT: Final = SqliteFormat(
     noun="store",
     application_id=0x74776275,  # "twbu"
     migrations="sqlite_migrations",
-    version=1,
+    version=2,
     tables=frozenset(
         {
             *("meta", "lease", "fragment", "dropped_fragment"),
-            *("message", "deferred", "scheduled"),
+            *("message", "deferred", "scheduled", "shared_body", "body_use"),
+            *("session_state", "rule"),
             *("outbox", "ledger_range", "ledger_id", "operation_log"),
         }
     ),
 )
 
-_PURGED_TABLES: Final = ("purge_active", "purge_deferred", "purge_scheduled")
 _NO_LIMIT: Final = (1 << 63) - 1
 
 
@@ -172,25 +178,15 @@ class SqliteStore:
         return LeaseLost(f"{self.path} has been taken over by another process.")
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
-        base = base_of(fragment_number)
         with self._transaction():
             self._fence()
-            left = limit
-            for name in _PURGED_TABLES:
-                parameters = (base, base + SEQUENCE_MASK, left)
-                left -= self._db.execute(_SQL[name], parameters).rowcount
-            left -= self._db.execute(
-                _SQL["purge_ledger_ids"], (fragment_number, left)
-            ).rowcount
-            if left > 0:
-                self._db.execute(_SQL["forget_dropped_fragment"], (fragment_number,))
-        return left > 0
+            return purge_portion(self._db, fragment_number, limit)
 
-    async def trim(self, *, operations_through: int, ids_seen_before: int) -> None:
+    async def trim(self, *, operations_through: int, now: int) -> None:
         with self._transaction():
             self._fence()
             self._db.execute(_SQL["trim_operations"], (operations_through,))
-            self._db.execute(_SQL["trim_ledger_ids"], (ids_seen_before,))
+            self._db.execute(_SQL["trim_ledger_ids"], (now,))
 
     async def last_batch(self) -> int:
         if self._in_doubt:
@@ -222,7 +218,10 @@ class SqliteStore:
             reading(self.path),
             closing(self._db.execute(_SQL[name], parameters)) as rows,
         ):
-            return messages_of(rows, limit_bytes)
+            try:
+                return messages_of(rows, limit_bytes)
+            except BodyMissing as error:
+                raise unreadable(self.path, str(error)) from error
 
     async def fragments(self) -> list[FragmentRecord]:
         return self._fragments()
@@ -254,6 +253,81 @@ class SqliteStore:
             "limit": limit,
         }
         return self._messages("browse", names, limit_bytes)
+
+    async def read_session(
+        self,
+        fragment_number: int,
+        session_id: str,
+        after: int,
+        limit: int,
+        limit_bytes: int,
+    ) -> list[Message]:
+        names = {
+            "row_prefix": _row_prefix(fragment_number),
+            "session_id": session_id,
+            "after": base_of(fragment_number) + after,
+            "limit": limit,
+        }
+        return self._messages("read_session", names, limit_bytes)
+
+    async def browse_session(
+        self,
+        fragment_number: int,
+        session_id: str,
+        from_sequence: int,
+        limit: int,
+        limit_bytes: int,
+    ) -> list[Message]:
+        names = {
+            "row_prefix": _row_prefix(fragment_number),
+            "session_id": session_id,
+            "first": base_of(fragment_number) + from_sequence,
+            "limit": limit,
+        }
+        return self._messages("browse_session", names, limit_bytes)
+
+    async def active_sessions(
+        self, fragment_number: int, after: str | None, limit: int
+    ) -> list[str]:
+        names = {
+            "row_prefix": _row_prefix(fragment_number),
+            "from": _behind(after),
+            "limit": limit,
+        }
+        return [session_id for (session_id,) in self._rows("active_sessions", names)]
+
+    async def sessions(
+        self, fragment_number: int, after: str | None, limit: int
+    ) -> list[str]:
+        active = await self.active_sessions(fragment_number, after, limit)
+        with_state = await self.sessions_updated(fragment_number, -1, after, limit)
+        # SQLite compares the bytes of texts, Python their characters: in UTF-8 that
+        # is the same order.
+        return sorted({*active, *with_state})[:limit]
+
+    async def sessions_updated(
+        self, fragment_number: int, since: int, after: str | None, limit: int
+    ) -> list[str]:
+        parameters = (fragment_number, _behind(after), since, limit)
+        rows = self._rows("sessions_updated", parameters)
+        return [session_id for (session_id,) in rows]
+
+    async def session_state(
+        self, fragment_number: int, session_id: str
+    ) -> bytes | None:
+        rows = self._rows("session_state", (fragment_number, session_id))
+        return rows[0][0] if rows else None
+
+    async def rules(self) -> list[StoredRule]:
+        return [
+            StoredRule(
+                fragment_number=fragment_number,
+                name=name,
+                definition=definition,
+                created_at=created_at,
+            )
+            for fragment_number, name, definition, created_at in self._rows("rules")
+        ]
 
     async def due(self, now: int, limit: int) -> list[Message]:
         return self._messages("due", (now, limit), PORTION_BYTES)
@@ -296,15 +370,27 @@ class SqliteStore:
                 found.add(sequence)
         return found
 
-    async def seen(self, fragment_number: int, unique_ids: list[bytes]) -> set[bytes]:
+    async def seen(
+        self, fragment_number: int, unique_ids: list[bytes], now: int
+    ) -> set[bytes]:
         return {
             unique_id
             for unique_id in unique_ids
-            if self._rows("has_ledger_id", (fragment_number, unique_id))
+            if self._rows("has_ledger_id", (fragment_number, unique_id, now))
         }
 
     async def operations(self, after_batch: int, limit: int) -> list[tuple[int, bytes]]:
         return self._rows("operations", (after_batch, limit))
+
+
+def _row_prefix(fragment_number: int) -> int:
+    """What the row ids of the fragment begin with."""
+    return base_of(fragment_number) >> SEQUENCE_BITS
+
+
+def _behind(session_id: str | None) -> str:
+    """The first id that comes after one, in the order of their bytes."""
+    return "" if session_id is None else f"{session_id}\0"
 
 
 def _fragment_record(row: Iterable[Any]) -> FragmentRecord:

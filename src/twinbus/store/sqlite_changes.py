@@ -8,18 +8,26 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
-from twinbus.broker.changes import ChangeSet, FragmentRecord, LedgerRange
+from twinbus.broker.changes import (
+    ChangeSet,
+    FragmentRecord,
+    LedgerRange,
+    SessionState,
+)
 from twinbus.store.rows.sqlite_rows import (
     ANY,
     EXPIRING,
+    OF_SESSION,
     PLAIN,
     ROWS_PER_INSERT,
+    SHARED,
     active_inserts,
     changed_rows,
     deferred_rows,
     row_ranges,
     scheduled_rows,
 )
+from twinbus.store.sqlite_bodies import write_bodies
 from twinbus.store.statements import named_statements
 
 _SQL: Final = named_statements("sqlite_store.sql")
@@ -37,6 +45,8 @@ def _for_each_count(statement: str) -> list[str]:
 _INSERTS: Final = {
     PLAIN: _for_each_count(_SQL["insert_plain"]),
     EXPIRING: _for_each_count(_SQL["insert_expiring"]),
+    OF_SESSION: _for_each_count(_SQL["insert_of_session"]),
+    SHARED: _for_each_count(_SQL["insert_shared"]),
     ANY: _for_each_count(_SQL["insert_any"]),
 }
 
@@ -44,7 +54,12 @@ _INSERTS: Final = {
 def write_changes(db: sqlite3.Connection, changes: ChangeSet) -> None:
     """Everything but the fence."""
     _write_messages(db, changes)
+    write_bodies(
+        db, changes.bodies_added, changes.bodies_taken, changes.bodies_released
+    )
     _write_fragments(db, changes)
+    _write_sessions(db, changes)
+    _write_rules(db, changes)
     _write_ledgers(db, changes)
     if not changes.log.is_empty():
         blob = changes.log.encode(changes.sealed_at)
@@ -91,6 +106,35 @@ def _fragment_row(record: FragmentRecord) -> tuple[Any, ...]:
     )
 
 
+def _write_sessions(db: sqlite3.Connection, changes: ChangeSet) -> None:
+    # A state may be set several times in one commit; the last one counts.
+    last: dict[tuple[int, str], SessionState] = {}
+    for state in changes.session_states:
+        last[state.fragment_number, state.session_id] = state
+    _many(db, "delete_session_state", list(last))
+    _many(
+        db,
+        "insert_session_state",
+        [
+            (s.fragment_number, s.session_id, s.updated_at, s.state)
+            for s in last.values()
+            if s.state is not None
+        ],
+    )
+
+
+def _write_rules(db: sqlite3.Connection, changes: ChangeSet) -> None:
+    _many(db, "delete_rule", changes.rules_removed)
+    _many(
+        db,
+        "put_rule",
+        [
+            (r.fragment_number, r.name, r.definition, r.created_at)
+            for r in changes.rules_put
+        ],
+    )
+
+
 def _write_ledgers(db: sqlite3.Connection, changes: ChangeSet) -> None:
     _many(db, "delete_outbox", [(entry_id,) for entry_id in changes.outbox_removed])
     _many(
@@ -103,7 +147,7 @@ def _write_ledgers(db: sqlite3.Connection, changes: ChangeSet) -> None:
     _many(
         db,
         "put_ledger_id",
-        [(i.fragment_number, i.unique_id, i.seen_at) for i in changes.ledger_ids],
+        [(i.fragment_number, i.unique_id, i.forget_at) for i in changes.ledger_ids],
     )
 
 

@@ -9,7 +9,7 @@ from .world import NOW, Place, bodies
 
 ENTRY = OutboxEntry(entry_id=1, target="t", raw=b"", origin=b"")
 RANGE = LedgerRange(source="s", generation=b"", first=1, last=1)
-IDENTITY = LedgerId(fragment_number=0, unique_id=b"", seen_at=1)
+IDENTITY = LedgerId(fragment_number=0, unique_id=b"", forget_at=1)
 
 
 @pytest.mark.parametrize(

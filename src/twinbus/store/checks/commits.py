@@ -1,6 +1,7 @@
 """Commits: whole or not at all, every column as it was written."""
 
 from twinbus.broker.changes import ChangeSet, OutboxEntry
+from twinbus.broker.fragment import DEAD_LETTER
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.message import DEFERRED, SCHEDULED, Annex, Message
@@ -260,7 +261,7 @@ async def check_the_core_is_restored(place: StorePlace) -> None:
 async def _expect_restored(owner: Owner, before: FragmentTable, number: int) -> None:
     fragment = before.by_number(number)
     assert fragment is not None
-    dead_letters = before.dead_letter_queue(fragment)
+    dead_letters = before.sub_queue_of(fragment, DEAD_LETTER)
     expected = [fragment.record(), dead_letters.record()]
     expect(owner.opened.fragments, expected, "counters are those of the core")
     found = await owner.store.read_active(number, 0, 100, NO_LIMIT)

@@ -71,7 +71,7 @@ async def check_replaced_owner_cannot_write(place: StorePlace) -> None:
     with refused(LeaseLost, "a replaced owner cannot purge"):
         await old.store.purge(0, 1)
     with refused(LeaseLost, "a replaced owner cannot trim"):
-        await old.store.trim(operations_through=1, ids_seen_before=1)
+        await old.store.trim(operations_through=1, now=1)
     expect(await new.store.last_batch(), 0, "a refused commit is not counted")
     left = await new.store.read_active(0, 0, 10, NO_LIMIT)
     expect(left, [], "a refused commit leaves nothing")

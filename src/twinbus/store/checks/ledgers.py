@@ -79,25 +79,45 @@ async def check_ranges_are_of_one_source(place: StorePlace) -> None:
     await owner.store.close()
 
 
-async def check_ids_are_remembered(place: StorePlace) -> None:
+def _id(fragment_number: int, unique_id: bytes, forget_at: int) -> LedgerId:
+    return LedgerId(
+        fragment_number=fragment_number, unique_id=unique_id, forget_at=forget_at
+    )
+
+
+async def check_ids_are_remembered_for_their_time(place: StorePlace) -> None:
     owner = await owner_of(place)
     changes = ChangeSet()
     changes.ledger_ids += [
-        LedgerId(fragment_number=1, unique_id=b"a", seen_at=NOW),
-        LedgerId(fragment_number=1, unique_id=b"", seen_at=NOW + 1),
-        LedgerId(fragment_number=2, unique_id=b"b", seen_at=NOW + 2),
+        _id(1, b"a", NOW + 1),
+        _id(1, b"", NOW + 2),
+        _id(2, b"b", NOW + 3),
     ]
     await owner.commit(changes)
     owner = await owner.reopened()
-    expect(await owner.store.seen(1, [b"a", b"", b"b"]), {b"a", b""}, "ids of 1")
-    expect(await owner.store.seen(2, [b"a", b"", b"b"]), {b"b"}, "ids of 2")
+    seen = owner.store.seen
+    asked = [b"a", b"", b"b"]
+    expect(await seen(1, asked, NOW), {b"a", b""}, "ids of 1")
+    expect(await seen(2, asked, NOW), {b"b"}, "ids of 2")
+    expect(await seen(1, asked, NOW + 1), {b""}, "forgotten at its time, not after")
+    expect(await seen(1, asked, NOW + 2), set(), "all are forgotten")
+    await owner.store.close()
+
+
+async def check_ids_are_trimmed(place: StorePlace) -> None:
+    owner = await owner_of(place)
     changes = ChangeSet()
-    again = LedgerId(fragment_number=1, unique_id=b"a", seen_at=NOW + 9)
-    changes.ledger_ids += [again, again]
+    changes.ledger_ids += [_id(1, i, NOW + 1) for i in (b"a", b"b")]
+    changes.ledger_ids.append(_id(1, b"c", NOW + 2))
     await owner.commit(changes)
-    await owner.store.trim(operations_through=0, ids_seen_before=NOW + 2)
-    expect(await owner.store.seen(1, [b"a", b""]), {b"a"}, "seen again is kept longer")
-    expect(await owner.store.seen(2, [b"b"]), {b"b"}, "the bound itself is kept")
+    changes = ChangeSet()
+    changes.ledger_ids += [_id(1, b"a", NOW + 9), _id(1, b"a", NOW + 5)]
+    await owner.commit(changes)
+    await owner.store.trim(operations_through=0, now=NOW + 1)
+    found = await owner.store.seen(1, [b"a", b"b", b"c"], NOW)
+    expect(found, {b"a", b"c"}, "ids whose time has passed are gone")
+    found = await owner.store.seen(1, [b"a", b"b", b"c"], NOW + 8)
+    expect(found, {b"a"}, "seen again is kept for the longer time")
     await owner.store.close()
 
 
@@ -117,7 +137,7 @@ async def check_operations_are_logged(place: StorePlace) -> None:
     expect([run.operation for run in decoded.runs], [COMPLETE], "what was done")
     expect(decoded.sealed_at, NOW + 1, "when it was done")
     expect(await owner.store.operations(1, 1), blobs[1:2], "after a number, limited")
-    await owner.store.trim(operations_through=3, ids_seen_before=0)
+    await owner.store.trim(operations_through=3, now=0)
     expect(await owner.store.operations(0, 10), blobs[2:], "old blobs are forgotten")
     await owner.store.close()
 
@@ -126,6 +146,7 @@ CHECKS = (
     check_outbox_is_a_queue,
     check_ranges_add_up,
     check_ranges_are_of_one_source,
-    check_ids_are_remembered,
+    check_ids_are_remembered_for_their_time,
+    check_ids_are_trimmed,
     check_operations_are_logged,
 )

@@ -59,6 +59,9 @@ def message(
     state: int = ACTIVE,
     scheduled_at: int = 0,
     annex: Annex | None = None,
+    session_id: str | None = None,
+    body_id: int = 0,
+    is_shared: bool = False,
 ) -> Message:
     """A message as a fragment would have placed it."""
     row_id = base_of(fragment_number) + sequence
@@ -72,6 +75,9 @@ def message(
         state,
         scheduled_at,
         annex,
+        session_id,
+        body_id,
+        is_shared,
     )
 
 
@@ -99,6 +105,9 @@ def values(found: Message) -> tuple[object, ...]:
         found.state,
         found.scheduled_at,
         found.annex,
+        found.session_id,
+        found.body_id,
+        found.is_shared,
     )
 
 

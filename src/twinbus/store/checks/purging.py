@@ -32,7 +32,7 @@ async def _with_dropped(place: StorePlace) -> Owner:
             message(number, i, state=SCHEDULED, scheduled_at=NOW) for i in (7, 8, 9)
         ]
         changes.ledger_ids += [
-            LedgerId(fragment_number=number, unique_id=bytes([i]), seen_at=NOW)
+            LedgerId(fragment_number=number, unique_id=bytes([i]), forget_at=NOW + 1)
             for i in (1, 2, 3)
         ]
     await owner.commit(changes)
@@ -68,12 +68,13 @@ async def check_purge_spares_other_fragments(place: StorePlace) -> None:
     owner = await _with_dropped(place)
     expect(await owner.store.purge(4, 1000), True, "one portion is enough")
     expect(await owner.store.browse(4, 0, 100, NO_LIMIT), [], "its messages are gone")
-    expect(await owner.store.seen(4, [b"\x01"]), set(), "its ids are gone")
+    expect(await owner.store.seen(4, [b"\x01"], NOW), set(), "its ids are gone")
     for number in (3, 5):
         found = await owner.store.browse(number, 0, 100, NO_LIMIT)
         expected = [message(number, i).row_id for i in range(1, 10)]
         expect(row_ids(found), expected, "messages of its neighbours stay")
-        expect(await owner.store.seen(number, [b"\x01"]), {b"\x01"}, "their ids stay")
+        seen = await owner.store.seen(number, [b"\x01"], NOW)
+        expect(seen, {b"\x01"}, "their ids stay")
     due = await owner.store.due(NOW, 100)
     expect(len(due), 6, "schedules of its neighbours stay")
     await owner.store.close()

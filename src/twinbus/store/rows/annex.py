@@ -4,7 +4,9 @@ One blob beside the sender's bytes, absent for most messages: the fields of
 `Annex`, and when an active message was scheduled for, which only messages that
 were scheduled know. All SQL stores use it; a change of the format raises theirs.
 
-    format, flags, [reason], [description], [source], [numbers], [modified]
+    format, flags, numbers, [reason], [description], [source], [modified], [forwarded]
+
+Format 1 knew no forwarding; otherwise it is the same, and it is still read.
 """
 
 import struct
@@ -12,7 +14,7 @@ from typing import Final
 
 from twinbus.broker.message import Annex
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _HEAD: Final = struct.Struct("<BB")
 _NUMBERS: Final = struct.Struct("<qq")
 _LENGTH: Final = struct.Struct("<I")
@@ -24,6 +26,7 @@ _SOURCE: Final = 4
 _MODIFIED: Final = 8
 # The annex itself is None; only `scheduled_at` is kept.
 _NO_ANNEX: Final = 16
+_FORWARDED: Final = 32
 
 
 def encode_annex(annex: Annex | None, scheduled_at: int) -> bytes | None:
@@ -48,6 +51,9 @@ def encode_annex(annex: Annex | None, scheduled_at: int) -> bytes | None:
         for name, value in annex.modified.items():
             parts.append(_counted(name.encode()))
             parts.append(_counted(value))
+    if annex.forwarded_count:
+        flags |= _FORWARDED
+        parts.append(_LENGTH.pack(annex.forwarded_count))
     return _HEAD.pack(_FORMAT, flags) + b"".join(parts)
 
 
@@ -58,8 +64,8 @@ def _counted(value: bytes) -> bytes:
 def decode_annex(blob: bytes) -> tuple[Annex | None, int]:
     """The annex, and when the message was scheduled for (0: never)."""
     version, flags = _HEAD.unpack_from(blob, 0)
-    if version != _FORMAT:
-        raise ValueError(f"annex format {version}, this bus reads {_FORMAT}")
+    if not 1 <= version <= _FORMAT:
+        raise ValueError(f"annex format {version}, this bus reads up to {_FORMAT}")
     enqueued_sequence_number, scheduled_at = _NUMBERS.unpack_from(blob, _HEAD.size)
     if flags & _NO_ANNEX:
         return None, scheduled_at
@@ -71,12 +77,16 @@ def decode_annex(blob: bytes) -> tuple[Annex | None, int]:
             texts.append(value.decode())
         else:
             texts.append(None)
+    modified: dict[str, bytes] = {}
+    if flags & _MODIFIED:
+        modified, at = _read_modified(blob, at)
     annex = Annex(
         dead_letter_reason=texts[0],
         dead_letter_description=texts[1],
         dead_letter_source=texts[2],
-        modified=_read_modified(blob, at) if flags & _MODIFIED else {},
+        modified=modified,
         enqueued_sequence_number=enqueued_sequence_number,
+        forwarded_count=_LENGTH.unpack_from(blob, at)[0] if flags & _FORWARDED else 0,
     )
     return annex, scheduled_at
 
@@ -87,7 +97,7 @@ def _read_counted(blob: bytes, at: int) -> tuple[bytes, int]:
     return blob[begin:end], end
 
 
-def _read_modified(blob: bytes, at: int) -> dict[str, bytes]:
+def _read_modified(blob: bytes, at: int) -> tuple[dict[str, bytes], int]:
     modified = {}
     count = _LENGTH.unpack_from(blob, at)[0]
     at += _LENGTH.size
@@ -95,4 +105,4 @@ def _read_modified(blob: bytes, at: int) -> dict[str, bytes]:
         name, at = _read_counted(blob, at)
         value, at = _read_counted(blob, at)
         modified[name.decode()] = value
-    return modified
+    return modified, at

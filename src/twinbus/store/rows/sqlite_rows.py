@@ -14,7 +14,9 @@ from twinbus.store.rows.expiry_bucket import expiry_bucket
 # How much of an active message's row is not a literal: see `sql/sqlite_store.sql`.
 PLAIN: Final = 0
 EXPIRING: Final = 1
-ANY: Final = 2
+OF_SESSION: Final = 2
+SHARED: Final = 3
+ANY: Final = 4
 
 ROWS_PER_INSERT: Final = 25
 """One statement for so many rows takes a third less time than one for each; more
@@ -22,12 +24,15 @@ rows gain nothing."""
 
 # Shape, number of rows, and their values one after the other.
 Insert = tuple[int, int, list[object]]
-DeferredRow = tuple[int, int, int, int, int, bytes | None, bytearray]
-ScheduledRow = tuple[int, int, int, int, int, int, bytes | None, bytearray]
+Row = tuple[object, ...]
 ChangedRow = tuple[int, bytes | None, int]
-# row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, state, scheduled_at, annex;
-# some statements read more columns behind these.
+# row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, state, scheduled_at, annex,
+# session_id, body_id, is_shared; some statements read more columns behind these.
 MessageRow = tuple[Any, ...]
+
+
+class BodyMissing(Exception):
+    """A row uses a shared body that does not exist."""
 
 
 def active_inserts(messages: list[Message]) -> list[Insert]:
@@ -52,16 +57,34 @@ def active_inserts(messages: list[Message]) -> list[Insert]:
         values.append(message.row_id)
         values.append(message.enqueued_at)
         values.append(message.layout)
-        values.append(bytearray(message.raw))
+        if shape == SHARED:
+            values.append(message.body_id)
+        else:
+            values.append(_own_bytes(message))
         if shape != PLAIN:
-            values.append(message.ttl_ms)
-            values.append(_bucket_of(message))
-        if shape == ANY:
-            values.append(message.delivery_count)
-            values.append(_annex_of(message))
+            _append_unusual(values, message, shape)
     if count != 0:
         inserts.append((run_shape, count, values))
     return inserts
+
+
+def _append_unusual(values: list[object], message: Message, shape: int) -> None:
+    """What a plain row has as literals."""
+    values.append(message.ttl_ms)
+    values.append(_bucket_of(message))
+    if shape == OF_SESSION:
+        values.append(message.session_id)
+    elif shape == ANY:
+        values.append(message.delivery_count)
+        values.append(_annex_of(message))
+        values.append(message.session_id)
+        values.append(message.body_id)
+        values.append(1 if message.is_shared else 0)
+
+
+def _own_bytes(message: Message) -> bytearray:
+    """The bytes that are in the row itself."""
+    return bytearray(b"" if message.is_shared else message.raw)
 
 
 def _bucket_of(message: Message) -> int | None:
@@ -77,6 +100,11 @@ def _shape_of(message: Message) -> int:
         or message.scheduled_at != 0
     ):
         return ANY
+    if message.body_id != 0:
+        is_only_shared = message.is_shared and message.session_id is None
+        return SHARED if is_only_shared else ANY
+    if message.session_id is not None:
+        return OF_SESSION
     if message.ttl_ms == 0:
         return PLAIN
     return EXPIRING if message.expires_at != 0 else ANY
@@ -88,7 +116,7 @@ def _annex_of(message: Message) -> bytes | None:
     return encode_annex(message.annex, message.scheduled_at)
 
 
-def deferred_rows(messages: list[Message]) -> list[DeferredRow]:
+def deferred_rows(messages: list[Message]) -> list[Row]:
     """Parameters of `insert_deferred`."""
     return [
         (
@@ -98,13 +126,16 @@ def deferred_rows(messages: list[Message]) -> list[DeferredRow]:
             message.delivery_count,
             message.layout,
             _annex_of(message),
-            bytearray(message.raw),
+            _own_bytes(message),
+            message.session_id,
+            message.body_id,
+            1 if message.is_shared else 0,
         )
         for message in messages
     ]
 
 
-def scheduled_rows(messages: list[Message]) -> list[ScheduledRow]:
+def scheduled_rows(messages: list[Message]) -> list[Row]:
     """Parameters of `insert_scheduled`."""
     return [
         (
@@ -115,7 +146,10 @@ def scheduled_rows(messages: list[Message]) -> list[ScheduledRow]:
             message.delivery_count,
             message.layout,
             encode_annex(message.annex, 0),
-            bytearray(message.raw),
+            _own_bytes(message),
+            message.session_id,
+            message.body_id,
+            1 if message.is_shared else 0,
         )
         for message in messages
     ]
@@ -152,23 +186,46 @@ def row_ranges(row_ids: list[int]) -> list[tuple[int, int]]:
 
 
 def messages_of(rows: Iterable[MessageRow], limit_bytes: int) -> list[Message]:
-    """Messages from rows; no more once they have `limit_bytes`."""
+    """Messages from rows; no more once they have `limit_bytes`.
+
+    Raises BodyMissing.
+    """
     messages: list[Message] = []
     size_bytes = 0
     for row in rows:
-        blob: bytes | None = row[8]
-        annex: Annex | None = None
-        scheduled_at: int = row[7]
-        if blob is not None:
-            annex, was_scheduled_at = decode_annex(blob)
-            scheduled_at = scheduled_at or was_scheduled_at
-        raw: bytes = row[1]
-        messages.append(
-            restored_message(
-                row[0], raw, row[2], row[3], row[4], row[5], row[6], scheduled_at, annex
-            )
-        )
-        size_bytes += len(raw)
+        message = _message_of(row)
+        messages.append(message)
+        size_bytes += len(message.raw)
         if size_bytes >= limit_bytes:
             break
     return messages
+
+
+def _message_of(row: MessageRow) -> Message:
+    raw: bytes | None = row[1]
+    if raw is None:
+        raise BodyMissing(f"row {row[0]} uses a shared body that is missing")
+    blob: bytes | None = row[8]
+    annex: Annex | None = None
+    scheduled_at: int = row[7]
+    if blob is not None:
+        annex, was_scheduled_at = decode_annex(blob)
+        scheduled_at = scheduled_at or was_scheduled_at
+    session_id: str | None = row[9]
+    # NULL in a row that has nothing to do with a topic.
+    body_id: int | None = row[10]
+    is_shared: int = row[11]
+    return restored_message(
+        row[0],
+        raw,
+        row[2],
+        row[3],
+        row[4],
+        row[5],
+        row[6],
+        scheduled_at,
+        annex,
+        session_id,
+        body_id or 0,
+        is_shared != 0,
+    )

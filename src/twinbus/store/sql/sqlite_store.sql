@@ -1,5 +1,23 @@
--- Statements of `sqlite.py` and `sqlite_lease.py`. Messages are always selected
--- with the columns of `sqlite_rows.messages_of`, in its order.
+-- Statements of `sqlite.py` and its neighbours. Messages are always selected with
+-- the columns of `sqlite_rows.messages_of`, in its order; their bytes are those of
+-- the row or, looked up for such rows alone, shared ones.
+
+-- part: raw
+CASE WHEN is_shared
+    THEN (SELECT b.raw FROM shared_body AS b WHERE b.body_id = m.body_id)
+    ELSE raw END
+
+-- part: active
+row_id, {raw}, layout, enqueued_at, ttl_ms, delivery_count, 0, 0, annex,
+    session_id, body_id, is_shared
+
+-- part: deferred
+row_id, {raw}, layout, enqueued_at, ttl_ms, delivery_count, 1, 0, annex,
+    session_id, body_id, is_shared
+
+-- part: scheduled
+row_id, {raw}, layout, enqueued_at, ttl_ms, delivery_count, 2, scheduled_at, annex,
+    session_id, body_id, is_shared
 
 -- name: identity
 SELECT store_uuid, epoch, batch FROM meta, lease;
@@ -68,10 +86,20 @@ INSERT INTO message (row_id, enqueued_at, layout, raw, ttl_ms, expiry_bucket,
     delivery_count, annex)
 VALUES (?, ?, ?, ?, ?, ?, 0, NULL);
 
+-- name: insert_of_session
+INSERT INTO message (row_id, enqueued_at, layout, raw, ttl_ms, expiry_bucket,
+    session_id, delivery_count, annex)
+VALUES (?, ?, ?, ?, ?, ?, ?, 0, NULL);
+
+-- name: insert_shared
+INSERT INTO message (row_id, enqueued_at, layout, body_id, ttl_ms, expiry_bucket,
+    raw, is_shared, delivery_count, annex)
+VALUES (?, ?, ?, ?, ?, ?, X'', 1, 0, NULL);
+
 -- name: insert_any
 INSERT INTO message (row_id, enqueued_at, layout, raw, ttl_ms, expiry_bucket,
-    delivery_count, annex)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+    delivery_count, annex, session_id, body_id, is_shared)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: delete_active
 DELETE FROM message WHERE row_id BETWEEN ? AND ?;
@@ -81,7 +109,7 @@ UPDATE message SET delivery_count = ?, annex = ? WHERE row_id = ?;
 
 -- name: insert_deferred
 INSERT INTO deferred (row_id, enqueued_at, ttl_ms, delivery_count, layout, annex,
-    raw) VALUES (?, ?, ?, ?, ?, ?, ?);
+    raw, session_id, body_id, is_shared) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: delete_deferred
 DELETE FROM deferred WHERE row_id BETWEEN ? AND ?;
@@ -91,40 +119,110 @@ UPDATE deferred SET delivery_count = ?, annex = ? WHERE row_id = ?;
 
 -- name: insert_scheduled
 INSERT INTO scheduled (row_id, scheduled_at, enqueued_at, ttl_ms, delivery_count,
-    layout, annex, raw) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+    layout, annex, raw, session_id, body_id, is_shared)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: delete_scheduled
 DELETE FROM scheduled WHERE row_id BETWEEN ? AND ?;
 
 -- name: read_active
-SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 0, 0, annex
-FROM message WHERE row_id > ? AND row_id <= ? ORDER BY row_id LIMIT ?;
+SELECT {active} FROM message AS m
+WHERE row_id > ? AND row_id <= ? ORDER BY row_id LIMIT ?;
 
 -- name: read_deferred
-SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 1, 0, annex
-FROM deferred WHERE row_id IN (SELECT value FROM json_each(?));
+SELECT {deferred} FROM deferred AS m
+WHERE row_id IN (SELECT value FROM json_each(?));
 
 -- name: read_scheduled
-SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 2, scheduled_at,
-    annex
-FROM scheduled WHERE row_id IN (SELECT value FROM json_each(?));
+SELECT {scheduled} FROM scheduled AS m
+WHERE row_id IN (SELECT value FROM json_each(?));
 
 -- name: browse
-SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 0, 0, annex
-FROM message WHERE row_id BETWEEN :first AND :last
+SELECT {active} FROM message AS m WHERE row_id BETWEEN :first AND :last
 UNION ALL
-SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 1, 0, annex
-FROM deferred WHERE row_id BETWEEN :first AND :last
+SELECT {deferred} FROM deferred AS m WHERE row_id BETWEEN :first AND :last
 UNION ALL
-SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 2, scheduled_at,
-    annex
-FROM scheduled WHERE row_id BETWEEN :first AND :last
+SELECT {scheduled} FROM scheduled AS m WHERE row_id BETWEEN :first AND :last
 ORDER BY row_id LIMIT :limit;
 
+-- name: read_session
+SELECT {active} FROM message AS m
+WHERE row_id >> 48 = :row_prefix AND session_id = :session_id AND row_id > :after
+ORDER BY row_id LIMIT :limit;
+
+-- name: browse_session
+SELECT {active} FROM message AS m
+WHERE row_id >> 48 = :row_prefix AND session_id = :session_id AND row_id >= :first
+UNION ALL
+SELECT {deferred} FROM deferred AS m
+WHERE row_id >> 48 = :row_prefix AND session_id = :session_id AND row_id >= :first
+UNION ALL
+SELECT {scheduled} FROM scheduled AS m
+WHERE row_id >> 48 = :row_prefix AND session_id = :session_id AND row_id >= :first
+ORDER BY row_id LIMIT :limit;
+
+-- name: active_sessions
+-- Each step looks up the next session: the messages between are never walked over.
+WITH RECURSIVE found (session_id) AS (
+    SELECT min(m.session_id) FROM message AS m
+    WHERE m.row_id >> 48 = :row_prefix AND m.session_id >= :from
+    UNION ALL
+    SELECT (
+        SELECT min(m.session_id) FROM message AS m
+        WHERE m.row_id >> 48 = :row_prefix AND m.session_id > found.session_id
+    ) FROM found WHERE found.session_id IS NOT NULL
+    LIMIT :limit
+)
+SELECT session_id FROM found WHERE session_id IS NOT NULL;
+
+-- name: sessions_updated
+SELECT session_id FROM session_state
+WHERE fragment_number = ? AND session_id >= ? AND updated_at > ?
+ORDER BY session_id LIMIT ?;
+
+-- name: session_state
+SELECT state FROM session_state WHERE fragment_number = ? AND session_id = ?;
+
+-- name: delete_session_state
+DELETE FROM session_state WHERE fragment_number = ? AND session_id = ?;
+
+-- name: insert_session_state
+INSERT INTO session_state VALUES (?, ?, ?, ?);
+
+-- name: delete_rule
+DELETE FROM rule WHERE fragment_number = ? AND name = ?;
+
+-- name: put_rule
+-- A rule that replaces another gets a new id: it is the last to have come.
+INSERT OR REPLACE INTO rule (fragment_number, name, definition, created_at)
+VALUES (?, ?, ?, ?);
+
+-- name: rules
+SELECT fragment_number, name, definition, created_at FROM rule
+ORDER BY fragment_number, created_at, rule_id;
+
+-- name: insert_body
+INSERT INTO shared_body VALUES (?, ?);
+
+-- name: insert_body_use
+INSERT INTO body_use VALUES (?, ?);
+
+-- name: count_body_use
+UPDATE body_use SET use_count = use_count + ? WHERE body_id BETWEEN ? AND ?;
+
+-- name: delete_body_use
+DELETE FROM body_use WHERE body_id BETWEEN ? AND ? AND use_count <= 0;
+
+-- name: delete_body
+DELETE FROM shared_body WHERE body_id BETWEEN ? AND ?
+    AND NOT EXISTS (SELECT 1 FROM body_use AS u WHERE u.body_id = shared_body.body_id);
+
+-- name: has_bodies
+SELECT EXISTS (SELECT 1 FROM shared_body WHERE body_id BETWEEN ? AND ?);
+
 -- name: due
-SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 2, scheduled_at,
-    annex
-FROM scheduled WHERE scheduled_at <= ? ORDER BY scheduled_at, row_id LIMIT ?;
+SELECT {scheduled} FROM scheduled AS m
+WHERE scheduled_at <= ? ORDER BY scheduled_at, row_id LIMIT ?;
 
 -- name: next_scheduled_at
 SELECT coalesce(min(scheduled_at), 0) FROM scheduled;
@@ -132,35 +230,51 @@ SELECT coalesce(min(scheduled_at), 0) FROM scheduled;
 -- name: expired
 -- In two parts, because a comparison of (expiry_bucket, row_id) as a pair would read
 -- the bucket of the cursor from its beginning every time.
-SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 0, 0, annex,
-    expiry_bucket
-FROM message
+SELECT {active}, expiry_bucket FROM message AS m
 WHERE expiry_bucket = :bucket AND row_id > :row_id AND :bucket < :current_bucket
 UNION ALL
-SELECT row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, 0, 0, annex,
-    expiry_bucket
-FROM message
+SELECT {active}, expiry_bucket FROM message AS m
 WHERE expiry_bucket > :bucket AND expiry_bucket < :current_bucket
 ORDER BY expiry_bucket, row_id LIMIT :limit;
 
 -- name: expiry_bucket
 SELECT expiry_bucket FROM message WHERE row_id = ?;
 
--- name: purge_active
-DELETE FROM message WHERE row_id IN (
-    SELECT row_id FROM message WHERE row_id BETWEEN ? AND ? LIMIT ?);
+-- name: portion_of_active
+-- How many rows, and the last of them.
+SELECT count(*), max(row_id) FROM (
+    SELECT row_id FROM message WHERE row_id BETWEEN ? AND ? ORDER BY row_id LIMIT ?);
 
--- name: purge_deferred
-DELETE FROM deferred WHERE row_id IN (
-    SELECT row_id FROM deferred WHERE row_id BETWEEN ? AND ? LIMIT ?);
+-- name: shared_by_active
+SELECT body_id FROM message WHERE row_id BETWEEN ? AND ? AND is_shared;
 
--- name: purge_scheduled
-DELETE FROM scheduled WHERE row_id IN (
-    SELECT row_id FROM scheduled WHERE row_id BETWEEN ? AND ? LIMIT ?);
+-- name: portion_of_deferred
+-- How many rows, and the last of them.
+SELECT count(*), max(row_id) FROM (
+    SELECT row_id FROM deferred WHERE row_id BETWEEN ? AND ? ORDER BY row_id LIMIT ?);
+
+-- name: shared_by_deferred
+SELECT body_id FROM deferred WHERE row_id BETWEEN ? AND ? AND is_shared;
+
+-- name: portion_of_scheduled
+-- How many rows, and the last of them.
+SELECT count(*), max(row_id) FROM (
+    SELECT row_id FROM scheduled WHERE row_id BETWEEN ? AND ? ORDER BY row_id LIMIT ?);
+
+-- name: shared_by_scheduled
+SELECT body_id FROM scheduled WHERE row_id BETWEEN ? AND ? AND is_shared;
 
 -- name: purge_ledger_ids
 DELETE FROM ledger_id WHERE fragment_number = ?1 AND unique_id IN (
     SELECT unique_id FROM ledger_id WHERE fragment_number = ?1 LIMIT ?2);
+
+-- name: purge_session_states
+DELETE FROM session_state WHERE rowid IN (
+    SELECT rowid FROM session_state WHERE fragment_number = ? LIMIT ?);
+
+-- name: purge_rules
+DELETE FROM rule WHERE rule_id IN (
+    SELECT rule_id FROM rule WHERE fragment_number = ? LIMIT ?);
 
 -- name: insert_outbox
 INSERT INTO outbox (entry_id, target, raw, origin) VALUES (?, ?, ?, ?);
@@ -197,13 +311,14 @@ WHERE source = ? AND generation = ? AND first <= ? ORDER BY first DESC LIMIT 1;
 -- name: put_ledger_id
 INSERT INTO ledger_id VALUES (?, ?, ?)
 ON CONFLICT (fragment_number, unique_id)
-DO UPDATE SET seen_at = max(seen_at, excluded.seen_at);
+DO UPDATE SET forget_at = max(forget_at, excluded.forget_at);
 
 -- name: has_ledger_id
-SELECT 1 FROM ledger_id WHERE fragment_number = ? AND unique_id = ?;
+SELECT 1 FROM ledger_id
+WHERE fragment_number = ? AND unique_id = ? AND forget_at > ?;
 
 -- name: trim_ledger_ids
-DELETE FROM ledger_id WHERE seen_at < ?;
+DELETE FROM ledger_id WHERE forget_at <= ?;
 
 -- name: insert_operations
 INSERT INTO operation_log VALUES (?, ?);

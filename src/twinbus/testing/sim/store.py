@@ -22,7 +22,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol, TypeVar
 
-from twinbus.broker.changes import ChangeSet, FragmentRecord, OutboxEntry
+from twinbus.broker.changes import (
+    ChangeSet,
+    FragmentRecord,
+    OutboxEntry,
+    StoredRule,
+)
 from twinbus.broker.message import Message
 from twinbus.store.base import (
     CommitFailed,
@@ -183,11 +188,9 @@ class FaultyStore:
     async def purge(self, fragment_number: int, limit: int) -> bool:
         return await self._write(lambda: self.store.purge(fragment_number, limit))
 
-    async def trim(self, *, operations_through: int, ids_seen_before: int) -> None:
+    async def trim(self, *, operations_through: int, now: int) -> None:
         await self._write(
-            lambda: self.store.trim(
-                operations_through=operations_through, ids_seen_before=ids_seen_before
-            )
+            lambda: self.store.trim(operations_through=operations_through, now=now)
         )
 
     async def last_batch(self) -> int:
@@ -221,6 +224,61 @@ class FaultyStore:
             self.store.browse(fragment_number, from_sequence, limit, limit_bytes)
         )
 
+    async def read_session(
+        self,
+        fragment_number: int,
+        session_id: str,
+        after: int,
+        limit: int,
+        limit_bytes: int,
+    ) -> list[Message]:
+        return await self._read(
+            self.store.read_session(
+                fragment_number, session_id, after, limit, limit_bytes
+            )
+        )
+
+    async def browse_session(
+        self,
+        fragment_number: int,
+        session_id: str,
+        from_sequence: int,
+        limit: int,
+        limit_bytes: int,
+    ) -> list[Message]:
+        return await self._read(
+            self.store.browse_session(
+                fragment_number, session_id, from_sequence, limit, limit_bytes
+            )
+        )
+
+    async def active_sessions(
+        self, fragment_number: int, after: str | None, limit: int
+    ) -> list[str]:
+        return await self._read(
+            self.store.active_sessions(fragment_number, after, limit)
+        )
+
+    async def sessions(
+        self, fragment_number: int, after: str | None, limit: int
+    ) -> list[str]:
+        return await self._read(self.store.sessions(fragment_number, after, limit))
+
+    async def sessions_updated(
+        self, fragment_number: int, since: int, after: str | None, limit: int
+    ) -> list[str]:
+        return await self._read(
+            self.store.sessions_updated(fragment_number, since, after, limit)
+        )
+
+    async def session_state(
+        self, fragment_number: int, session_id: str
+    ) -> bytes | None:
+        return await self._read(self.store.session_state(fragment_number, session_id))
+
+    async def rules(self) -> list[StoredRule]:
+        return await self._read(self.store.rules())
+
     async def due(self, now: int, limit: int) -> list[Message]:
         return await self._read(self.store.due(now, limit))
 
@@ -240,8 +298,10 @@ class FaultyStore:
     ) -> set[int]:
         return await self._read(self.store.restored(source, generation, sequences))
 
-    async def seen(self, fragment_number: int, unique_ids: list[bytes]) -> set[bytes]:
-        return await self._read(self.store.seen(fragment_number, unique_ids))
+    async def seen(
+        self, fragment_number: int, unique_ids: list[bytes], now: int
+    ) -> set[bytes]:
+        return await self._read(self.store.seen(fragment_number, unique_ids, now))
 
     async def operations(self, after_batch: int, limit: int) -> list[tuple[int, bytes]]:
         return await self._read(self.store.operations(after_batch, limit))
