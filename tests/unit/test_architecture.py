@@ -29,8 +29,10 @@ MAY_IMPORT = {
     "config": {"auth", "broker", "config_emulator", "durations", "errors", "limits"},
     "amqp": set(),
     "auth": {"errors"},
+    "rules": {"errors", "limits"},
+    "rule_sql": {"errors", "limits", "rules"},
     "broker": {"errors", "limits"},
-    "encoding": {"amqp", "broker", "errors", "limits"},
+    "encoding": {"amqp", "broker", "errors", "limits", "rules"},
     "links": {"amqp", "broker", "encoding", "errors", "limits"},
     "store": {"broker", "errors", "limits"},
     "client": {"amqp", "auth", "clock", "encoding", "errors", "limits"},
@@ -48,7 +50,7 @@ MAY_IMPORT = {
     },
 }
 
-PURE = ("amqp", "auth", "broker", "encoding")
+PURE = ("amqp", "auth", "broker", "encoding", "rules")
 FORBIDDEN_IN_PURE = {
     *("asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib"),
     *("psycopg", "random", "secrets", "select", "selectors", "signal", "socket"),

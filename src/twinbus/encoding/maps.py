@@ -46,16 +46,24 @@ def changed_map(
     return b"\xd1" + size + len(entries).to_bytes(4, "big") + body
 
 
+def map_entries(raw: bytes, at: int) -> list[tuple[int, int, int]]:
+    """Of each entry of the map at `at`: where its key and its value start and end."""
+    count, at = _map_header(raw, at)
+    entries: list[tuple[int, int, int]] = []
+    for _ in range(count // 2):
+        value_at = skip(raw, at)
+        end = skip(raw, value_at)
+        entries.append((at, value_at, end))
+        at = end
+    return entries
+
+
 def _kept_entries(encoded: bytes, drop: Collection[bytes]) -> list[bytes]:
     """Keys and values in turn, as bytes."""
-    count, at = _map_header(encoded, 0)
     kept: list[bytes] = []
-    for _ in range(count // 2):
-        value_at = skip(encoded, at)
-        end = skip(encoded, value_at)
+    for at, value_at, end in map_entries(encoded, 0):
         if _text(encoded, at, value_at) not in drop:
             kept += (encoded[at:value_at], encoded[value_at:end])
-        at = end
     return kept
 
 

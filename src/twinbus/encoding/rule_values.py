@@ -1,0 +1,167 @@
+"""Between AMQP values and the values that rules compute with.
+
+What rules have no type for (lists, maps, decimals) is carried as it is encoded: it
+exists, compares with nothing, and can be copied. .NET's own types of durations, times
+and addresses are described values with a name (`com.microsoft:timespan` and so on).
+"""
+
+from typing import Final, final
+from uuid import UUID
+
+from twinbus.amqp.codec import decode
+from twinbus.amqp.errors import DecodeError
+from twinbus.amqp.types import (
+    Byte,
+    Decimal32,
+    Decimal64,
+    Decimal128,
+    Described,
+    Encoded,
+    Float32,
+    Int,
+    Short,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
+from twinbus.rules.typed_value import TypedValue, typed, typed_value
+from twinbus.rules.values import Duration, Instant
+
+_TIMESPAN: Final = "com.microsoft:timespan"
+_DATETIME_OFFSET: Final = "com.microsoft:datetime-offset"
+_URI: Final = "com.microsoft:uri"
+
+_TICKS_PER_MS: Final = 10_000
+_EPOCH_MS: Final = 62_135_596_800_000
+"""From the year 1, where .NET counts from, to 1970."""
+
+_HIGHEST_LONG: Final = (1 << 63) - 1
+
+
+@final
+class Opaque:
+    """A value that rules can only carry."""
+
+    def __init__(self, encoded: bytes) -> None:
+        self.encoded: bytes = encoded
+
+
+def rule_value(raw: bytes, at: int, end: int) -> object:
+    """What the encoded value from `at` to `end` is to a rule."""
+    try:
+        value = plain_value(decode(raw, at)[0])
+    except DecodeError:
+        # It was measured when the message arrived, and is passed on as it is.
+        return Opaque(raw[at:end])
+    return Opaque(raw[at:end]) if value is _OTHER else value
+
+
+_OTHER: Final = Described(None, None)
+
+
+def plain_value(value: object) -> object:
+    """A decoded value without its AMQP type; `_OTHER` if rules have none for it."""
+    if value is None or isinstance(value, bool | UUID):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Timestamp):
+        return Instant(int(value))
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, Decimal32 | Decimal64 | Decimal128):
+        return _OTHER
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, Described):
+        return _described(value)
+    return _OTHER
+
+
+def _described(value: Described) -> object:
+    content = value.value
+    if isinstance(content, int):
+        if value.descriptor == _TIMESPAN:
+            return Duration(content // _TICKS_PER_MS)
+        if value.descriptor == _DATETIME_OFFSET:
+            return Instant(content // _TICKS_PER_MS - _EPOCH_MS)
+    if isinstance(content, str) and value.descriptor == _URI:
+        return str(content)
+    return _OTHER
+
+
+def amqp_value(value: object, existing: object) -> object:
+    """What is to be encoded for a rule's value, in the AMQP type of the value that it
+    replaces where that can hold it."""
+    if isinstance(value, Opaque):
+        return Encoded(value.encoded)
+    if isinstance(value, Instant):
+        return Timestamp(value.at)
+    if isinstance(value, Duration):
+        return Described(Symbol(_TIMESPAN), value.ms * _TICKS_PER_MS)
+    if isinstance(value, str):
+        if isinstance(existing, Symbol) and value.isascii():
+            return Symbol(value)
+        return value
+    if isinstance(value, float):
+        return Float32(value) if _fits_float(value, existing) else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _integer(value, existing)
+    return value
+
+
+def _fits_float(value: float, existing: object) -> bool:
+    # 2 ** 128 is where four bytes end; NaN and infinities fit too.
+    return isinstance(existing, Float32) and not (1 << 128) <= abs(value) < float("inf")
+
+
+def _integer(value: int, existing: object) -> object:
+    width = _INTEGERS.get(type(existing))
+    if width is not None and width[0] <= value <= width[1]:
+        return type(existing)(value) if isinstance(existing, int) else value
+    return ULong(value) if value > _HIGHEST_LONG else value
+
+
+_INTEGERS: Final[dict[type, tuple[int, int]]] = {
+    UByte: (0, (1 << 8) - 1),
+    UShort: (0, (1 << 16) - 1),
+    UInt: (0, (1 << 32) - 1),
+    ULong: (0, (1 << 64) - 1),
+    Byte: (-(1 << 7), (1 << 7) - 1),
+    Short: (-(1 << 15), (1 << 15) - 1),
+    Int: (-(1 << 31), (1 << 31) - 1),
+}
+
+_TYPE_NAMES: Final[dict[type, str]] = {
+    UByte: "unsignedByte",
+    UShort: "unsignedShort",
+    UInt: "unsignedInt",
+    ULong: "unsignedLong",
+    Byte: "byte",
+    Short: "short",
+    Int: "int",
+}
+
+
+def typed_of_amqp(value: object) -> TypedValue:
+    """A decoded AMQP value as a value of a rule, in its type. Raises ArgumentError."""
+    name = _TYPE_NAMES.get(type(value))
+    if name is not None:
+        return typed_value(name, str(value))
+    return typed(plain_value(value))
+
+
+def amqp_of_typed(value: TypedValue) -> object:
+    """The AMQP value for a value of a rule, in its type."""
+    plain = value.value
+    for type_class, name in _TYPE_NAMES.items():
+        if name == value.type_name and isinstance(plain, int):
+            return type_class(plain)
+    if value.type_name == "float" and isinstance(plain, float):
+        return Float32(plain)
+    return amqp_value(plain, None)

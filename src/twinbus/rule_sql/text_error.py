@@ -1,0 +1,26 @@
+"""How a refused SQL text is reported: where, what is wrong, and what would be right."""
+
+from typing import Final
+
+from twinbus.errors import ArgumentError
+
+_SHOWN_CHARACTERS: Final = 30
+"""Of the text from the position on: enough to find it, too little to flood a log."""
+
+
+def text_error(text: str, at: int, problem: str, hint: str) -> ArgumentError:
+    """An error at position `at`; lines and columns count from 1."""
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    return ArgumentError(
+        f"The SQL text is not valid at line {line}, column {column}"
+        f"{_shown(text, at)}: {problem}. {hint}"
+    )
+
+
+def _shown(text: str, at: int) -> str:
+    rest = text[at : at + _SHOWN_CHARACTERS]
+    if not rest:
+        return ""
+    more = "..." if len(text) > at + _SHOWN_CHARACTERS else ""
+    return f" ({rest + more!r})"
