@@ -89,11 +89,12 @@ class TransactionClient:
     def close(self) -> None:
         self._connection.close()
 
-    def sender(self, queue: str) -> Any:
-        return self._connection.create_sender(queue)
+    def sender(self, address: str) -> Any:
+        return self._connection.create_sender(address)
 
-    def receiver(self, queue: str, credit: int = 1) -> Any:
-        return self._connection.create_receiver(queue, credit=credit)
+    def receiver(self, address: str, options: Any = None) -> Any:
+        """A receiver that has credit only while `receive` waits, and for one message."""
+        return self._connection.create_receiver(address, credit=0, options=options)
 
     def receive(self, receiver: Any) -> Received:
         """The next message, unsettled."""
