@@ -12,6 +12,7 @@ detached link. Nothing is settled or released behind the caller's back: Proton w
 release what was accepted in a transaction that is rolled back.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,14 @@ _TRANSACTIONAL_STATE = 0x34
 ACCEPTED = 0x24
 REJECTED = 0x25
 MODIFIED = 0x27
+
+
+_numbers = itertools.count(1)
+
+
+def _link_name() -> str:
+    # Proton names a link after its address, so that a second one would have no name.
+    return f"link-{next(_numbers)}"
 
 
 class Refused(Exception):
@@ -90,11 +99,13 @@ class TransactionClient:
         self._connection.close()
 
     def sender(self, address: str) -> Any:
-        return self._connection.create_sender(address)
+        return self._connection.create_sender(address, name=_link_name())
 
     def receiver(self, address: str, options: Any = None) -> Any:
-        """A receiver that has credit only while `receive` waits, and for one message."""
-        return self._connection.create_receiver(address, credit=0, options=options)
+        """A receiver that has credit only while `receive` waits, for one message."""
+        return self._connection.create_receiver(
+            address, credit=0, name=_link_name(), options=options
+        )
 
     def receive(self, receiver: Any) -> Received:
         """The next message, unsettled."""
