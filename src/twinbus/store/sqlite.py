@@ -6,7 +6,8 @@ commit is one transaction whose first statement is the fence (D4): the update of
 the lease row finds no row of our epoch when somebody else has become the owner.
 
 What a commit writes is the business of `sqlite_changes.py`, what a purge removes
-that of `sqlite_purge.py`, what SQLite's errors mean that of `sqlite_errors.py`; every statement is in `sql/sqlite_store.sql`.
+that of `sqlite_purge.py`, what SQLite's errors mean that of `sqlite_errors.py`;
+every statement is in `sql/sqlite_store.sql`.
 """
 
 import json

@@ -18,6 +18,10 @@ from twinbus.store.checks import (
     ledgers,
     purging,
     reading,
+    rules,
+    session_states,
+    sessions,
+    shared_bodies,
     time_passing,
 )
 from twinbus.store.checks.places import CatalogPlace, StorePlace
@@ -32,6 +36,10 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
     *time_passing.CHECKS,
     *purging.CHECKS,
     *ledgers.CHECKS,
+    *sessions.CHECKS,
+    *session_states.CHECKS,
+    *shared_bodies.CHECKS,
+    *rules.CHECKS,
 )
 CATALOG_CHECKS: tuple[CatalogCheck, ...] = catalog.CHECKS
 

@@ -29,6 +29,7 @@ FULL_ANNEX = Annex(
     dead_letter_source="a/queue",
     modified={"colour": b"\xa1\x03red", "": b"", "\u2713": bytes(300)},
     enqueued_sequence_number=(1 << 63) - 1,
+    forwarded_count=4,
 )
 ANNEXES = (
     None,
@@ -36,6 +37,7 @@ ANNEXES = (
     Annex(dead_letter_reason="only a reason"),
     Annex(dead_letter_description="only a description"),
     Annex(modified={"only": b"modified"}),
+    Annex(forwarded_count=1),
     FULL_ANNEX,
 )
 LAST_FRAGMENT = FRAGMENTS_PER_STORE - 1

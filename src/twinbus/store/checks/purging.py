@@ -1,6 +1,6 @@
 """Dropped fragments: their rows go in portions, then their number is free."""
 
-from twinbus.broker.changes import ChangeSet, LedgerId
+from twinbus.broker.changes import ChangeSet, LedgerId, SessionState, StoredRule
 from twinbus.broker.message import DEFERRED, SCHEDULED
 from twinbus.store.checks.expectation import expect
 from twinbus.store.checks.owner import (
@@ -14,8 +14,14 @@ from twinbus.store.checks.owner import (
 )
 from twinbus.store.checks.places import StorePlace
 
-_ROWS = 12
+_ROWS = 18
 """Of the fragment that `_with_dropped` drops."""
+
+
+def _rule(number: int, name: str) -> StoredRule:
+    return StoredRule(
+        fragment_number=number, name=name, definition="{}", created_at=NOW
+    )
 
 
 async def _with_dropped(place: StorePlace) -> Owner:
@@ -35,6 +41,13 @@ async def _with_dropped(place: StorePlace) -> Owner:
             LedgerId(fragment_number=number, unique_id=bytes([i]), forget_at=NOW + 1)
             for i in (1, 2, 3)
         ]
+        changes.session_states += [
+            SessionState(
+                fragment_number=number, session_id=i, state=b"", updated_at=NOW
+            )
+            for i in "abc"
+        ]
+        changes.rules_put += [_rule(number, i) for i in "abc"]
     await owner.commit(changes)
     changes = ChangeSet()
     changes.dropped.append(4)
@@ -75,6 +88,11 @@ async def check_purge_spares_other_fragments(place: StorePlace) -> None:
         expect(row_ids(found), expected, "messages of its neighbours stay")
         seen = await owner.store.seen(number, [b"\x01"], NOW)
         expect(seen, {b"\x01"}, "their ids stay")
+    expect(await owner.store.sessions(4, None, 9), [], "its session states are gone")
+    kept = await owner.store.sessions(5, None, 9)
+    expect(kept, ["a", "b", "c"], "session states of its neighbours stay")
+    left = [_rule(number, i) for number in (3, 5) for i in "abc"]
+    expect(await owner.store.rules(), left, "only its rules are gone")
     due = await owner.store.due(NOW, 100)
     expect(len(due), 6, "schedules of its neighbours stay")
     await owner.store.close()
