@@ -109,6 +109,12 @@ SEQUENCE_NUMBERS_PER_REQUEST: Final = 4096
 SCHEDULE_PER_REQUEST: Final = 4096
 """Messages in one schedule request; its size is bounded by the message limit."""
 
+ENTITIES_PER_PAGE: Final = 100
+"""Entries in one page of a list, what the SDKs ask for."""
+
+XML_DEPTH: Final = 16
+"""Elements of a description inside one another; the SDKs need nine."""
+
 # --- memory ---------------------------------------------------------------------
 
 WINDOW_MESSAGES: Final = 1_000
@@ -130,6 +136,36 @@ WRITE_BUFFER_BYTES: Final = 1024 * 1024
 UNREAD_BYTES: Final = 4 * 1024 * 1024
 """Unsent bytes of one connection past which nothing more is read from it: answers
 to a client that does not read them."""
+
+# --- transactions ---------------------------------------------------------------
+
+TRANSACTION_MESSAGES: Final = 100
+"""Messages sent in one transaction, the documented number. A setting
+(`max_transaction_messages`)."""
+
+TRANSACTION_SECONDS: Final = 120
+"""Documented life of a transaction, from its declaration on. A setting
+(`transaction_seconds`)."""
+
+TRANSACTION_BYTES: Final = TRANSACTION_MESSAGES * MESSAGE_BYTES
+"""What one transaction may hold in memory: as many messages as it may have, of the
+largest size. A setting (`max_transaction_bytes`)."""
+
+TRANSACTION_BYTES_MAX: Final = 1024 * 1024 * 1024
+
+TRANSACTION_WORK_BYTES: Final = 256
+"""What a piece of a transaction's work costs besides the message that it sends."""
+
+TRANSACTIONS_BYTES: Final = 64 * 1024 * 1024
+"""What the transactions of all connections may hold together, or the largest single
+one if that is more: they wait for their clients, not for the disk."""
+
+TRANSACTIONS_PER_CONNECTION: Final = 1_000
+"""Transactions of one connection that are not discharged yet. A setting
+(`max_transactions`)."""
+
+CONTROL_REQUEST_BYTES: Final = 4 * 1024
+"""A declare or discharge; clients need less than a hundred bytes."""
 
 # --- connections ----------------------------------------------------------------
 
@@ -166,6 +202,12 @@ ENTITY_REQUEST_BYTES: Final = 64 * 1024
 MANAGEMENT_REQUEST_BYTES: Final = 1024 * 1024
 """A queue's management request, besides the largest message that it may carry."""
 
+HTTP_HEADER_BYTES: Final = 32 * 1024
+"""Request line and headers of an HTTP request; three tokens fit."""
+
+HTTP_KEEP_ALIVE_SECONDS: Final = 120
+"""How long an HTTP connection without a request is kept."""
+
 PARTIAL_DELIVERIES: Final = 16
 """Deliveries of the largest size that one connection may have half sent."""
 
@@ -175,3 +217,18 @@ are in memory, which must not grow with the backlog, whatever credit a client gi
 
 FREE_SESSIONS: Final = 1_000
 """Ids of free sessions that a fragment keeps in memory; the store knows the rest."""
+
+SESSION_WAIT_MS: Final = 65_000
+"""How long an attach waits for a session if the client does not say: what the SDKs
+document."""
+
+SESSION_WAIT_MS_MAX: Final = 600_000
+"""And at most: what idle links are granted."""
+
+SESSION_IDS_PER_REQUEST: Final = 1_000
+"""Session ids in one answer; the SDKs ask for a hundred."""
+
+SUBSCRIPTION_NAME_CHARACTERS: Final = 50
+SUBSCRIPTIONS_PER_TOPIC: Final = 2_000
+FORWARDING_HOPS: Final = 4
+"""How many entities may forward a message one to the other."""
