@@ -1,6 +1,6 @@
 """What time does to a fragment: locks run out, messages outlive their time.
 
-Sessions are lost as their locks run out, and whoever waits for one gives up.
+Sessions are lost as their locks run out.
 
 Both are found in memory: live locks are in the order of their ends, and the window
 knows which of its messages expires next. Messages that only the disk knows are
@@ -14,7 +14,6 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import ACTIVE, NOWHERE, Message
 from twinbus.broker.settlement import count_delivery
-from twinbus.errors import OperationTimeout
 
 
 def has_timers(fragment: Fragment) -> bool:
@@ -30,8 +29,6 @@ def let_time_pass(fragment: Fragment, now: int, changes: ChangeSet) -> None:
     if fragment.sessions is not None:
         for session in fragment.sessions.ended(now):
             session_lock.lose(fragment, session, now, changes)
-        for waiter in fragment.sessions.overdue(now):
-            waiter.refused(OperationTimeout(entity_path=fragment.settings.path))
     for message in fragment.expiries.due(now):
         fragment.expire(message, now, changes)
 

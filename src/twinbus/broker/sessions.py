@@ -1,20 +1,19 @@
 """Which sessions of a fragment are held, who waits for one, and which may be free.
 
-    free: ids that had a ready message and that nobody holds, oldest news first
-    unknown: the store may have more of them; they are read in portions, by cursor
+    news: ids that had a ready message and that nobody holds, oldest news first
+    found: ids that the store has, read in portions, by cursor, until it has no more
 
-A receiver that asks for the next session gets one from `free`; whether it still has
-messages is checked against the store before it is granted. `free` is bounded: what
-does not fit is forgotten, and found again by reading the store from the beginning.
-So a million sessions cost no memory, and one that is always busy does not keep the
-others waiting: it goes to the end when it is given up.
+A receiver that asks for the next session gets one of these in turn; whether it still
+has messages is checked against the store before it is granted. Both are bounded: news
+that does not fit is forgotten, and found again by reading the store from the beginning.
+So a million sessions cost no memory; and sessions that are always busy, which are news
+whenever they are given up, do not keep those waiting of which only the store knows.
 
 This decides; the owner of the store reads and grants (`session_lock.py`).
 """
 
 from abc import abstractmethod
 from collections import deque
-from heapq import heappop, heappush
 from typing import final
 
 from mypy_extensions import mypyc_attr
@@ -26,12 +25,13 @@ from twinbus.limits import FREE_SESSIONS
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class SessionWaiter:
-    """Somebody who wants to hold a session: a named one, or (None) the next."""
+    """Somebody who wants to hold a session: a named one, or (None) the next.
 
-    def __init__(self, session_id: str | None, give_up_at: int) -> None:
+    How long it waits is its own affair; it leaves when it has waited enough.
+    """
+
+    def __init__(self, session_id: str | None) -> None:
         self.session_id: str | None = session_id
-        # When waiting ends, by the clock of the bus.
-        self.give_up_at: int = give_up_at
 
     @abstractmethod
     def granted(self, session: HeldSession) -> None:
@@ -39,7 +39,7 @@ class SessionWaiter:
 
     @abstractmethod
     def refused(self, error: ServiceBusError) -> None:
-        """It can't be had, or not in time."""
+        """It can't be had."""
 
 
 @final
@@ -47,18 +47,24 @@ class Sessions:
     """The sessions of one fragment, as far as memory knows them."""
 
     def __init__(self) -> None:
+        # The one whose lock ends first in front: the duration is the same for all,
+        # and a renewal moves its session to the end.
         self.held: dict[str, HeldSession] = {}
+        # The end of the last one in that order; one that ends before it (the duration
+        # was shortened, the clock set back) breaks the order for a while.
+        self._latest_end: int = 0
+        self._are_ordered: bool = True
         self.waiters: deque[SessionWaiter] = deque()
         # Ordered by when they were noted.
-        self._free: dict[str, None] = {}
-        # The store may have sessions behind the cursor that are not in `_free`.
+        self._news: dict[str, None] = {}
+        self._found: deque[str] = deque()
+        # The store may have sessions behind the cursor.
         self.has_unknown: bool = True
         self.cursor: str | None = None
         # One was forgotten since the cursor began.
         self._has_missed: bool = False
-        # By the end of their locks; renewed and released ones are passed over.
-        self._ends: list[tuple[int, int, HeldSession]] = []
-        self._held_count: int = 0
+        # Whose turn it is: what the store has, or what is news.
+        self._prefers_found: bool = False
         # Given up, the commit of which is under way.
         self._releasing: list[HeldSession] = []
         # Held sessions with something to deliver.
@@ -68,31 +74,34 @@ class Sessions:
 
     def note_free(self, session_id: str) -> None:
         """Nobody holds the session, and it may have ready messages."""
-        if session_id in self._free:
+        if session_id in self._news:
             return
-        if len(self._free) < FREE_SESSIONS:
-            self._free[session_id] = None
+        if len(self._news) < FREE_SESSIONS:
+            self._news[session_id] = None
         else:
             self._has_missed = True
             self.has_unknown = True
 
     def take_free(self) -> str | None:
-        """A session that may be granted, the one that was noted first."""
-        while self._free:
-            session_id = next(iter(self._free))
-            del self._free[session_id]
+        """A session that may be granted, in turn from both kinds."""
+        while self._news or self._found:
+            self._prefers_found = not self._prefers_found
+            if self._found and (self._prefers_found or not self._news):
+                session_id = self._found.popleft()
+            else:
+                session_id = next(iter(self._news))
+                del self._news[session_id]
             if session_id not in self.held:
                 return session_id
         return None
 
-    def has_free(self) -> bool:
-        return bool(self._free) or self.has_unknown
+    def wants_more(self) -> bool:
+        """The next portion is to be read from the store."""
+        return self.has_unknown and not self._found
 
     def learn(self, session_ids: list[str], is_last: bool) -> None:
         """The store has these sessions behind the cursor, and `is_last`: no more."""
-        for session_id in session_ids:
-            if session_id not in self.held:
-                self.note_free(session_id)
+        self._found.extend(session_ids)
         if not is_last:
             self.cursor = session_ids[-1]
             return
@@ -104,30 +113,42 @@ class Sessions:
 
     def hold(self, session_id: str, locked_until: int, tail: int) -> HeldSession:
         session = HeldSession(session_id, locked_until, tail)
-        self.held[session_id] = session
-        self._free.pop(session_id, None)
-        self._watch(session)
+        self._news.pop(session_id, None)
+        self._append(session)
         return session
 
     def renew(self, session: HeldSession, locked_until: int) -> None:
+        del self.held[session.session_id]
         session.locked_until = locked_until
-        self._watch(session)
+        self._append(session)
 
-    def _watch(self, session: HeldSession) -> None:
-        self._held_count += 1
-        heappush(self._ends, (session.locked_until, self._held_count, session))
+    def _append(self, session: HeldSession) -> None:
+        self.held[session.session_id] = session
+        if session.locked_until < self._latest_end:
+            self._are_ordered = False
+        else:
+            self._latest_end = session.locked_until
 
     def ended(self, now: int) -> list[HeldSession]:
         """Held sessions whose locks have run out."""
+        if not self._are_ordered:
+            self._reorder()
         ended: list[HeldSession] = []
-        while self._ends and self._ends[0][0] <= now:
-            session = heappop(self._ends)[2]
-            if not session.is_released and session.locked_until <= now:
+        for session in self.held.values():
+            if session.locked_until > now:
+                break
+            if not session.is_released:
                 ended.append(session)
         return ended
 
+    def _reorder(self) -> None:
+        by_end = sorted(self.held.values(), key=_end_of)
+        self.held = {session.session_id: session for session in by_end}
+        self._latest_end = by_end[-1].locked_until if by_end else 0
+        self._are_ordered = True
+
     def has_timers(self) -> bool:
-        return bool(self.held) or bool(self.waiters)
+        return bool(self.held)
 
     def release(self, session: HeldSession) -> None:
         """The session is given up; it becomes free with the next commit."""
@@ -177,9 +198,6 @@ class Sessions:
         if waiter in self.waiters:
             self.waiters.remove(waiter)
 
-    def overdue(self, now: int) -> list[SessionWaiter]:
-        """Those who have waited long enough; they wait no more."""
-        overdue = [waiter for waiter in self.waiters if waiter.give_up_at <= now]
-        for waiter in overdue:
-            self.waiters.remove(waiter)
-        return overdue
+
+def _end_of(session: HeldSession) -> int:
+    return session.locked_until

@@ -21,6 +21,7 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import ACTIVE, DEFERRED, NO_ANNEX, NOWHERE, Message
 from twinbus.broker.message_lock import MessageLock
+from twinbus.errors import NotAllowed
 
 
 def complete(
@@ -40,7 +41,10 @@ def abandon(
     now: int,
     changes: ChangeSet,
 ) -> None:
-    """The receiver could not process it now. Raises MessageLockLost, SessionLockLost."""
+    """The receiver could not process it now.
+
+    Raises MessageLockLost, SessionLockLost.
+    """
     _settle(fragment, lock, operation_log.ABANDON, actor, now, changes)
     _modify(lock.message, modified)
     count_delivery(fragment, lock.message, now, changes)
@@ -141,6 +145,12 @@ def _settle(
     """The lock ends here, whatever becomes of the message."""
     if not fragment.holds(lock, now):
         raise fragment.lock_lost()
+    if lock.enlisted_in is not None:
+        raise NotAllowed(
+            f"The message of '{fragment.settings.path}' is settled in a transaction "
+            "that is not discharged yet. Commit that one, or roll it back.",
+            entity_path=fragment.settings.path,
+        )
     fragment.end_lock(lock)
     changes.log.record(operation, actor, lock.message, now)
 

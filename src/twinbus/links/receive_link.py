@@ -1,4 +1,4 @@
-"""A link on which a client receives from a queue.
+"""A link on which a client receives from a queue, or from one session of it.
 
 Hands out messages while the client has credit, its session window is open and it
 reads what is written; applies its dispositions, and confirms each after the commit
@@ -13,11 +13,12 @@ from twinbus.amqp.link import Link
 from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.session import AmqpSession
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock, tag_without_lock
 from twinbus.broker.receiver import Receiver
 from twinbus.encoding.outgoing import DeliveryEncoder
-from twinbus.errors import MessageLockLost, ServiceBusError
+from twinbus.errors import MessageLockLost, ServiceBusError, SessionLockLost
 from twinbus.limits import UNSETTLED_PER_SESSION
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.home import Home
@@ -43,8 +44,12 @@ class ReceiveLink(Receiver):
         actor: int,
         peek_lock: bool,
         output: Output,
+        session: HeldSession | None = None,
     ) -> None:
         super().__init__(actor, peek_lock)
+        if session is not None:
+            self.session = session
+            session.receiver = self
         self._link: Link = link
         # The path that the claim is for.
         self.path: str = fragment.settings.path
@@ -79,7 +84,11 @@ class ReceiveLink(Receiver):
         link = self._link
         visible_base = self._fragment.visible_base
         base = self._fragment.base
-        encoder = DeliveryEncoder(locks[0].locked_until)
+        session = self.session
+        locked_until = (
+            locks[0].locked_until if session is None else session.locked_until
+        )
+        encoder = DeliveryEncoder(locked_until)
         for lock in locks:
             message = lock.message
             lock.holder = self
@@ -172,8 +181,14 @@ class ReceiveLink(Receiver):
         self.close()
         self._output.mark()
 
+    def session_lost(self) -> None:
+        session = self.session
+        assert session is not None
+        self.detach(SessionLockLost.named(session.session_id, entity_path=self.path))
+
     def close(self) -> None:
-        """The link is gone; locks stay until they run out or are settled."""
+        """The link is gone. Its locks stay until they run out or are settled; those
+        of a session end with it."""
         self._home.leave(self._fragment, self)
 
 

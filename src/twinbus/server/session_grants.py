@@ -8,7 +8,7 @@ right after the commit, so that what the last holder settled is not found again.
 
 from typing import TYPE_CHECKING, Final
 
-from twinbus.broker import session_lock
+from twinbus.broker import expiry, session_lock
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.row_id import sequence_of
@@ -78,11 +78,29 @@ class SessionGrants:
             if waiter not in sessions.waiters:
                 sessions.note_free(session_id)
                 return True
-            if messages:
-                sessions.waiters.remove(waiter)
-                self._grant(fragment, waiter, session_id, messages)
-                return True
+            if not messages:
+                continue
+            if self._have_expired(messages):
+                sessions.note_free(session_id)
+                if not await self._expire(fragment, messages):
+                    return False
+                continue
+            sessions.waiters.remove(waiter)
+            self._grant(fragment, waiter, session_id, messages)
+            return True
         return False
+
+    def _have_expired(self, messages: list[Message]) -> bool:
+        """All of them; with one that has not, the session is worth having."""
+        now = self._owner.clock.now()
+        return all(0 < message.expires_at <= now for message in messages)
+
+    async def _expire(self, fragment: Fragment, messages: list[Message]) -> bool:
+        """Expire what the sweep has not come to; False if that can't be now."""
+        now, changes = self._owner.clock.now(), self._owner.changes
+        for message in messages:
+            expiry.expire_unloaded(fragment, message, now, changes)
+        return await self._owner.commit_now()
 
     def _grant(
         self,
@@ -98,10 +116,11 @@ class SessionGrants:
 
     async def _next_free(self, fragment: Fragment, sessions: Sessions) -> str | None:
         while True:
+            if sessions.wants_more():
+                found = await self._store.active_sessions(
+                    fragment.number, sessions.cursor, _PORTION
+                )
+                sessions.learn(found, len(found) < _PORTION)
             session_id = sessions.take_free()
             if session_id is not None or not sessions.has_unknown:
                 return session_id
-            found = await self._store.active_sessions(
-                fragment.number, sessions.cursor, _PORTION
-            )
-            sessions.learn(found, len(found) < _PORTION)

@@ -41,6 +41,7 @@ class SubscriptionDescription:
             default_ttl_ms=self.default_message_time_to_live_ms,
             dead_letter_on_expiration=self.dead_lettering_on_message_expiration,
             max_size_bytes=NO_LIMIT,
+            requires_session=self.requires_session,
         )
 
     def may_receive(self) -> bool:
