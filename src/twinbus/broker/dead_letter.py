@@ -8,6 +8,7 @@ rely on (D6), and the number it had is kept beside it.
 from dataclasses import replace
 
 from twinbus.broker.message import NO_ANNEX, Message
+from twinbus.broker.row_id import sequence_of
 
 
 def dead_letter_of(
@@ -29,7 +30,9 @@ def dead_letter_of(
         dead_letter_description=description,
         dead_letter_source=source_path,
         enqueued_sequence_number=(
-            annex.enqueued_sequence_number or source_sequence_number
+            annex.enqueued_sequence_number
+            or sequence_of(message.body_id)
+            or source_sequence_number
         ),
     )
     return dead_letter

@@ -103,6 +103,9 @@ class Dispatch:
             ring.append(receiver)
             if receiver.peek_lock:
                 self._lock_for(receiver, count, now, changes)
+            elif receiver.forwards:
+                messages = self.fragment.take(count, now, changes)
+                receiver.forward(messages, now, changes)
             else:
                 self._promise(receiver, count, now, changes)
 

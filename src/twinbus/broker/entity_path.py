@@ -1,23 +1,32 @@
 """Entity paths: how a client names what it wants.
 
-    orders                      a queue
-    orders/$DeadLetterQueue     its dead-letter queue
-    orders/$management          the management node of either
+    orders                                  a queue or a topic
+    orders/Subscriptions/billing            a subscription of a topic
+    orders/$DeadLetterQueue                 a sub-queue of a queue or subscription
+    orders/$Transfer/$DeadLetterQueue       another one
+    orders/$management                      the management node of any of these
 
 Comparison ignores case, as the service's does; the path is shown as it was created.
-Names of later floors (subscriptions, transfer queues) get their branch here.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Final
 
+from twinbus.broker.fragment import DEAD_LETTER, MAIN, TRANSFER_DEAD_LETTER
 from twinbus.errors import ArgumentError
-from twinbus.limits import ENTITY_PATH_CHARACTERS
+from twinbus.limits import ENTITY_PATH_CHARACTERS, SUBSCRIPTION_NAME_CHARACTERS
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9._-])?")
-_DEAD_LETTER: Final = "/$deadletterqueue"
+_SUBSCRIPTION: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9._-])?")
 _MANAGEMENT: Final = "$management"
+_SUBSCRIPTIONS: Final = "/subscriptions/"
+
+# Longer suffixes first: one is the end of the other.
+_SUB_QUEUES: Final = (
+    (TRANSFER_DEAD_LETTER, "/$Transfer/$DeadLetterQueue"),
+    (DEAD_LETTER, "/$DeadLetterQueue"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +34,8 @@ class EntityPath:
     """An address taken apart. `entity` is as the client wrote it."""
 
     entity: str
-    is_dead_letter_queue: bool = False
+    # MAIN, or which sub-queue of the entity is meant.
+    sub_queue: int = MAIN
     is_management: bool = False
 
     @property
@@ -35,26 +45,33 @@ class EntityPath:
 
     @property
     def text(self) -> str:
-        """The path of the queue or sub-queue, for error texts."""
-        suffix = "/$DeadLetterQueue" if self.is_dead_letter_queue else ""
-        return self.entity + suffix
+        """The path of the entity or sub-queue, for error texts."""
+        return self.entity + dict(_SUB_QUEUES).get(self.sub_queue, "")
 
 
 def parse_entity_path(path: str) -> EntityPath:
     """Take a normalised address apart; says nothing about what exists."""
-    is_management = path.lower() == _MANAGEMENT or path.lower().endswith(
-        "/" + _MANAGEMENT
-    )
+    lower = path.lower()
+    is_management = lower == _MANAGEMENT or lower.endswith("/" + _MANAGEMENT)
     if is_management:
         path = path[: -len(_MANAGEMENT)].rstrip("/")
-    is_dead_letter_queue = path.lower().endswith(_DEAD_LETTER)
-    if is_dead_letter_queue:
-        path = path[: -len(_DEAD_LETTER)]
-    return EntityPath(
-        entity=path,
-        is_dead_letter_queue=is_dead_letter_queue,
-        is_management=is_management,
-    )
+    sub_queue = MAIN
+    for number, suffix in _SUB_QUEUES:
+        if path.lower().endswith(suffix.lower()):
+            path = path[: -len(suffix)]
+            sub_queue = number
+            break
+    return EntityPath(entity=path, sub_queue=sub_queue, is_management=is_management)
+
+
+def subscription_path(topic_path: str, name: str) -> str:
+    return f"{topic_path}/Subscriptions/{name}"
+
+
+def split_subscription_path(path: str) -> tuple[str, str]:
+    """Topic and name of a subscription's path."""
+    at = path.lower().rindex(_SUBSCRIPTIONS)
+    return path[:at], path[at + len(_SUBSCRIPTIONS) :]
 
 
 def check_entity_name(path: str) -> None:
@@ -70,4 +87,26 @@ def check_entity_name(path: str) -> None:
             f"'{path}' is not a valid entity path. Use letters, digits, '.', '-', "
             "'_' and '/' inside; begin with a letter or digit.",
             entity_path=path,
+        )
+    if _SUBSCRIPTIONS in f"/{path.lower()}/":
+        raise ArgumentError(
+            f"'{path}' is not a valid entity path: 'Subscriptions' is the word that "
+            "parts a topic from its subscriptions.",
+            entity_path=path,
+        )
+
+
+def check_subscription_name(name: str) -> None:
+    """Raises ArgumentError if a subscription can't be called that."""
+    if len(name) > SUBSCRIPTION_NAME_CHARACTERS:
+        raise ArgumentError(
+            f"The subscription name has {len(name)} characters; at most "
+            f"{SUBSCRIPTION_NAME_CHARACTERS} are allowed.",
+            entity_path=name,
+        )
+    if not _SUBSCRIPTION.fullmatch(name):
+        raise ArgumentError(
+            f"'{name}' is not a valid subscription name. Use letters, digits, '.', "
+            "'-' and '_'; begin with a letter or digit.",
+            entity_path=name,
         )

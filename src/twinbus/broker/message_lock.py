@@ -16,6 +16,7 @@ from twinbus.broker.row_id import sequence_of
 
 if TYPE_CHECKING:
     from twinbus.broker.held_session import HeldSession
+    from twinbus.broker.transaction import Transaction
 
 ENTROPY_BYTES: Final = 5
 EPOCH_BITS: Final = 24
@@ -38,6 +39,8 @@ class MessageLock:
         self.holder: object = None
         # The session it ends with, in place of `locked_until`; None without one.
         self.session: HeldSession | None = None
+        # The transaction that ends it, if that is committed before the lock's end.
+        self.enlisted_in: Transaction | None = None
 
     def is_live(self, now: int) -> bool:
         """The lock has not run out."""

@@ -9,6 +9,7 @@ from abc import abstractmethod
 
 from mypy_extensions import mypyc_attr
 
+from twinbus.broker.changes import ChangeSet
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
@@ -25,6 +26,8 @@ class Receiver:
         self.peek_lock: bool = peek_lock
         # Messages promised to it whose removal is being committed.
         self.promised_count: int = 0
+        # Messages are neither locked nor promised but handed to `forward`.
+        self.forwards: bool = False
         # The session it receives from, where sessions are required.
         self.session: HeldSession | None = None
 
@@ -39,6 +42,10 @@ class Receiver:
     @abstractmethod
     def deliver_removed(self, messages: list[Message]) -> None:
         """Hand over messages that are no longer in the fragment."""
+
+    def forward(self, messages: list[Message], now: int, changes: ChangeSet) -> None:
+        """Put messages that were taken where they belong, in this change set."""
+        raise NotImplementedError
 
     @abstractmethod
     def served(self) -> None:

@@ -15,6 +15,7 @@ from twinbus.amqp.codec import encode
 from twinbus.amqp.decoder import list_header, skip
 from twinbus.amqp.types import Symbol, Timestamp, UInt
 from twinbus.broker.message import ACTIVE, Annex, Message
+from twinbus.broker.row_id import sequence_of
 from twinbus.encoding.layout import (
     ANNOTATED,
     APPLICATION_PROPERTIES,
@@ -96,6 +97,9 @@ class DeliveryEncoder:
         else:
             bare = _with_expiry(message.raw, bare_at, message.expires_at)
         sequence = sequence_number.to_bytes(8, "big")
+        first_sequence = sequence
+        if message.body_id != 0:
+            first_sequence = sequence_of(message.body_id).to_bytes(8, "big")
         return b"".join(
             (
                 _cached_header(message),
@@ -103,7 +107,7 @@ class DeliveryEncoder:
                 _SEQUENCE,
                 sequence,
                 _FIRST_SEQUENCE,
-                sequence,
+                first_sequence,
                 _STATE_ACTIVE,
                 self._enqueued,
                 self._locked,
@@ -177,7 +181,7 @@ def _own_annotations(
     message: Message, sequence_number: int, locked_until: int
 ) -> dict[bytes, bytes]:
     annex = message.annex
-    first_sequence = sequence_number
+    first_sequence = sequence_of(message.body_id) or sequence_number
     if annex is not None and annex.enqueued_sequence_number:
         first_sequence = annex.enqueued_sequence_number
     own = {

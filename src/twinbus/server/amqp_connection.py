@@ -48,8 +48,9 @@ from twinbus.links.send_link import SendLink
 from twinbus.server.attach import on_attach
 from twinbus.server.cbs import Grants
 from twinbus.server.owner import StoreOwner
-from twinbus.server.queue import EntityLink
+from twinbus.server.entity import EntityLink
 from twinbus.server.request_links import Node, RequestLink, ResponseLink
+from twinbus.server.session_attach import SessionAttach
 
 if TYPE_CHECKING:
     from twinbus.server.server import Server
@@ -62,6 +63,10 @@ _CLOSING_MS: Final = 5_000
 _FULL_READ_BYTES: Final = 128 * 1024
 """A read of so much means that there is more; what a client within its credit has
 under way is mostly less."""
+
+
+QueueLink = SendLink | ReceiveLink | SessionAttach
+"""What is attached to a queue, or wants to be."""
 
 
 class AmqpConnection(asyncio.Protocol):
@@ -94,7 +99,7 @@ class AmqpConnection(asyncio.Protocol):
         # Response links by session, for their requests.
         self._responses: dict[AmqpSession, list[ResponseLink]] = {}
         # Links to queues, and where each queue remembers the link.
-        self._links: dict[SendLink | ReceiveLink, set[EntityLink]] = {}
+        self._links: dict[QueueLink, set[EntityLink]] = {}
         self._opened = False
         self._started_at = 0
         self._handshake_ms = server.handshake_ms
@@ -252,17 +257,17 @@ class AmqpConnection(asyncio.Protocol):
     def _forget(self, link: Link) -> None:
         context = link.context
         link.context = None
-        if isinstance(context, SendLink | ReceiveLink):
+        if isinstance(context, SendLink | ReceiveLink | SessionAttach):
             self._detached(context)
         elif isinstance(context, ResponseLink):
             self.responses(link.session).remove(context)
             context.close()
 
-    def _detached(self, link: SendLink | ReceiveLink) -> None:
+    def _detached(self, link: QueueLink) -> None:
         known_to = self._links.pop(link, None)
         if known_to is not None:
             known_to.discard(link)
-        if isinstance(link, ReceiveLink):
+        if not isinstance(link, SendLink):
             link.close()
 
     def _offer_capacity(self) -> None:
@@ -272,10 +277,16 @@ class AmqpConnection(asyncio.Protocol):
 
     # --- for attach -----------------------------------------------------------
 
-    def attached(self, link: SendLink | ReceiveLink, known_to: set[EntityLink]) -> None:
+    def attached(self, link: QueueLink, known_to: set[EntityLink]) -> None:
         """A link to a queue; the queue is to know it while it lasts."""
         self._links[link] = known_to
         known_to.add(link)
+
+    def replaced(self, attach: SessionAttach, link: ReceiveLink) -> None:
+        """What waited for a session has one."""
+        known_to = self._links.pop(attach)
+        known_to.discard(attach)
+        self.attached(link, known_to)
 
     def node(self, address: str, make: Callable[["AmqpConnection"], Node]) -> Node:
         """The node of that address for this connection, made at the first need."""
@@ -321,7 +332,7 @@ class AmqpConnection(asyncio.Protocol):
         if not any(grant.is_expired(now) for grant in grants):
             return
         for link in list(self._links):
-            claim = Claim.LISTEN if isinstance(link, ReceiveLink) else Claim.SEND
+            claim = Claim.SEND if isinstance(link, SendLink) else Claim.LISTEN
             if not any(grant.allows(claim, link.path, now) for grant in grants):
                 error = UnauthorizedAccess.missing(claim.title, entity_path=link.path)
                 self._detached(link)

@@ -13,6 +13,7 @@ from twinbus.amqp.types import ULong
 from twinbus.auth.claims import Claim, require
 from twinbus.auth.resource import address_path
 from twinbus.broker.entity_path import EntityPath, parse_entity_path
+from twinbus.broker.fragment import MAIN
 from twinbus.errors import (
     ArgumentError,
     NotAllowed,
@@ -28,11 +29,11 @@ from twinbus.server.managed_queue import ManagedQueue
 from twinbus.server.management import ManagementNode
 from twinbus.server.namespace_management import NamespaceNode
 from twinbus.server.request_links import Node, RequestLink, ResponseLink
+from twinbus.server.session_attach import SessionAttach, asks_for_session
 
 if TYPE_CHECKING:
     from twinbus.server.amqp_connection import AmqpConnection
 
-_SESSION_FILTER = "com.microsoft:session-filter"
 _MAX_BATCH_SIZE = "com.microsoft:max-message-batch-size"
 _SETTLED = 1
 
@@ -93,16 +94,16 @@ def _attach_to_management(
         return
     _require_any(connection, entity.text)
     namespace = connection.namespace
-    owner = namespace.queue(entity.entity).owner
+    owner = namespace.entity(entity.entity).owner
     address = f"{entity.text.lower()}/$management"
 
     def make(connection: "AmqpConnection") -> Node:
         actor = connection.introduce(owner, address)
 
         def find() -> ManagedQueue:
-            queue = namespace.queue(entity.entity)
+            queue = namespace.entity(entity.entity)
             size = namespace.max_message_bytes_of(queue)
-            return ManagedQueue(queue, entity.is_dead_letter_queue, actor, size)
+            return ManagedQueue(queue, entity.sub_queue, actor, size)
 
         clock, grants = connection.clock, connection.grants
         return ManagementNode(address, entity.text, find, clock, grants)
@@ -141,8 +142,8 @@ def _attach_sender(
 ) -> None:
     namespace, now = connection.namespace, connection.clock.now()
     require(connection.grants.all(), Claim.SEND, entity.text, now)
-    queue = namespace.queue(entity.entity)
-    if entity.is_dead_letter_queue:
+    queue = namespace.entity(entity.entity)
+    if entity.sub_queue != MAIN:
         raise NotAllowed(
             f"Messages cannot be sent to '{entity.text}'; they get there by being "
             "dead-lettered.",
@@ -151,10 +152,10 @@ def _attach_sender(
     queue.check_may_send()
     limit = namespace.max_message_bytes_of(queue)
     actor = connection.introduce(queue.owner, f"send {queue.path}")
-    fragment = queue.fragment(dead_letter=False)
+    fragment = queue.fragment()
     send_link = SendLink(link, fragment, queue.owner, actor, limit, connection.output)
     link.context = send_link
-    connection.attached(send_link, queue.send_links)
+    connection.attached(send_link, queue.send_links())
     properties = {**link.properties, _MAX_BATCH_SIZE: ULong(limit)}
     link.accept(properties=properties, max_message_size=limit)
     send_link.start()
@@ -165,27 +166,22 @@ def _attach_receiver(
 ) -> None:
     now = connection.clock.now()
     require(connection.grants.all(), Claim.LISTEN, entity.text, now)
-    queue = connection.namespace.queue(entity.entity)
-    queue.check_may_receive()
-    if _asks_for_session(link):
-        raise NotAllowed(
-            f"'{entity.text}' does not require sessions; receive from it without one.",
-            entity_path=entity.text,
-        )
+    queue = connection.namespace.entity(entity.entity)
+    queue.check_may_receive(entity.sub_queue)
+    fragment = queue.fragment(entity.sub_queue)
     actor = connection.introduce(queue.owner, f"receive {entity.text}")
+    peek_lock = link.snd_settle_mode != _SETTLED
+    if asks_for_session(link, fragment):
+        attach = SessionAttach(
+            connection, link, fragment, queue.owner, actor, peek_lock
+        )
+        link.context = attach
+        connection.attached(attach, queue.receive_links())
+        attach.wait()
+        return
     receive_link = ReceiveLink(
-        link,
-        queue.fragment(dead_letter=entity.is_dead_letter_queue),
-        queue.owner,
-        actor,
-        link.snd_settle_mode != _SETTLED,
-        connection.output,
+        link, fragment, queue.owner, actor, peek_lock, connection.output
     )
     link.context = receive_link
-    connection.attached(receive_link, queue.receive_links)
+    connection.attached(receive_link, queue.receive_links())
     link.accept(properties=link.properties or None)
-
-
-def _asks_for_session(link: Link) -> bool:
-    source = link.source
-    return isinstance(source, Source) and _SESSION_FILTER in (source.filter or {})

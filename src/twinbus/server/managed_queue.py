@@ -1,4 +1,4 @@
-"""A queue, or its dead-letter queue, as management operations see it."""
+"""An entity, or a sub-queue of it, as management operations see it."""
 
 from typing import Any
 
@@ -7,17 +7,18 @@ from twinbus.broker.fragment import Fragment
 from twinbus.errors import ArgumentError, ArgumentOutOfRange
 from twinbus.limits import SEQUENCE_NUMBERS_PER_REQUEST
 from twinbus.server.owner import StoreOwner
-from twinbus.server.queue import Queue
+from twinbus.server.entity import Entity
 
 
 class ManagedQueue:
     """What an operation works on."""
 
     def __init__(
-        self, queue: Queue, dead_letter: bool, actor: int, max_message_bytes: int
+        self, queue: Entity, sub_queue: int, actor: int, max_message_bytes: int
     ) -> None:
         self.queue = queue
-        self.fragment: Fragment = queue.fragment(dead_letter=dead_letter)
+        self.sub_queue = sub_queue
+        self.fragment: Fragment = queue.fragment(sub_queue)
         self.actor = actor
         self.max_message_bytes = max_message_bytes
 

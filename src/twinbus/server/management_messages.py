@@ -69,7 +69,7 @@ def _sequence_numbers(request: Request) -> list[int]:
 
 async def receive_deferred(queue: ManagedQueue, request: Request) -> Response:
     """Receive deferred messages by their sequence numbers, all or none."""
-    queue.queue.check_may_receive()
+    queue.queue.check_may_receive(queue.sub_queue)
     numbers = _sequence_numbers(request)
     peek_lock = integer(
         request.argument("receiver-settle-mode"), "receiver-settle-mode", 0, 1
@@ -191,7 +191,7 @@ async def cancel_scheduled(queue: ManagedQueue, request: Request) -> Response:
 
 async def batch_delete(queue: ManagedQueue, request: Request) -> Response:
     """Remove the oldest messages that nobody holds; answers how many."""
-    queue.queue.check_may_receive()
+    queue.queue.check_may_receive(queue.sub_queue)
     count = integer(
         request.argument("message-count"), "message-count", 1, BATCH_DELETE_COUNT
     )

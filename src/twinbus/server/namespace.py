@@ -3,31 +3,56 @@
 An entity exists when the catalog says so. Creation therefore makes its fragments
 durable first and enters it into the catalog last; removal goes the other way. What
 a crash leaves in between are fragments of no entity, which the next start drops.
+
+Rules are no entities: they are in the store, because they change together with
+messages (`subscription_rules.py`). How messages get from one entity to the next is
+the business of `forwarders.py`.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.auth.policy import Policy
+from twinbus.broker.changes import StoredRule
 from twinbus.broker.descriptions.access_rule import AccessRule
-from twinbus.broker.descriptions.queue import QueueDescription, queue_description
-from twinbus.broker.entity_path import check_entity_name
+from twinbus.broker.descriptions.queue import queue_description
+from twinbus.broker.descriptions.subscription import subscription_description
+from twinbus.broker.descriptions.topic import topic_description
+from twinbus.broker.entity_path import (
+    check_entity_name,
+    check_subscription_name,
+    subscription_path,
+)
+from twinbus.broker.fragment import MAIN
 from twinbus.clock import Clock
 from twinbus.errors import (
     EntityAlreadyExists,
     MessagingEntityNotFound,
     QuotaExceeded,
 )
+from twinbus.limits import SUBSCRIPTIONS_PER_TOPIC
+from twinbus.rules.rule import Rule, default_rule
+from twinbus.server.entity import Description, Entity
+from twinbus.server.forwarders import Forwarders
+from twinbus.server.idle_entities import IdleEntities
 from twinbus.server.owner import StoreOwner
 from twinbus.server.queue import Queue
+from twinbus.server.subscription import Subscription
+from twinbus.server.subscription_rules import SubscriptionRules, stored_rule
+from twinbus.server.topic import Topic
 from twinbus.store.catalog import Catalog, EntityRecord
+from twinbus.topics.topic import Subscribed, TopicRouter
 
 _log = logging.getLogger(__name__)
 
-_GENERATION_BYTES = 16
+_GENERATION_BYTES: Final = 16
+_NAMESPACE: Final = "namespace"
+"""Kind of the record that says since when there is the namespace itself."""
+
+_E = TypeVar("_E", bound=Entity)
 
 
 class Namespace:
@@ -50,99 +75,335 @@ class Namespace:
         self._owner = owner
         self._clock = clock
         self._entropy = entropy
-        self._rules = rules
+        self._access_rules = rules
         self._max_entities = max_entities
         self.max_message_bytes = max_message_bytes
         # The largest message that any of the entities takes.
         self.largest_message_bytes = max_message_bytes
+        self.created_at = 0
+        self.updated_at = 0
         # By lower-case path.
-        self._queues: dict[str, Queue] = {}
+        self._entities: dict[str, Entity] = {}
+        # Queues and topics: what counts against the limit.
+        self._top_count = 0
         # Paths whose creation or removal is under way.
         self._busy: set[str] = set()
         # Made anew when entities change, for their own rules.
         self.policy = Policy(rules)
+        self.forwarders = Forwarders(self, owner)
+        self.rules = SubscriptionRules(owner, clock)
+        self.idle = IdleEntities(self)
 
     # --- start ----------------------------------------------------------------
 
     async def open(self) -> None:
         """Learn which entities there are. Raises StoreError."""
-        for record in await self._catalog.open():
-            if record.namespace == self.name:
-                queue = self._admit(record)
-                queue.check_placement()
-        self._entities_changed()
+        records = [r for r in await self._catalog.open() if r.namespace == self.name]
+        await self._learn_age(records)
+        # A subscription is admitted to a topic that is there.
+        kinds = ("queue", "topic", "subscription")
+        known = [record for record in records if record.kind in kinds]
+        for record in sorted(known, key=lambda record: kinds.index(record.kind)):
+            self._admit(record).check_placement()
+        self.restore_rules(await self._owner.store.rules())
+        self._owner.on_restored = self.restore_rules
+        self._access_changed()
         for generation in self._owner.table.orphans():
             _log.warning("dropping fragments of an entity that was never finished")
             self._owner.table.drop(generation, self._owner.changes)
 
-    def _admit(self, record: EntityRecord) -> Queue:
-        description = queue_description(record.description, record.path)
-        self._owner.table.admit(record.generation, description.settings(record.path))
-        queue = Queue(record, description, self._owner)
-        self._queues[record.path.lower()] = queue
-        return queue
+    async def _learn_age(self, records: list[EntityRecord]) -> None:
+        found = [record for record in records if record.kind == _NAMESPACE]
+        if not found:
+            record = self._record("", _NAMESPACE, {})
+            await self._catalog.put(record)
+            found = [record]
+        self.created_at, self.updated_at = found[0].created_at, found[0].updated_at
+
+    def start(self) -> None:
+        """The owner commits: let messages flow from entity to entity."""
+        for entity in self._entities.values():
+            self.forwarders.renew(entity)
+
+    def restore_rules(self, rules: list[StoredRule]) -> None:
+        """Believe the store: at the start, and after a commit that failed."""
+        by_fragment: dict[int, list[StoredRule]] = {}
+        for rule in rules:
+            by_fragment.setdefault(rule.fragment_number, []).append(rule)
+        for entity in self._entities.values():
+            if isinstance(entity, Subscription):
+                main = entity.counters(MAIN)
+                found = [] if main is None else by_fragment.get(main.number, [])
+                entity.router.restore(entity.key, found)
+
+    def tick(self, now: int) -> None:
+        """Time passed."""
+        self.forwarders.tick()
+        self.idle.tick(now)
 
     async def close(self) -> None:
+        await self.idle.finished()
         await self._catalog.close()
+
+    # --- admission ------------------------------------------------------------
+
+    def _admit(self, record: EntityRecord) -> Entity:
+        """The entity of a record that the catalog has."""
+        entity = self._entity(record)
+        self._entities[record.path.lower()] = entity
+        if isinstance(entity, Subscription):
+            topic = self.topic(entity.topic_path)
+            topic.subscriptions[entity.key] = entity
+            self._subscribe(entity)
+        else:
+            self._top_count += 1
+        return entity
+
+    def _entity(self, record: EntityRecord) -> Entity:
+        owner, now, path = self._owner, self._clock.now(), record.path
+        generation, table = record.generation, owner.table
+        if record.kind == "queue":
+            queue = Queue(record, queue_description(record.description, path), owner, now)
+            table.admit(generation, queue.settings())
+            return queue
+        if record.kind == "topic":
+            router = TopicRouter(self._entropy)
+            described = topic_description(record.description, path)
+            topic = Topic(record, described, router, owner, now)
+            table.admit(generation, topic.settings(), router=router)
+            return topic
+        description = subscription_description(record.description, path)
+        topic_path = path.rsplit("/", 2)[0]
+        parent = self.topic(topic_path)
+        subscription = Subscription(record, description, parent.router, owner, now)
+        table.admit(
+            generation, subscription.settings(), within=parent.record.generation
+        )
+        return subscription
+
+    def _subscribe(self, subscription: Subscription) -> None:
+        """Let the topic know it, with its description as it is now."""
+        description = subscription.description
+        subscription.router.subscribe(
+            subscription.key,
+            Subscribed(
+                subscription.record.generation,
+                subscription.fragment,
+                description.dead_lettering_on_filter_evaluation_exceptions,
+            ),
+        )
 
     # --- look-up --------------------------------------------------------------
 
-    def queue(self, path: str) -> Queue:
-        """The queue of that path. Raises MessagingEntityNotFound."""
-        queue = self._queues.get(path.lower())
-        if queue is None:
+    def entity(self, path: str) -> Entity:
+        """The entity of that path. Raises MessagingEntityNotFound."""
+        entity = self._entities.get(path.lower())
+        if entity is None:
             raise MessagingEntityNotFound(entity_path=path)
-        return queue
+        return entity
+
+    def _find(self, path: str, kind: type[_E]) -> _E:
+        entity = self.entity(path)
+        if not isinstance(entity, kind):
+            raise MessagingEntityNotFound(entity_path=path)
+        return entity
+
+    def _all(self, kind: type[_E]) -> list[_E]:
+        paths = sorted(self._entities)
+        found = [self._entities[path] for path in paths]
+        return [entity for entity in found if isinstance(entity, kind)]
+
+    def queue(self, path: str) -> Queue:
+        """Raises MessagingEntityNotFound, also if it is a topic."""
+        return self._find(path, Queue)
 
     def queues(self) -> list[Queue]:
         """All queues, by path."""
-        return [self._queues[key] for key in sorted(self._queues)]
+        return self._all(Queue)
 
-    def max_message_bytes_of(self, queue: Queue) -> int:
-        """The largest message that the queue takes."""
-        own = queue.description.max_message_size_in_kilobytes * 1024
-        return own or self.max_message_bytes
+    def topic(self, path: str) -> Topic:
+        """Raises MessagingEntityNotFound, also if it is a queue."""
+        return self._find(path, Topic)
 
-    # --- change ---------------------------------------------------------------
+    def topics(self) -> list[Topic]:
+        """All topics, by path."""
+        return self._all(Topic)
+
+    def subscription(self, topic_path: str, name: str) -> Subscription:
+        """Raises MessagingEntityNotFound."""
+        return self._find(subscription_path(topic_path, name), Subscription)
+
+    def subscriptions(self, topic_path: str) -> list[Subscription]:
+        """All subscriptions of the topic, by name. Raises MessagingEntityNotFound."""
+        of_topic = self.topic(topic_path).subscriptions
+        return [of_topic[key] for key in sorted(of_topic)]
+
+    def entities(self) -> list[Entity]:
+        return list(self._entities.values())
+
+    def max_message_bytes_of(self, entity: Entity) -> int:
+        """The largest message that the entity takes."""
+        return _own_message_bytes(entity.description) or self.max_message_bytes
+
+    # --- queues and topics ----------------------------------------------------
 
     async def create_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
         """Make a queue; it is durable when this returns.
 
-        Raises ArgumentError, EntityAlreadyExists, QuotaExceeded.
+        Raises ArgumentError, ArgumentOutOfRange, EntityAlreadyExists, NotAllowed,
+        QuotaExceeded, MessagingEntityNotFound (of a forward target).
         """
         check_entity_name(path)
         description = queue_description(properties, path)
+        self.forwarders.check(path, description)
+        queue = await self._create_top(path, "queue", description)
+        assert isinstance(queue, Queue)
+        return queue
+
+    async def update_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
+        """Change properties; what is not named stays as it is. Raises what creation
+        does, but EntityAlreadyExists."""
+        queue = self.queue(path)
+        description = queue_description(properties, queue.path, queue.description)
+        self.forwarders.check(queue.path, description)
+        await self._update(queue, description)
+        return queue
+
+    async def delete_queue(self, path: str) -> None:
+        """Remove a queue with all it holds. Raises MessagingEntityNotFound."""
+        await self._delete([self.queue(path)])
+
+    async def create_topic(self, path: str, properties: Mapping[str, Any]) -> Topic:
+        """Make a topic, without subscriptions. Raises as `create_queue`."""
+        check_entity_name(path)
+        topic = await self._create_top(
+            path, "topic", topic_description(properties, path)
+        )
+        assert isinstance(topic, Topic)
+        return topic
+
+    async def update_topic(self, path: str, properties: Mapping[str, Any]) -> Topic:
+        """Raises as `update_queue`."""
+        topic = self.topic(path)
+        await self._update(
+            topic, topic_description(properties, topic.path, topic.description)
+        )
+        return topic
+
+    async def delete_topic(self, path: str) -> None:
+        """Remove a topic and its subscriptions. Raises MessagingEntityNotFound."""
+        topic = self.topic(path)
+        # Subscriptions first: one without its topic could not be read again.
+        await self._delete([*topic.subscriptions.values(), topic])
+
+    # --- subscriptions --------------------------------------------------------
+
+    async def create_subscription(
+        self,
+        topic_path: str,
+        name: str,
+        properties: Mapping[str, Any],
+        rules: Sequence[Rule] | None = None,
+    ) -> Subscription:
+        """Make a subscription with these rules; None means the default rule, which
+        takes everything. Raises as `create_queue`, and MessagingEntityNotFound for
+        the topic."""
+        check_subscription_name(name)
+        topic = self.topic(topic_path)
+        path = subscription_path(topic.path, name)
+        description = subscription_description(properties, path)
+        self.forwarders.check(path, description)
+        count = len(topic.subscriptions)
+        _check_count("subscriptions", count, SUBSCRIPTIONS_PER_TOPIC, topic.path)
+        if rules is None:
+            rules = [default_rule(self._clock.now())]
+        self.rules.check_counts(topic.router, topic.path, rules)
+        entity = await self._create(path, "subscription", description, rules)
+        assert isinstance(entity, Subscription)
+        return entity
+
+    async def update_subscription(
+        self, topic_path: str, name: str, properties: Mapping[str, Any]
+    ) -> Subscription:
+        """Raises as `update_queue`."""
+        found = self.subscription(topic_path, name)
+        description = subscription_description(
+            properties, found.path, found.description
+        )
+        self.forwarders.check(found.path, description)
+        await self._update(found, description)
+        self._subscribe(found)
+        return found
+
+    async def delete_subscription(self, topic_path: str, name: str) -> None:
+        """Raises MessagingEntityNotFound."""
+        await self._delete([self.subscription(topic_path, name)])
+
+    async def add_rule(self, topic_path: str, subscription: str, rule: Rule) -> Rule:
+        """Raises EntityAlreadyExists, MessagingEntityNotFound, QuotaExceeded."""
+        return await self.rules.add(self.subscription(topic_path, subscription), rule)
+
+    async def update_rule(self, topic_path: str, subscription: str, rule: Rule) -> Rule:
+        """Replace the rule of that name. Raises as `add_rule`, but
+        MessagingEntityNotFound in place of EntityAlreadyExists."""
+        return await self.rules.update(
+            self.subscription(topic_path, subscription), rule
+        )
+
+    async def remove_rule(self, topic_path: str, subscription: str, name: str) -> None:
+        """Raises MessagingEntityNotFound."""
+        await self.rules.remove(self.subscription(topic_path, subscription), name)
+
+    # --- the way of all of them -----------------------------------------------
+
+    async def _create_top(
+        self, path: str, kind: str, description: Description
+    ) -> Entity:
+        busy = len(self._busy)
+        _check_count("entities", self._top_count + busy, self._max_entities, self.name)
+        return await self._create(path, kind, description, ())
+
+    async def _create(
+        self, path: str, kind: str, description: Description, rules: Sequence[Rule]
+    ) -> Entity:
         key = path.lower()
-        if key in self._queues or key in self._busy:
+        if key in self._entities or key in self._busy:
             raise EntityAlreadyExists(entity_path=path)
-        if len(self._queues) + len(self._busy) >= self._max_entities:
-            raise QuotaExceeded.measured(
-                "number of entities",
-                limit=self._max_entities,
-                actual=len(self._queues) + 1,
-                entity_path=self.name,
-            )
         self._busy.add(key)
         try:
-            return await self._create(path, description)
+            record = self._record(path, kind, description.to_json())
+            await self._make_durable(record, description, rules)
+            entity = self._admit(record)
         finally:
             self._busy.discard(key)
+        if isinstance(entity, Subscription):
+            stored = [stored_rule(entity.fragment().number, rule) for rule in rules]
+            entity.router.restore(entity.key, stored)
+        self._description_changed(None, description)
+        self.forwarders.renew(entity)
+        return entity
 
-    async def _create(self, path: str, description: QueueDescription) -> Queue:
+    def _record(self, path: str, kind: str, description: Mapping[str, Any]) -> EntityRecord:
         now = self._clock.now()
-        owner = self._owner
-        record = EntityRecord(
+        return EntityRecord(
             namespace=self.name,
             path=path,
-            kind="queue",
+            kind=kind,
             generation=self._entropy(_GENERATION_BYTES),
-            description=description.to_json(),
+            description=description,
             created_at=now,
             updated_at=now,
-            placement=(owner.store_uuid,),
+            placement=(self._owner.store_uuid,),
         )
-        owner.table.admit(record.generation, description.settings(path))
-        owner.table.create(record.generation, 0, owner.changes)
+
+    async def _make_durable(
+        self, record: EntityRecord, description: Description, rules: Sequence[Rule]
+    ) -> None:
+        owner = self._owner
+        owner.table.admit(record.generation, description.settings(record.path))
+        fragment = owner.table.create(record.generation, 0, owner.changes)
+        for rule in rules:
+            owner.changes.rules_put.append(stored_rule(fragment.number, rule))
         try:
             await owner.durable()
             await self._catalog.put(record)
@@ -150,55 +411,90 @@ class Namespace:
             # Not in the catalog, so it never was; the next commit forgets the rest.
             owner.table.drop(record.generation, owner.changes)
             raise
-        queue = self._admit(record)
-        self._entities_changed()
-        return queue
 
-    async def update_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
-        """Change properties; what is not named stays as it is.
-
-        Raises ArgumentError, MessagingEntityNotFound.
-        """
-        queue = self.queue(path)
-        description = queue_description(properties, path, queue.description)
+    async def _update(self, entity: Entity, description: Description) -> None:
         record = replace(
-            queue.record,
+            entity.record,
             description=description.to_json(),
             updated_at=self._clock.now(),
         )
         await self._catalog.put(record)
-        queue.record = record
-        queue.description = description
-        self._owner.table.update(record.generation, description.settings(queue.path))
-        self._entities_changed()
-        queue.detach_links_it_disables()
-        return queue
+        before = entity.description
+        entity.record = record
+        entity.description = description
+        self._owner.table.update(record.generation, entity.settings())
+        self._description_changed(before, description)
+        entity.detach_links_it_disables()
+        self.forwarders.renew(entity)
 
-    async def delete_queue(self, path: str) -> None:
-        """Remove a queue with all it holds. Raises MessagingEntityNotFound."""
-        queue = self.queue(path)
-        key = path.lower()
-        await self._catalog.remove(self.name, queue.path)
-        del self._queues[key]
-        self._busy.add(key)
+    async def delete(self, entity: Entity) -> None:
+        """Remove an entity of any kind. Raises MessagingEntityNotFound."""
+        if isinstance(entity, Topic):
+            await self.delete_topic(entity.path)
+        else:
+            await self._delete([self.entity(entity.path)])
+
+    async def _delete(self, entities: Sequence[Entity]) -> None:
+        for entity in entities:
+            await self._catalog.remove(self.name, entity.path)
+            self._forget(entity)
+        keys = {entity.path.lower() for entity in entities}
+        self._busy |= keys
         try:
-            queue.detach_all(MessagingEntityNotFound(entity_path=queue.path))
-            self._owner.table.drop(queue.record.generation, self._owner.changes)
-            self._entities_changed()
             await self._owner.durable()
         finally:
-            self._busy.discard(key)
+            self._busy -= keys
 
-    def _entities_changed(self) -> None:
-        self.largest_message_bytes = max(
-            (self.max_message_bytes_of(queue) for queue in self._queues.values()),
-            default=self.max_message_bytes,
-        )
-        rules = list(self._rules)
-        for queue in self._queues.values():
-            for rule in queue.description.authorization_rules:
-                rules.append(authorization_rule(rule, queue.path))
+    def _forget(self, entity: Entity) -> None:
+        del self._entities[entity.path.lower()]
+        if isinstance(entity, Subscription):
+            entity.router.unsubscribe(entity.key)
+            self.topic(entity.topic_path).subscriptions.pop(entity.key, None)
+        else:
+            self._top_count -= 1
+        self.forwarders.stop(entity)
+        entity.detach_all(MessagingEntityNotFound(entity_path=entity.path))
+        self._owner.table.drop(entity.record.generation, self._owner.changes)
+        self._description_changed(entity.description, None)
+
+    def _description_changed(
+        self, before: Description | None, after: Description | None
+    ) -> None:
+        """Going over all entities for each that is made would take its time."""
+        for description in (before, after):
+            if description is not None and _has_own_access(description):
+                self._access_changed()
+                return
+
+    def _access_changed(self) -> None:
+        self.largest_message_bytes = self.max_message_bytes
+        rules = list(self._access_rules)
+        for entity in self._entities.values():
+            size = self.max_message_bytes_of(entity)
+            self.largest_message_bytes = max(self.largest_message_bytes, size)
+            for rule in _access_rules(entity.description):
+                rules.append(authorization_rule(rule, entity.path))
         self.policy = Policy(rules)
+
+
+def _check_count(noun: str, count: int, limit: int, path: str) -> None:
+    if count >= limit:
+        raise QuotaExceeded.measured(
+            f"number of {noun}", limit=limit, actual=count + 1, entity_path=path
+        )
+
+
+def _access_rules(description: Description) -> tuple[AccessRule, ...]:
+    return getattr(description, "authorization_rules", ())
+
+
+def _own_message_bytes(description: Description) -> int:
+    size_kb: int = getattr(description, "max_message_size_in_kilobytes", 0)
+    return size_kb * 1024
+
+
+def _has_own_access(description: Description) -> bool:
+    return bool(_access_rules(description) or _own_message_bytes(description))
 
 
 def authorization_rule(rule: AccessRule, scope: str) -> AuthorizationRule:

@@ -23,7 +23,7 @@ from typing import Final
 
 from twinbus.broker import expiry, operation_log, session_lock
 from twinbus.broker.admission import Admission
-from twinbus.broker.changes import ChangeSet
+from twinbus.broker.changes import ChangeSet, StoredRule
 from twinbus.broker.dispatch import Dispatch
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.fragment_table import FragmentTable
@@ -73,6 +73,8 @@ class StoreOwner:
         self.store = store
         self.clock = clock
         self._entropy = entropy
+        # Called with the rules of the store after memory was rebuilt from it.
+        self.on_restored: Callable[[list[StoredRule]], None] | None = None
         # Called once if this owner cannot go on.
         self._on_fatal = on_fatal
         # Called after every turn: connections write what they have.
@@ -464,11 +466,14 @@ class StoreOwner:
         batch = await self.store.last_batch()
         next_scheduled_at = await self.store.next_scheduled_at()
         records = await self.store.fragments()
+        rules = await self.store.rules()
         # From here on nothing suspends: whatever was asked for while the store was
         # being read rests on memory that is void, and is refused as well.
         self._refuse(error)
         self._batch = batch
         self.table.restore(records)
+        if self.on_restored is not None:
+            self.on_restored(rules)
         self._timed.clear()
         self._hungry.clear()
         self._lose_sessions()

@@ -9,16 +9,21 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
 import ssl
-from typing import Final
+from typing import Final, Protocol
 
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.clock import Clock, SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config
 from twinbus.errors import ConnectionForced, ServiceBusError
+from twinbus.gateway.administration.administration import Administration
+from twinbus.gateway.gateway import Gateway
+from twinbus.gateway.health import Health
 from twinbus.links.output import Outputs
-from twinbus.server.amqp_connection import AmqpConnection
+from twinbus.server.arrival import Arrival
 from twinbus.server.data_folder import DataFolder
+from twinbus.server.listener import Listener
 from twinbus.server.namespace import Namespace, authorization_rule
 from twinbus.server.owner import StoreOwner
 from twinbus.store.base import Store, StoreError
@@ -33,7 +38,22 @@ _CONNECTION_TICK_MS: Final = 1_000
 _STOP_SECONDS: Final = 2.0
 """How long clients may take to close after they were told to."""
 
-_BACKLOG: Final = 1_024
+
+class ServedConnection(Protocol):
+    """A client's connection, whatever it speaks."""
+
+    # What it was asked and has not answered yet.
+    requests: set[asyncio.Task[None]]
+
+    def tick(self, now: int, monotonic: int) -> None: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def close(self, error: ServiceBusError | None, monotonic: int) -> None: ...
+
+    def abort(self) -> None: ...
 
 
 class Server:
@@ -55,7 +75,8 @@ class Server:
         self.container_id = f"twinbus-{os.urandom(4).hex()}"
         self.outputs = Outputs()
         self.handshake_ms = config.handshake_seconds * 1000
-        self._tls = tls
+        # None: TLS is not spoken here.
+        self.tls = tls
         self.owner = StoreOwner(
             store or folder.store(),
             self.clock,
@@ -74,15 +95,20 @@ class Server:
             max_entities=config.max_entities,
             max_message_bytes=config.max_message_bytes,
         )
-        self._connections: set[AmqpConnection] = set()
+        self.gateway = Gateway(
+            Administration(self.namespace, self.clock, os.urandom),
+            Health(self.owner.durable),
+        )
+        self._connections: set[ServedConnection] = set()
         # Set when the last connection has gone.
         self._deserted = asyncio.Event()
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
         self._ticking: asyncio.Task[None] | None = None
         self._connections_ticked_at = 0
         # Set when the store can't go on; then only stopping is left.
         self.fatal: asyncio.Future[StoreError] | None = None
         self.port = config.port
+        self.http_port = config.http_port
         self.tls_port = config.tls_port
 
     def _rules(self) -> tuple[AuthorizationRule, ...]:
@@ -111,9 +137,11 @@ class Server:
         try:
             await self.namespace.open()
             self.owner.start()
+            self.namespace.start()
             await self._make_queues()
-            await self._listen()
+            self._listen()
         except BaseException:
+            self._close_listeners()
             await self._close_data()
             raise
         self._ticking = asyncio.create_task(self._tick_for_ever(), name="ticks")
@@ -127,30 +155,26 @@ class Server:
             else:
                 await self.namespace.create_queue(path, properties)
 
-    async def _listen(self) -> None:
-        loop = asyncio.get_running_loop()
-        listener = await loop.create_server(
-            self._accept, self._config.host, self._config.port, backlog=_BACKLOG
-        )
-        self._listeners.append(listener)
-        self.port = listener.sockets[0].getsockname()[1]
-        if self._tls is not None:
-            listener = await loop.create_server(
-                self._accept,
-                self._config.host,
-                self._config.tls_port,
-                ssl=self._tls,
-                backlog=_BACKLOG,
-            )
-            self._listeners.append(listener)
-            self.tls_port = listener.sockets[0].getsockname()[1]
+    def _listen(self) -> None:
+        """Every port serves everything; some clients look for it at a usual one."""
+        self.port = self._listen_on(self._config.port)
+        if self._config.http_port:
+            self.http_port = self._listen_on(self._config.http_port)
+        if self.tls is not None and self._config.tls_port not in (0, self.port):
+            self.tls_port = self._listen_on(self._config.tls_port)
 
-    def _accept(self) -> AmqpConnection:
-        return AmqpConnection(self)
+    def _listen_on(self, port: int) -> int:
+        listener = Listener(self._config.host, port, self._admit)
+        self._listeners.append(listener)
+        return listener.port
+
+    def _admit(self, connected: socket.socket) -> None:
+        # It joins, and is kept, until it is known what it speaks.
+        Arrival(connected, self)
 
     # --- connections ----------------------------------------------------------
 
-    def joined(self, connection: AmqpConnection) -> None:
+    def joined(self, connection: ServedConnection) -> None:
         if len(self._connections) >= self._config.max_connections:
             _log.warning(
                 "refusing a connection: %d are open, the limit (max_connections)",
@@ -162,7 +186,7 @@ class Server:
         if self.owner.is_under_pressure:
             connection.pause_reading()
 
-    def left(self, connection: AmqpConnection) -> None:
+    def left(self, connection: ServedConnection) -> None:
         self._connections.discard(connection)
         if not self._connections:
             self._deserted.set()
@@ -194,6 +218,7 @@ class Server:
         if monotonic - self._connections_ticked_at >= _CONNECTION_TICK_MS:
             self._connections_ticked_at = monotonic
             now = self.clock.now()
+            self.namespace.tick(now)
             for connection in list(self._connections):
                 connection.tick(now, monotonic)
         self.outputs.flush()
@@ -206,13 +231,17 @@ class Server:
 
     async def stop(self) -> None:
         """Finish what was accepted, then let go of everything."""
-        for listener in self._listeners:
-            listener.close()
+        self._close_listeners()
         if self._ticking is not None:
             self._ticking.cancel()
         await self._finish()
         await self._close_connections()
         await self._close_data()
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
 
     async def _finish(self) -> None:
         """Answer all that was read; nothing more is read, or this would not end."""

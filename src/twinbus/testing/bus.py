@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ import uvloop
 from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.clock import SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config, queue_properties
+from twinbus.rules.rule import Rule
 from twinbus.server.server import Server
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
@@ -175,6 +176,29 @@ class Bus:
     def delete_queue(self, path: str) -> None:
         self._run(self.server.namespace.delete_queue(path))
 
+    def create_topic(self, path: str, **properties: Any) -> None:
+        """Make a topic; properties as in the SDK's `TopicProperties`."""
+        self._run(
+            self.server.namespace.create_topic(path, queue_properties(properties))
+        )
+
+    def create_subscription(
+        self, topic: str, name: str, rules: Sequence[Rule] | None = None, **properties: Any
+    ) -> None:
+        """Make a subscription; properties as in the SDK's `SubscriptionProperties`.
+        Without `rules` it gets all messages."""
+        self._run(
+            self.server.namespace.create_subscription(
+                topic, name, queue_properties(properties), rules
+            )
+        )
+
+    def add_rule(self, topic: str, subscription: str, rule: Rule) -> None:
+        self._run(self.server.namespace.add_rule(topic, subscription, rule))
+
+    def remove_rule(self, topic: str, subscription: str, name: str) -> None:
+        self._run(self.server.namespace.remove_rule(topic, subscription, name))
+
     # --- time -----------------------------------------------------------------
 
     def now(self) -> datetime:
@@ -192,6 +216,7 @@ class Bus:
         owner = self.server.owner
         while True:
             self.server.tick()
+            await self.server.namespace.idle.finished()
             await owner.durable()
             if not owner.has_due_work():
                 return

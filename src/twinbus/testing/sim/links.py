@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.outcomes import ACCEPTED_OUTCOME, Modified, Rejected, Released
 from twinbus.broker import schedule
-from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
@@ -35,13 +35,13 @@ class SimulatedSender(CommitListener):
         self._life = life
         self.path = queue.path
         self.number = number
-        self._fragment: Fragment = queue.fragment(dead_letter=False)
+        self._fragment: Fragment = queue.fragment()
         self._actor = life.owner.introduce(f"sender {number}")
         # Messages of each request; those without a reply.
         self._requests: list[list[Draft]] = []
         self._waiting: set[int] = set()
         self.is_attached = True
-        queue.send_links.add(self)
+        queue.send_links().add(self)
 
     def __hash__(self) -> int:
         return self.number
@@ -181,12 +181,14 @@ class SimulatedReceiver(Receiver):
         self.path = queue.path
         self.dead_letter = dead_letter
         self.number = number
-        self._fragment: Fragment = queue.fragment(dead_letter=dead_letter)
+        self._fragment: Fragment = queue.fragment(
+            DEAD_LETTER if dead_letter else MAIN
+        )
         self.confirmations = SimulatedConfirmations(life)
         self.credit = 0
         self.is_draining = False
         self.is_attached = True
-        queue.receive_links.add(self)
+        queue.receive_links().add(self)
         life.owner.join(self._fragment, self)
         if not peek_lock:
             life.auditor.taker_joined(self.path, dead_letter)

@@ -1,0 +1,197 @@
+"""Auto-forwarding: a receiver inside the bus that sends on what it receives.
+
+It takes ready messages of its source as any receiver does, and puts them into the
+target in the same change set, so that a message is in one place or in the other
+whatever happens. What cannot go on becomes a dead letter of the source; a dead-letter
+queue keeps its messages instead, and tries again when time has passed.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, final
+
+from twinbus.broker import operation_log
+from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import LEAVING, LOCKED, NO_ANNEX, Message
+from twinbus.broker.message_lock import MessageLock
+from twinbus.broker.receiver import Receiver
+from twinbus.broker.row_id import sequence_of
+from twinbus.encoding.identity import duplicate_key
+from twinbus.encoding.incoming import read_message
+from twinbus.errors import ServiceBusError
+from twinbus.limits import FORWARDING_HOPS
+from twinbus.links.home import Home
+from twinbus.links.sending import check, finds_duplicates
+
+_PORTION: Final = 1_000
+_TOO_MANY_HOPS: Final = "MaxTransferHopCountExceeded"
+_REFUSED: Final = "AutoForwardingFailed"
+
+
+@final
+class Forwarder(Receiver):
+    """Moves the messages of one fragment to another entity."""
+
+    def __init__(
+        self,
+        home: Home,
+        source: Fragment,
+        find_target: Callable[[], Fragment],
+        actor: int,
+    ) -> None:
+        super().__init__(actor, False)
+        self._home: Home = home
+        self._source: Fragment = source
+        # Raises ServiceBusError if the target is gone, or takes nothing now.
+        self._find_target: Callable[[], Fragment] = find_target
+        self.forwards = True
+
+    def capacity(self) -> int:
+        if self._source.settings.is_dead_letter_queue and not self._is_target_open():
+            return 0
+        return _PORTION
+
+    def _is_target_open(self) -> bool:
+        try:
+            self._find_target().check_quota(0)
+        except ServiceBusError:
+            return False
+        return True
+
+    def forward(self, messages: list[Message], now: int, changes: ChangeSet) -> None:
+        try:
+            target = self._find_target()
+        except ServiceBusError as error:
+            for message in messages:
+                self._fail(message, _REFUSED, error.text, now, changes)
+            return
+        for message in messages:
+            self._forward(message, target, now, changes)
+
+    def _forward(
+        self, message: Message, target: Fragment, now: int, changes: ChangeSet
+    ) -> None:
+        copy = self._copy(message)
+        annex = copy.annex
+        if annex is not None and annex.forwarded_count > FORWARDING_HOPS:
+            text = f"The message was forwarded more than {FORWARDING_HOPS} times."
+            self._fail(message, _TOO_MANY_HOPS, text, now, changes)
+            return
+        if finds_duplicates(target):
+            message.place = LOCKED
+            self._home.admit(Forwarding(self, message, copy, target, self._home))
+            return
+        if self.may_move(message, copy, target, now, changes):
+            self.move(message, copy, target, now, changes)
+
+    def may_move(
+        self,
+        message: Message,
+        copy: Message,
+        target: Fragment,
+        now: int,
+        changes: ChangeSet,
+    ) -> bool:
+        """False if the target does not take it; then it is a dead letter here."""
+        try:
+            target.check_quota(len(copy.raw))
+            check(target, copy)
+        except ServiceBusError as error:
+            self._fail(message, _REFUSED, error.text, now, changes)
+            return False
+        return True
+
+    def move(
+        self,
+        message: Message,
+        copy: Message,
+        target: Fragment,
+        now: int,
+        changes: ChangeSet,
+    ) -> None:
+        """From here to there, in one change set."""
+        changes.log.record(operation_log.FORWARD, self.actor, message, now)
+        self._source.forget(message, changes)
+        target.adopt(copy, now, changes)
+
+    def drop(self, message: Message, now: int, changes: ChangeSet) -> None:
+        """The target has had it already."""
+        changes.log.record(operation_log.DUPLICATE, self.actor, message, now)
+        self._source.forget(message, changes)
+
+    def is_still_there(self, message: Message) -> bool:
+        """Nothing happened to the source while the store was being asked."""
+        return not self._source.is_dropped and message.place == LOCKED
+
+    def _copy(self, message: Message) -> Message:
+        """As it was sent; the target decides on its time to live anew."""
+        copy = read_message(message.raw)
+        copy.scheduled_at = 0
+        annex = message.annex or NO_ANNEX
+        first = annex.enqueued_sequence_number or sequence_of(message.body_id)
+        copy.annex = replace(
+            annex,
+            forwarded_count=annex.forwarded_count + 1,
+            enqueued_sequence_number=first or self._source.sequence_number(message),
+        )
+        return copy
+
+    def _fail(
+        self, message: Message, reason: str, text: str, now: int, changes: ChangeSet
+    ) -> None:
+        source = self._source
+        if source.settings.is_dead_letter_queue:
+            # It stays; this receiver has no capacity until the target has.
+            source.come_back(message, changes)
+        else:
+            source.move_to_dead_letters(message, reason, text, now, changes)
+
+    def deliver_locked(self, locks: list[MessageLock]) -> None:
+        raise AssertionError("a forwarder locks nothing")
+
+    def deliver_removed(self, messages: list[Message]) -> None:
+        raise AssertionError("a forwarder is promised nothing")
+
+    def served(self) -> None:
+        pass
+
+    def session_lost(self) -> None:
+        raise AssertionError("what requires sessions does not forward")
+
+
+@final
+class Forwarding(Admission):
+    """A message on its way into an entity that detects duplicates."""
+
+    def __init__(
+        self,
+        forwarder: Forwarder,
+        message: Message,
+        copy: Message,
+        target: Fragment,
+        home: Home,
+    ) -> None:
+        super().__init__()
+        self._forwarder: Forwarder = forwarder
+        self._message: Message = message
+        self._copy: Message = copy
+        self._target: Fragment = target
+        self._home: Home = home
+        self._unique_id: bytes | None = duplicate_key(copy)
+        if self._unique_id is not None:
+            self.ask(target, self._unique_id)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        forwarder, message, changes = self._forwarder, self._message, self._home.changes
+        if not forwarder.is_still_there(message):
+            return
+        message.place = LEAVING
+        copy, target, unique_id = self._copy, self._target, self._unique_id
+        if not forwarder.may_move(message, copy, target, now, changes):
+            return
+        if unique_id is None or duplicates.is_new(target, unique_id, now, changes):
+            forwarder.move(message, copy, target, now, changes)
+        else:
+            forwarder.drop(message, now, changes)

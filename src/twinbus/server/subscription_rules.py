@@ -1,0 +1,128 @@
+"""The rules of subscriptions: added, replaced and removed, alone or in a transaction.
+
+A rule takes effect for what is sent after it, and becomes durable in the commit of
+that moment; if the commit fails, the store's rules are read again. A change is a
+piece of work that is checked first and applied later, so that it can wait for the
+end of a transaction.
+"""
+
+import json
+from collections.abc import Sequence
+
+from twinbus.broker.changes import StoredRule
+from twinbus.clock import Clock
+from twinbus.errors import (
+    EntityAlreadyExists,
+    MessagingEntityNotFound,
+    QuotaExceeded,
+)
+from twinbus.limits import CORRELATION_RULES_PER_TOPIC, SQL_RULES_PER_TOPIC
+from twinbus.rules.filters import CorrelationFilter, SqlFilter
+from twinbus.rules.rule import Rule
+from twinbus.server.owner import StoreOwner
+from twinbus.server.subscription import Subscription
+from twinbus.topics.topic import TopicRouter
+
+
+def stored_rule(fragment_number: int, rule: Rule) -> StoredRule:
+    """The rule as a store keeps it."""
+    return StoredRule(
+        fragment_number=fragment_number,
+        name=rule.name,
+        definition=json.dumps(rule.to_json()),
+        created_at=rule.created_at,
+    )
+
+
+class SubscriptionRules:
+    """Changes of the rules of one store's subscriptions."""
+
+    def __init__(self, owner: StoreOwner, clock: Clock) -> None:
+        self._owner = owner
+        self._clock = clock
+
+    # --- at once --------------------------------------------------------------
+
+    async def add(self, subscription: Subscription, rule: Rule) -> Rule:
+        """Raises EntityAlreadyExists, QuotaExceeded."""
+        self.check_addition(subscription, rule)
+        self.apply_addition(subscription, rule)
+        await self._owner.durable()
+        return rule
+
+    async def update(self, subscription: Subscription, rule: Rule) -> Rule:
+        """Raises MessagingEntityNotFound, QuotaExceeded."""
+        before = self.check_removal(subscription, rule.name)
+        kept = Rule(before.name, rule.filter, rule.action, before.created_at)
+        self.check_counts(subscription.router, subscription.topic_path, [kept])
+        self.apply_removal(subscription, before.name)
+        self.apply_addition(subscription, kept)
+        await self._owner.durable()
+        return kept
+
+    async def remove(self, subscription: Subscription, name: str) -> None:
+        """Raises MessagingEntityNotFound."""
+        self.check_removal(subscription, name)
+        self.apply_removal(subscription, name)
+        await self._owner.durable()
+
+    # --- in two steps ---------------------------------------------------------
+
+    def check_addition(self, subscription: Subscription, rule: Rule) -> None:
+        """Raises EntityAlreadyExists, QuotaExceeded."""
+        path = f"{subscription.path}/Rules/{rule.name}"
+        if subscription.router.rules().rule(subscription.key, rule.name) is not None:
+            raise EntityAlreadyExists(entity_path=path)
+        self.check_counts(subscription.router, subscription.topic_path, [rule])
+
+    def apply_addition(self, subscription: Subscription, rule: Rule) -> None:
+        number = subscription.fragment().number
+        subscription.router.rules().add(subscription.key, rule)
+        self._owner.changes.rules_put.append(stored_rule(number, rule))
+        subscription.used_at = self._clock.now()
+
+    def check_removal(self, subscription: Subscription, name: str) -> Rule:
+        """The rule that is to go. Raises MessagingEntityNotFound."""
+        rule = subscription.router.rules().rule(subscription.key, name)
+        if rule is None:
+            path = f"{subscription.path}/Rules/{name}"
+            raise MessagingEntityNotFound(entity_path=path)
+        return rule
+
+    def apply_removal(self, subscription: Subscription, name: str) -> None:
+        removed = subscription.router.rules().remove(subscription.key, name)
+        assert removed is not None, f"rule {name} was checked, and is gone"
+        changes = self._owner.changes
+        number = subscription.fragment().number
+        # One that was put in the same change set was never there.
+        changes.rules_put[:] = [
+            rule
+            for rule in changes.rules_put
+            if (rule.fragment_number, rule.name) != (number, removed.name)
+        ]
+        changes.rules_removed.append((number, removed.name))
+        subscription.used_at = self._clock.now()
+
+    def check_counts(
+        self, router: TopicRouter, topic_path: str, added: Sequence[Rule]
+    ) -> None:
+        """Raises QuotaExceeded."""
+        index = router.rules()
+        sql = sum(isinstance(rule.filter, SqlFilter) for rule in added)
+        correlation = sum(isinstance(rule.filter, CorrelationFilter) for rule in added)
+        for noun, count, more, limit in (
+            ("SQL rules", index.sql_rule_count, sql, SQL_RULES_PER_TOPIC),
+            (
+                "correlation rules",
+                index.correlation_rule_count,
+                correlation,
+                CORRELATION_RULES_PER_TOPIC,
+            ),
+        ):
+            if more and count + more > limit:
+                raise QuotaExceeded.measured(
+                    f"number of {noun}",
+                    limit=limit,
+                    actual=count + more,
+                    entity_path=topic_path,
+                )

@@ -1,0 +1,171 @@
+"""The router of a topic: which subscriptions get a message, and what each gets.
+
+| a subscription's rules             | it gets                                  |
+|------------------------------------|------------------------------------------|
+| one or more without action match   | one copy, unchanged                      |
+| one with an action matches         | a copy of its own, changed by the action |
+| none matches                       | nothing                                  |
+| a filter or action cannot be told  | a dead letter, if its description says so |
+
+All copies are in the commit of the message itself. Unchanged copies share the
+sender's bytes: they are stored once, however many subscriptions there are (D5). A
+copy has the sequence number of its subscription, and remembers the topic's.
+
+Rules are read from their stored form when the first message comes, or somebody asks
+for them: a topic that nobody uses costs no parsing.
+"""
+
+import json
+from collections.abc import Callable
+from typing import final
+
+from twinbus.broker.changes import ChangeSet, SharedBody, StoredRule
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
+from twinbus.broker.router import Router
+from twinbus.encoding.message_view import EncodedView
+from twinbus.encoding.rewriting import rewritten
+from twinbus.rule_sql.rule_checks import rule_of_json
+from twinbus.rules.filter_error import FilterError
+from twinbus.rules.index import Matched, RuleIndex
+from twinbus.rules.rule import Rule
+
+_NO_SESSION = "Session ID is null."
+_NO_SESSION_TEXT = (
+    "The subscription requires sessions, and the message has no session id."
+)
+_FILTER_FAILED = "FilterEvaluationException"
+
+
+@final
+class Subscribed:
+    """A subscription as the router sees it."""
+
+    def __init__(
+        self,
+        generation: bytes,
+        find: Callable[[], Fragment],
+        dead_letters_failures: bool,
+    ) -> None:
+        self.generation: bytes = generation
+        # Its fragment, which is in memory only when needed.
+        self.find: Callable[[], Fragment] = find
+        self.dead_letters_failures: bool = dead_letters_failures
+
+
+@final
+class TopicRouter(Router):
+    """Distributes the messages of one topic."""
+
+    def __init__(self, entropy: Callable[[int], bytes]) -> None:
+        self._entropy: Callable[[int], bytes] = entropy
+        # By lower-case name.
+        self._subscribed: dict[str, Subscribed] = {}
+        self._index: RuleIndex = RuleIndex()
+        # Rules that nobody has asked for yet, by subscription.
+        self._stored: dict[str, list[StoredRule]] = {}
+
+    # --- subscriptions and rules ----------------------------------------------
+
+    def subscribe(self, key: str, subscribed: Subscribed) -> None:
+        """A subscription exists, or its description changed."""
+        self._subscribed[key] = subscribed
+
+    def unsubscribe(self, key: str) -> None:
+        self._subscribed.pop(key, None)
+        self._stored.pop(key, None)
+        self._index.remove_subscription(key)
+
+    def restore(self, key: str, rules: list[StoredRule]) -> None:
+        """Forget the subscription's rules and believe the store."""
+        self._index.remove_subscription(key)
+        self._stored[key] = rules
+
+    def rules(self) -> RuleIndex:
+        """All rules of the topic."""
+        if self._stored:
+            stored, self._stored = self._stored, {}
+            for key, rules in stored.items():
+                for rule in rules:
+                    self._index.add(key, rule_of_json(json.loads(rule.definition)))
+        return self._index
+
+    # --- messages -------------------------------------------------------------
+
+    def route(
+        self, topic: Fragment, message: Message, now: int, changes: ChangeSet
+    ) -> None:
+        index = self.rules()
+        view = EncodedView(message, topic.sequence_number(message), self._entropy)
+        plain: list[Fragment] = []
+        for matched in index.match(view):
+            subscribed = self._subscribed.get(matched.subscription_key)
+            if subscribed is None:
+                continue
+            fragment = subscribed.find()
+            if matched.plain:
+                plain.append(fragment)
+            for rule in matched.actions:
+                self._put_changed(subscribed, fragment, message, rule, view, now, changes)
+            if matched.error is not None and not _is_selected(matched):
+                _fail(subscribed, fragment, message, matched.error, now, changes)
+        is_shared = len(plain) > 1
+        if is_shared:
+            changes.bodies_added.append(
+                SharedBody(body_id=message.row_id, raw=message.raw)
+            )
+        for fragment in plain:
+            _put(fragment, _copy(message, is_shared), now, changes)
+
+    def _put_changed(
+        self,
+        subscribed: Subscribed,
+        fragment: Fragment,
+        message: Message,
+        rule: Rule,
+        view: EncodedView,
+        now: int,
+        changes: ChangeSet,
+    ) -> None:
+        try:
+            copy = rewritten(message, rule, view)
+        except FilterError as error:
+            _fail(subscribed, fragment, message, error, now, changes)
+            return
+        copy.body_id = message.row_id
+        copy.annex = message.annex
+        _put(fragment, copy, now, changes)
+
+
+def _is_selected(matched: Matched) -> bool:
+    return matched.plain or bool(matched.actions)
+
+
+def _copy(message: Message, is_shared: bool) -> Message:
+    copy = Message(message.raw, message.layout, message.ttl_ms, message.scheduled_at)
+    copy.annex = message.annex
+    copy.session_id = message.session_id
+    copy.body_id = message.row_id
+    copy.is_shared = is_shared
+    return copy
+
+
+def _put(fragment: Fragment, copy: Message, now: int, changes: ChangeSet) -> None:
+    if fragment.settings.requires_session and copy.session_id is None:
+        fragment.reject(copy, _NO_SESSION, _NO_SESSION_TEXT, now, changes)
+    else:
+        fragment.adopt(copy, now, changes)
+
+
+def _fail(
+    subscribed: Subscribed,
+    fragment: Fragment,
+    message: Message,
+    error: FilterError,
+    now: int,
+    changes: ChangeSet,
+) -> None:
+    """A filter or action could not be evaluated for this message."""
+    if subscribed.dead_letters_failures:
+        copy = _copy(message, is_shared=False)
+        fragment.reject(copy, _FILTER_FAILED, str(error), now, changes)
