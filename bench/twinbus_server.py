@@ -105,6 +105,7 @@ class TwinbusServer:
             *("--config", str(self._folder / "config.toml")),
             *("--data", str(self._folder / "data")),
             *("--port", str(self._port), "--tls-port", str(self._tls_port)),
+            *("--http-port", "0"),
             *("--key", self._key),
         ]
 

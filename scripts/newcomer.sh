@@ -43,7 +43,7 @@ export HOME="$work/home"
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 
 # Told to end, make tells the server it runs, and waits for it.
-make run ARGS="--port $port --tls-port 0" >"$work/output" 2>"$work/errors" &
+make run ARGS="--port $port --http-port 0 --tls-port 0" >"$work/output" 2>"$work/errors" &
 server=$!
 waited=0
 until grep -qx ready "$work/output"; do

@@ -64,7 +64,9 @@ class Config:
     host: str = "127.0.0.1"
     # 0: any free one.
     port: int = 5672
-    # TLS is offered where this is not 0.
+    # Further ports, at which clients look for it; all ports serve everything. 0: none.
+    http_port: int = 5300
+    # TLS is spoken, on all ports, where this is not 0.
     tls_port: int = 5671
     # Certificate chain and private key; empty: made and kept in the data folder.
     tls_cert: str = ""
@@ -84,26 +86,26 @@ class Config:
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Rules of the namespace besides the root one.
     rules: tuple[AccessRule, ...] = ()
-    # Whether TLS was asked for by name; by default it may be left out.
-    is_tls_required: bool = False
+    # Settings that were given by name: what is only a default may be left out.
+    asked_for: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 _SETTINGS: Final = {
     item.name: type(getattr(Config(), item.name))
     for item in fields(Config)
-    if item.name not in ("queues", "rules", "is_tls_required")
+    if item.name not in ("queues", "rules", "asked_for")
 }
 """Names and types of what a flag, a variable or [server] may set."""
 
 _RANGES: Final = {
     "port": (0, 65_535),
+    "http_port": (0, 65_535),
     "tls_port": (0, 65_535),
     "max_message_bytes": (1024, MESSAGE_BYTES_MAX),
     "max_connections": (1, 1_000_000),
     "max_entities": (1, 1_000_000),
     "handshake_seconds": (1, 3_600),
 }
-_TLS_SETTINGS: Final = ("tls_port", "tls_cert", "tls_key")
 
 
 def load_config(
@@ -124,12 +126,7 @@ def load_config(
 
 
 def _with_settings(config: Config, values: Mapping[str, Any]) -> Config:
-    asked_for_tls = any(name in values for name in _TLS_SETTINGS)
-    return replace(
-        config,
-        is_tls_required=config.is_tls_required or asked_for_tls,
-        **values,
-    )
+    return replace(config, asked_for=config.asked_for | values.keys(), **values)
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from twinbus.client import ClientError, connect
 from .command import Serving, run
 
 # Listens where it is free, and on nothing well-known.
-FREE = ("--port", "0", "--tls-port", "0")
+FREE = ("--port", "0", "--http-port", "0", "--tls-port", "0")
 
 QUEUE = "[queues.orders]\nmax_delivery_count = 3\n"
 
@@ -107,7 +107,7 @@ def test_the_key_is_made_once_and_kept_secret(tmp_path: Path) -> None:
 
 def test_flags_win_over_variables_and_they_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "bus.toml"
-    file.write_text('[server]\nkey = "file"\nport = 0\ntls_port = 0\n')
+    file.write_text('[server]\nkey = "file"\nport = 0\nhttp_port = 0\ntls_port = 0\n')
     of_flags = ("--config", file, "--key", "flag")
     with Serving(*of_flags, cwd=tmp_path, env={"TWINBUS_KEY": "variable"}) as server:
         assert server.key == "flag"

@@ -10,7 +10,7 @@ from twinbus.cli import exit_codes
 
 from .command import Serving, free_port, run
 
-FREE = ("--port", "0", "--tls-port", "0")
+FREE = ("--port", "0", "--http-port", "0", "--tls-port", "0")
 
 # Not even the superuser can make files in it.
 UNWRITABLE = Path("/sys")
@@ -33,17 +33,20 @@ def taken_port() -> Iterator[int]:
 
 
 def test_a_port_in_use(tmp_path: Path, taken_port: int) -> None:
-    flags = ("--port", str(taken_port), "--tls-port", "0")
+    flags = ("--port", str(taken_port), "--http-port", "0", "--tls-port", "0")
     line = refusal(*flags, cwd=tmp_path, code=exit_codes.PORT)
     assert f"Port {taken_port} is in use" in line
     assert "choose another port with --port" in line
 
 
-def test_a_tls_port_in_use_that_was_asked_for(tmp_path: Path, taken_port: int) -> None:
-    flags = ("--port", "0", "--tls-port", str(taken_port))
+@pytest.mark.parametrize("flag", ["--http-port", "--tls-port"])
+def test_a_further_port_in_use_that_was_asked_for(
+    tmp_path: Path, taken_port: int, flag: str
+) -> None:
+    flags = (*FREE, flag, str(taken_port))
     line = refusal(*flags, cwd=tmp_path, code=exit_codes.PORT)
     assert f"Port {taken_port} is in use" in line
-    assert "choose another port with --tls-port" in line
+    assert f"choose another port with {flag}" in line
 
 
 @pytest.mark.parametrize("host", ["203.0.113.7", "no-such-host.invalid"])
@@ -82,7 +85,7 @@ def test_a_key_that_cannot_be_read(tmp_path: Path) -> None:
 def test_a_data_folder_that_cannot_be_made(tmp_path: Path, has_tls: bool) -> None:
     (tmp_path / "file").touch()
     tls_port = str(free_port()) if has_tls else "0"
-    flags = ("--data", "file/data", "--port", "0", "--tls-port", tls_port)
+    flags = (*FREE, "--data", "file/data", "--tls-port", tls_port)
     line = refusal(*flags, cwd=tmp_path, code=exit_codes.USAGE)
     assert "file/data" in line
     assert "--data" in line

@@ -73,6 +73,7 @@ class ServerProcess:
         """Start it, and do not wait until it is ready."""
         assert self._process is None, "it runs"
         arguments = ("--config", "bus.toml", "--data", "data", "--tls-port", "0")
+        arguments += ("--http-port", "0")
         with (self.folder / "stderr").open("a") as errors:
             self._process = subprocess.Popen(
                 [

@@ -68,7 +68,8 @@ class ServerProcess:
 
     def __init__(self, folder: Path, arguments: tuple[str, ...] = ()) -> None:
         self.port = free_port()
-        flags = ("--port", str(self.port), "--tls-port", "0", *arguments)
+        flags = ("--port", str(self.port), "--http-port", "0", "--tls-port", "0")
+        flags += arguments
         self._errors = (folder / "server.stderr").open("w+")
         self._process = subprocess.Popen(
             make_run_command(*flags),

@@ -36,9 +36,14 @@ MAY_IMPORT = {
     "links": {"amqp", "broker", "encoding", "errors", "limits"},
     "store": {"broker", "errors", "limits"},
     "client": {"amqp", "auth", "clock", "encoding", "errors", "limits"},
+    "gateway": {
+        *("auth", "broker", "clock", "durations", "errors", "limits", "rule_sql"),
+        "rules",
+    },
     "server": {
         *("amqp", "auth", "broker", "clock", "compilation", "config", "durations"),
-        *("encoding", "errors", "limits", "links", "store"),
+        *("encoding", "errors", "gateway", "limits", "links", "rule_sql", "rules"),
+        "store",
     },
     "testing": {
         *("amqp", "auth", "broker", "client", "clock", "config", "durations"),

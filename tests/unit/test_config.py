@@ -48,6 +48,7 @@ def test_every_setting_is_a_variable_and_a_name_of_the_file(toml: Any) -> None:
         "data": "folder",
         "host": "::1",
         "port": 1,
+        "http_port": 5,
         "tls_port": 2,
         "tls_cert": "cert.pem",
         "tls_key": "key.pem",
@@ -59,7 +60,7 @@ def test_every_setting_is_a_variable_and_a_name_of_the_file(toml: Any) -> None:
         "max_connections": 3,
         "max_entities": 4,
     }
-    expected = Config(**{**values, "data": Path("folder"), "is_tls_required": True})
+    expected = Config(**{**values, "data": Path("folder")})
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     environment = {f"TWINBUS_{name.upper()}": str(v) for name, v in values.items()}
     assert load_config(toml("[server]\n" + "\n".join(lines)), {}, {}) == expected
@@ -102,10 +103,10 @@ def test_the_file_names_queues_and_rules(toml: Any) -> None:
     )
 
 
-def test_tls_is_required_only_where_it_was_asked_for(toml: Any) -> None:
-    assert not load_config(toml("[server]\nport = 1"), {}, {}).is_tls_required
-    assert load_config(toml("[server]\ntls_port = 5671"), {}, {}).is_tls_required
-    assert load_config(None, {"TWINBUS_TLS_PORT": "5671"}, {}).is_tls_required
+def test_it_is_known_what_was_asked_for(toml: Any) -> None:
+    file = toml("[server]\nport = 1")
+    config = load_config(file, {"TWINBUS_TLS_PORT": "5671"}, {"http_port": "5300"})
+    assert config.asked_for == {"port", "tls_port", "http_port"}
 
 
 def test_the_key_is_not_shown() -> None:

@@ -19,7 +19,7 @@ from twinbus import __version__, compilation
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure, complain
 from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
-from twinbus.cli.tls_listener import TlsListener, tls_listener
+from twinbus.cli.ports import Ports, ports, trust_instructions
 from twinbus.config import Config, ConfigError
 from twinbus.errors import ServiceBusError
 from twinbus.server.server import Server
@@ -43,17 +43,18 @@ async def _serve(config: Config) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
-    tls = tls_listener(config)
-    server = _made(config, tls)
-    await _start(server, config)
+    found = ports(config)
+    server = _made(found)
+    await _start(server, found.config)
     _spare_garbage_collection()
-    _announce(server, config, tls)
+    _announce(server, found)
     await _until_the_end(server, told_to_stop)
 
 
-def _made(config: Config, tls: TlsListener) -> Server:
+def _made(found: Ports) -> Server:
+    config = found.config
     try:
-        return Server(config, tls=tls.context)
+        return Server(config, tls=found.tls)
     except ConfigError as error:
         raise Failure(str(error), exit_codes.USAGE) from None
     except OSError as error:
@@ -78,10 +79,14 @@ async def _start(server: Server, config: Config) -> None:
 
 
 def _port_failure(error: OSError, config: Config) -> Failure:
-    """The TLS port was free a moment ago, so it is rarely the one."""
+    """The further ports were free a moment ago, so they are rarely the ones."""
     port, flag = config.port, "--port"
-    if config.tls_port and listening_error(config.host, port) is None:
-        port, flag = config.tls_port, "--tls-port"
+    for further, further_flag in (
+        (config.http_port, "--http-port"),
+        (config.tls_port, "--tls-port"),
+    ):
+        if further and listening_error(config.host, port) is None:
+            port, flag = further, further_flag
     return Failure(why_not_listen(error, config.host, port, flag), exit_codes.PORT)
 
 
@@ -95,20 +100,22 @@ def _spare_garbage_collection() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
-def _announce(server: Server, config: Config, tls: TlsListener) -> None:
+def _announce(server: Server, found: Ports) -> None:
     """Tell people what they need; `ready` is the last line, for scripts."""
+    config = found.config
     if not is_loopback(config.host):
         complain(
             f"warning: plain TCP on {config.host} is open to the network: keys and "
             "messages can be read on the way. Use TLS, or --host 127.0.0.1."
         )
-    if tls.trouble:
-        complain(f"note: no TLS. {tls.trouble}")
+    for trouble in found.troubles:
+        complain(f"note: port {server.port} serves everything alone. {trouble}")
     data = config.store or config.data
     print(f"twinbus {__version__} ({compilation.describe()}), messages in {data}")
     print(server.connection_string)
-    for line in tls.instructions:
-        print(line)
+    if found.tls is not None:
+        for line in trust_instructions(config, server.port):
+            print(line)
     print("ready", flush=True)
 
 

@@ -15,7 +15,7 @@ from twinbus.cli.flags import examples, setting
 EXAMPLES: Final = examples(
     "twinbus serve",
     "twinbus serve --data /var/lib/twinbus --config bus.toml",
-    "twinbus serve --store memory: --port 0 --tls-port 0",
+    "twinbus serve --store memory: --port 0 --http-port 0 --tls-port 0",
     "TWINBUS_PORT=5680 twinbus serve --host 0.0.0.0",
 )
 
@@ -43,11 +43,27 @@ def serve(
     port: Annotated[
         _Setting,
         setting(
-            "--port", "Port for plain TCP; 0: any free one. Default: 5672.", "PORT"
+            "--port",
+            "Port for AMQP, HTTP, and both over TLS; 0: any free one. Default: 5672.",
+            "PORT",
+        ),
+    ] = None,
+    http_port: Annotated[
+        _Setting,
+        setting(
+            "--http-port",
+            "A further port, where HTTP is looked for; 0: none. Default: 5300.",
+            "PORT",
         ),
     ] = None,
     tls_port: Annotated[
-        _Setting, setting("--tls-port", "Port for TLS; 0: off. Default: 5671.", "PORT")
+        _Setting,
+        setting(
+            "--tls-port",
+            "A further port, where TLS is looked for; 0: no TLS at all, the main port: "
+            "no further one. Default: 5671.",
+            "PORT",
+        ),
     ] = None,
     tls_cert: Annotated[
         _Setting,

@@ -23,6 +23,7 @@ from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.clock import SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config, queue_properties
 from twinbus.rules.rule import Rule
+from twinbus.server.certificates import ca_file, tls_context
 from twinbus.server.server import Server
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
@@ -51,11 +52,16 @@ class Bus:
     """A bus for tests, to be used in a `with` statement."""
 
     def __init__(
-        self, *, store: str = "sqlite", settings: Mapping[str, Any] | None = None
+        self,
+        *,
+        store: str = "sqlite",
+        tls: bool = False,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         if store not in ("sqlite", "memory"):
             raise ValueError(f"store must be 'sqlite' or 'memory', not {store!r}")
         self._is_volatile = store == "memory"
+        self._has_tls = tls
         self._settings = dict(settings or {})
         self.clock = ManualClock()
         self._folder = Path(tempfile.mkdtemp(prefix="twinbus-"))
@@ -100,6 +106,7 @@ class Bus:
         config = Config(
             data=self._folder,
             port=self.port,
+            http_port=0,
             tls_port=0,
             key=self.key,
             rules=tuple(self._rules.values()),
@@ -110,6 +117,7 @@ class Bus:
             clock=_BusClock(self.clock),
             store=MemoryStore(self._disk) if self._is_volatile else None,
             catalog=self._catalog if self._is_volatile else None,
+            tls=tls_context(config, SystemClock().now()) if self._has_tls else None,
         )
         await self._server.start()
         self.port = self._server.port
@@ -141,6 +149,11 @@ class Bus:
         return self._server
 
     # --- connecting -----------------------------------------------------------
+
+    @property
+    def ca_file(self) -> Path:
+        """The authority to trust, for a bus with TLS: `connection_verify` of SDKs."""
+        return ca_file(Config(data=self._folder))
 
     @property
     def connection_string(self) -> str:

@@ -1,0 +1,76 @@
+"""Which ports there are besides the main one, and what to tell people about them.
+
+All ports serve everything: AMQP, HTTP and TLS with either inside. The further two are
+where clients look by themselves. TLS and the ports are on by default, so that they are
+there when somebody wants them; but the ports are well-known ones. Where nobody asked
+for one and it cannot be had, the server goes without and says so. What was asked for
+by name is given or refused.
+"""
+
+import ssl
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import Failure
+from twinbus.cli.listening import listening_error, why_not_listen
+from twinbus.clock import SystemClock
+from twinbus.config import Config, ConfigError
+from twinbus.server.certificates import ca_file, tls_context
+
+_FURTHER_PORTS: Final = {"http_port": "--http-port", "tls_port": "--tls-port"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """What the server is given, and what people are told."""
+
+    # Without the ports that cannot be had.
+    config: Config
+    # None: TLS is not spoken.
+    tls: ssl.SSLContext | None
+    # Why ports are left out although nobody switched them off.
+    troubles: tuple[str, ...]
+
+
+def ports(config: Config) -> Ports:
+    """The ports that the configuration means. Raises Failure."""
+    tls = _tls(config)
+    troubles: list[str] = []
+    without: dict[str, Any] = {}
+    for name, flag in _FURTHER_PORTS.items():
+        port = getattr(config, name)
+        error = listening_error(config.host, port) if port else None
+        if error is None or port == config.port:
+            continue
+        trouble = why_not_listen(error, config.host, port, flag)
+        if name in config.asked_for:
+            raise Failure(trouble, exit_codes.PORT)
+        troubles.append(trouble)
+        without[name] = 0
+    return Ports(config=replace(config, **without), tls=tls, troubles=tuple(troubles))
+
+
+def _tls(config: Config) -> ssl.SSLContext | None:
+    if config.tls_port == 0:
+        return None
+    try:
+        return tls_context(config, SystemClock().now())
+    except ConfigError as wrong:
+        raise Failure(str(wrong), exit_codes.USAGE) from None
+
+
+def trust_instructions(config: Config, port: int) -> tuple[str, ...]:
+    """How clients come to trust the certificate of a server on that port."""
+    if config.tls_cert:
+        return (f"TLS on port {port} too, with the certificate you gave.",)
+    authority = ca_file(config).absolute()
+    return (
+        f"TLS on port {port} too: leave out UseDevelopmentEmulator, and trust the "
+        "authority of this data folder:",
+        f'  Python  ServiceBusClient(..., connection_verify="{authority}"), and',
+        "          ServiceBusAdministrationClient likewise, which takes TLS only",
+        f"  Node    NODE_EXTRA_CA_CERTS={authority}",
+        f"  Java    keytool -importcert -alias twinbus -file {authority}",
+        f"  others  SSL_CERT_FILE={authority}",
+    )

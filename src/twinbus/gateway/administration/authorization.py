@@ -1,0 +1,57 @@
+"""Tokens of HTTP requests: every call needs the Manage claim on what it names.
+
+Who makes an entity forward to another must be able to send there: the SDKs bring a
+second token for it in a header of its own. Where they do not, the first one must do.
+"""
+
+from typing import Final
+
+from twinbus.auth import sas
+from twinbus.auth.claims import Claim, Grant, require
+from twinbus.auth.policy import Policy
+from twinbus.errors import AuthenticationFailed
+from twinbus.gateway.request import HttpRequest
+
+_HEADER: Final = "authorization"
+
+FORWARDING_HEADERS: Final = {
+    "forward_to": "servicebussupplementaryauthorization",
+    "forward_dead_lettered_messages_to": "servicebusdlqsupplementaryauthorization",
+}
+
+
+def require_manage(request: HttpRequest, policy: Policy, path: str, now: int) -> None:
+    """Raises AuthenticationFailed, UnauthorizedAccess."""
+    grant = _grant(request.headers.get(_HEADER, ""), policy, path, now)
+    require((grant,), Claim.MANAGE, path, now)
+
+
+def require_send(
+    request: HttpRequest, header: str, policy: Policy, target: str, now: int
+) -> None:
+    """Raises AuthenticationFailed, UnauthorizedAccess."""
+    token = request.headers.get(header) or request.headers.get(_HEADER, "")
+    require((_grant(token, policy, target, now),), Claim.SEND, target, now)
+
+
+def _grant(token: str, policy: Policy, path: str, now: int) -> Grant:
+    """What the token gives; the words before the colon are the service's."""
+    if not token:
+        raise AuthenticationFailed(
+            "MissingToken: The request has no Authorization header. Send a shared "
+            "access signature in it.",
+            entity_path=path,
+        )
+    if not sas.is_sas(token):
+        raise AuthenticationFailed(
+            "MalformedToken: The token is not a shared access signature, the only "
+            "kind that this server takes.",
+            entity_path=path,
+        )
+    try:
+        return policy.grant_by_token(token, path, now)
+    except AuthenticationFailed as error:
+        has_expired = sas.parse(token).expires_at <= now
+        kind = "ExpiredToken" if has_expired else "InvalidSignature"
+        text = f"{kind}: {error.text}"
+        raise AuthenticationFailed(text, entity_path=path) from None

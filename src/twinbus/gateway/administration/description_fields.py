@@ -1,0 +1,118 @@
+"""Which element of a description is which property, in the order of the wire.
+
+The order is that of the service's data contracts, on which old clients rely. Elements
+without a property are read-only: written from what the entity is, and ignored in
+requests, which often bring them along.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+
+class Kind(Enum):
+    """How a property is written."""
+
+    TEXT = auto()
+    NUMBER = auto()
+    BOOLEAN = auto()
+    DURATION = auto()
+    ACCESS_RULES = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An element, and its property if it has one that can be set."""
+
+    element: str
+    property: str = ""
+    kind: Kind = Kind.TEXT
+
+
+_LOCK_DURATION: Final = Field("LockDuration", "lock_duration_ms", Kind.DURATION)
+_MAX_SIZE: Final = Field("MaxSizeInMegabytes", "max_size_in_megabytes", Kind.NUMBER)
+_DUPLICATES: Final = Field(
+    "RequiresDuplicateDetection", "requires_duplicate_detection", Kind.BOOLEAN
+)
+_SESSIONS: Final = Field("RequiresSession", "requires_session", Kind.BOOLEAN)
+_TIME_TO_LIVE: Final = Field(
+    "DefaultMessageTimeToLive", "default_message_time_to_live_ms", Kind.DURATION
+)
+_DEAD_LETTERING: Final = Field(
+    "DeadLetteringOnMessageExpiration",
+    "dead_lettering_on_message_expiration",
+    Kind.BOOLEAN,
+)
+_WINDOW: Final = Field(
+    "DuplicateDetectionHistoryTimeWindow",
+    "duplicate_detection_history_time_window_ms",
+    Kind.DURATION,
+)
+_DELIVERIES: Final = Field("MaxDeliveryCount", "max_delivery_count", Kind.NUMBER)
+_BATCHED: Final = Field(
+    "EnableBatchedOperations", "enable_batched_operations", Kind.BOOLEAN
+)
+_ACCESS_RULES: Final = Field(
+    "AuthorizationRules", "authorization_rules", Kind.ACCESS_RULES
+)
+_STATUS: Final = Field("Status", "status")
+_FORWARD_TO: Final = Field("ForwardTo", "forward_to")
+_USER_METADATA: Final = Field("UserMetadata", "user_metadata")
+_ON_IDLE: Final = Field("AutoDeleteOnIdle", "auto_delete_on_idle_ms", Kind.DURATION)
+_PARTITIONING: Final = Field("EnablePartitioning", "enable_partitioning", Kind.BOOLEAN)
+_FORWARD_DEAD_LETTERS: Final = Field(
+    "ForwardDeadLetteredMessagesTo", "forward_dead_lettered_messages_to"
+)
+_EXPRESS: Final = Field("EnableExpress", "enable_express", Kind.BOOLEAN)
+_MAX_MESSAGE_SIZE: Final = Field(
+    "MaxMessageSizeInKilobytes", "max_message_size_in_kilobytes", Kind.NUMBER
+)
+_TIMES: Final = (Field("CreatedAt"), Field("UpdatedAt"), Field("AccessedAt"))
+_COUNTS: Final = Field("CountDetails")
+_AVAILABILITY: Final = Field("EntityAvailabilityStatus")
+
+QUEUE_FIELDS: Final = (
+    *(_LOCK_DURATION, _MAX_SIZE, _DUPLICATES, _SESSIONS, _TIME_TO_LIVE),
+    *(_DEAD_LETTERING, _WINDOW, _DELIVERIES, _BATCHED),
+    *(Field("SizeInBytes"), Field("MessageCount"), Field("IsAnonymousAccessible")),
+    *(_ACCESS_RULES, _STATUS, _FORWARD_TO, _USER_METADATA, *_TIMES),
+    *(Field("SupportOrdering"), _COUNTS, _ON_IDLE, _PARTITIONING, _AVAILABILITY),
+    *(_FORWARD_DEAD_LETTERS, _EXPRESS, _MAX_MESSAGE_SIZE),
+)
+
+TOPIC_FIELDS: Final = (
+    *(_TIME_TO_LIVE, _MAX_SIZE, _DUPLICATES, _WINDOW, _BATCHED, Field("SizeInBytes")),
+    Field(
+        "FilteringMessagesBeforePublishing",
+        "filtering_messages_before_publishing",
+        Kind.BOOLEAN,
+    ),
+    *(Field("IsAnonymousAccessible"), _ACCESS_RULES, _STATUS, _USER_METADATA, *_TIMES),
+    Field("SupportOrdering", "support_ordering", Kind.BOOLEAN),
+    *(_COUNTS, Field("SubscriptionCount"), Field("SqlFilterCount")),
+    *(Field("CorrelationFilterCount"), _ON_IDLE, _PARTITIONING, _AVAILABILITY),
+    Field(
+        "EnableSubscriptionPartitioning",
+        "enable_subscription_partitioning",
+        Kind.BOOLEAN,
+    ),
+    *(_EXPRESS, _MAX_MESSAGE_SIZE),
+)
+
+SUBSCRIPTION_FIELDS: Final = (
+    *(_LOCK_DURATION, _SESSIONS, _TIME_TO_LIVE, _DEAD_LETTERING),
+    Field(
+        "DeadLetteringOnFilterEvaluationExceptions",
+        "dead_lettering_on_filter_evaluation_exceptions",
+        Kind.BOOLEAN,
+    ),
+    *(Field("MessageCount"), _DELIVERIES, _BATCHED, _STATUS, _FORWARD_TO, *_TIMES),
+    *(_COUNTS, _USER_METADATA, _FORWARD_DEAD_LETTERS, _ON_IDLE, _AVAILABILITY),
+)
+
+CLEARED_BY_ABSENCE: Final = (
+    "ForwardTo",
+    "ForwardDeadLetteredMessagesTo",
+    "UserMetadata",
+)
+"""A client that updates sends everything it knows, and leaves out what is null."""

@@ -1,0 +1,94 @@
+"""XML of strangers: a small tree, or a refusal.
+
+Clients prefix the same elements in different ways, so names are resolved and then
+compared without their namespaces. Document types are refused, and with them entities,
+which is all that a hostile document could grow by. Its size is bounded by the
+request's, its depth here.
+"""
+
+from typing import Final
+from xml.parsers import expat
+
+from twinbus.errors import ArgumentError
+from twinbus.limits import XML_DEPTH
+
+_SEPARATOR: Final = " "
+
+
+class XmlElement:
+    """An element; names are without namespaces."""
+
+    def __init__(self, name: str, attributes: dict[str, str]) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.children: list[XmlElement] = []
+        self.text = ""
+
+    def child(self, name: str) -> "XmlElement | None":
+        """The first child of that name which says something."""
+        for child in self.children:
+            if child.name == name and child.attributes.get("nil") != "true":
+                return child
+        return None
+
+    def value(self, name: str) -> str | None:
+        """The text of a child, without white space around it."""
+        child = self.child(name)
+        return None if child is None else child.text.strip()
+
+    @property
+    def type_name(self) -> str:
+        """Of `xsi:type`, without the prefix."""
+        return self.attributes.get("type", "").rpartition(":")[2]
+
+
+def read_xml(document: bytes) -> XmlElement:
+    """The root element. Raises ArgumentError."""
+    builder = _Builder()
+    parser = expat.ParserCreate(namespace_separator=_SEPARATOR)
+    parser.buffer_text = True
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.characters
+    parser.StartDoctypeDeclHandler = builder.document_type
+    try:
+        parser.Parse(document, True)
+    except (expat.ExpatError, ValueError, LookupError) as error:
+        # The latter two are of encodings that nobody has.
+        raise ArgumentError(f"The body is not well-formed XML: {error}.") from None
+    return builder.root
+
+
+class _Builder:
+    """Makes the tree of what the parser reports."""
+
+    def __init__(self) -> None:
+        # From the document itself down to the element being read.
+        self._open = [XmlElement("", {})]
+
+    @property
+    def root(self) -> XmlElement:
+        return self._open[0].children[0]
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if len(self._open) > XML_DEPTH:
+            raise ArgumentError(
+                f"The XML has elements more than {XML_DEPTH} deep, the limit."
+            )
+        own = {_local(key): value for key, value in attributes.items()}
+        element = XmlElement(_local(name), own)
+        self._open[-1].children.append(element)
+        self._open.append(element)
+
+    def end(self, name: str) -> None:
+        self._open.pop()
+
+    def characters(self, text: str) -> None:
+        self._open[-1].text += text
+
+    def document_type(self, *declaration: object) -> None:
+        raise ArgumentError("The XML has a document type (DTD); send it without one.")
+
+
+def _local(name: str) -> str:
+    return name.rpartition(_SEPARATOR)[2]
