@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,8 @@ _NOTHING_SELECTED = 5
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
+    # Told to stop, it still ends the processes that it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         if options.selftest:
             return _selftest()

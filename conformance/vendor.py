@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 VERSION = "7.15.0"
@@ -48,5 +49,9 @@ def _fetched_archive() -> Path:
 
 
 def _unpack(archive: Path) -> None:
-    with tarfile.open(archive) as packed:
-        packed.extractall(BUILD, filter="data")
+    # Moved into place when it is whole: an interrupted run must not leave half of it.
+    with tempfile.TemporaryDirectory(dir=BUILD) as beside:
+        with tarfile.open(archive) as packed:
+            packed.extractall(beside, filter="data")
+        for folder in Path(beside).iterdir():
+            folder.rename(BUILD / folder.name)

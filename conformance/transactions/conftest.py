@@ -64,11 +64,15 @@ def client(dial: Callable[[], TransactionClient]) -> TransactionClient:
 
 @pytest.fixture
 def visible(bus: Bus) -> Iterator[Callable[[str], list[str]]]:
-    """The bodies that the SDK peeks in a queue, in order, locked ones too."""
+    """The bodies that the SDK peeks in a queue, in order, locked ones too.
+
+    Proton sends them as AMQP strings, which the SDK hands over as their bytes.
+    """
     with ServiceBusClient.from_connection_string(bus.connection_string) as sdk:
 
         def peek(queue: str) -> list[str]:
             with sdk.get_queue_receiver(queue) as receiver:
-                return [str(m) for m in receiver.peek_messages(max_message_count=250)]
+                peeked = receiver.peek_messages(max_message_count=250)
+                return [message.body.decode() for message in peeked]
 
         yield peek
