@@ -1,11 +1,23 @@
 """Messages to rows and back, and runs of row ids: for all values."""
 
+import struct
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from twinbus.broker.message import Annex
+from twinbus.store.checks.owner import message
 from twinbus.store.rows.annex import decode_annex, encode_annex
-from twinbus.store.rows.sqlite_rows import row_ranges
+from twinbus.store.rows.sqlite_rows import (
+    ANY,
+    EXPIRING,
+    OF_SESSION,
+    PLAIN,
+    SHARED,
+    active_inserts,
+    row_ranges,
+)
 
 _SIGNED = st.integers(min_value=-(2**63), max_value=2**63 - 1)
 _TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"]))
@@ -18,6 +30,7 @@ _ANNEXES = st.builds(
         st.text(st.characters(exclude_categories=["Cs"])), st.binary()
     ),
     enqueued_sequence_number=_SIGNED,
+    forwarded_count=st.integers(0, 2**32 - 1),
 )
 
 
@@ -28,6 +41,49 @@ def test_annex_survives_encoding(annex: Annex | None, scheduled_at: int) -> None
         assert annex is None and scheduled_at == 0
     else:
         assert decode_annex(blob) == (annex, scheduled_at)
+
+
+def test_annex_of_format_1_is_read() -> None:
+    blob = (
+        b"\x01\x09"
+        + struct.pack("<qq", 42, 1_700_000_000_000)
+        + struct.pack("<I", 3)
+        + b"bad"
+        + struct.pack("<II", 1, 6)
+        + b"colour"
+        + struct.pack("<I", 5)
+        + b"\xa1\x03red"
+    )
+    annex = Annex(
+        dead_letter_reason="bad",
+        modified={"colour": b"\xa1\x03red"},
+        enqueued_sequence_number=42,
+    )
+    assert decode_annex(blob) == (annex, 1_700_000_000_000)
+
+
+def test_annex_of_a_later_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="annex format 3"):
+        decode_annex(b"\x03" + bytes(40))
+
+
+def test_what_is_usual_binds_least() -> None:
+    """Each value that is bound costs every message that is sent."""
+    sent = [message(1, i) for i in (1, 2)]
+    (insert,) = active_inserts(sent)
+    assert insert[:2] == (PLAIN, 2)
+    assert len(insert[2]) == 2 * 4
+    for unusual, shape, count in (
+        (message(1, 1, ttl_ms=1), EXPIRING, 6),
+        (message(1, 1, session_id="s"), OF_SESSION, 7),
+        (message(1, 1, body_id=9, is_shared=True, ttl_ms=1), SHARED, 6),
+        (message(1, 1, body_id=9), ANY, 11),
+        (message(1, 1, body_id=9, is_shared=True, session_id="s"), ANY, 11),
+        (message(1, 1, delivery_count=1), ANY, 11),
+        (message(1, 1, scheduled_at=1), ANY, 11),
+    ):
+        (insert,) = active_inserts([unusual])
+        assert (insert[0], len(insert[2])) == (shape, count)
 
 
 @given(

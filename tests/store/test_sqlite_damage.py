@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from twinbus.broker.changes import ChangeSet, SharedBody
 from twinbus.store.base import CommitFailed, StoreError, StoreUnreadable
-from twinbus.store.sqlite import SqliteStore
+from twinbus.store.checks.owner import message
+from twinbus.store.sqlite import FORMAT, SqliteStore
 from twinbus.store.sqlite_catalog import SqliteCatalog
 
 from . import workload
@@ -103,7 +105,11 @@ async def test_missing_row_is_refused(path: Path, table: str) -> None:
 async def test_newer_format_is_refused_with_both_versions(path: Path) -> None:
     _change(path, "UPDATE meta SET format_version = 9, min_reader_version = 7")
     text = await _refusal(path)
-    assert "format 9" in text and "format 7" in text and "formats up to 1" in text
+    assert (
+        "format 9" in text
+        and "format 7" in text
+        and f"formats up to {FORMAT.version}" in text
+    )
 
 
 async def test_newer_format_of_a_catalog_is_refused(sqlite_place: SqlitePlace) -> None:
@@ -119,10 +125,28 @@ async def test_newer_format_of_a_catalog_is_refused(sqlite_place: SqlitePlace) -
 
 
 async def test_newer_format_that_still_can_be_read_is_opened(path: Path) -> None:
-    _change(path, "UPDATE meta SET format_version = 9, min_reader_version = 1")
+    _change(path, "UPDATE meta SET format_version = 9, min_reader_version = 2")
     store = SqliteStore(path)
     await store.open("test", workload.NOW)
     assert await workload.expect_content(store) == COMMITS
+    await store.close()
+
+
+async def test_row_without_its_shared_body_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite3"
+    store = SqliteStore(path)
+    opened = await store.open("test", workload.NOW)
+    changes = ChangeSet()
+    changes.bodies_added.append(SharedBody(body_id=1, raw=b"shared"))
+    changes.bodies_taken.append(1)
+    changes.active_added.append(
+        message(workload.FRAGMENT, 1, body_id=1, is_shared=True, raw=b"shared")
+    )
+    changes.seal(opened.epoch, 1, workload.NOW)
+    await store.commit(changes)
+    _change(path, "DELETE FROM shared_body")
+    with pytest.raises(StoreUnreadable, match="shared body that is missing"):
+        await store.read_active(workload.FRAGMENT, 0, 100, 1 << 30)
     await store.close()
 
 
