@@ -3,6 +3,7 @@ apart, not even by an owner that died in between."""
 
 import asyncio
 import tempfile
+from collections import Counter
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +24,9 @@ from twinbus.broker.changes import (
     LedgerId,
     LedgerRange,
     OutboxEntry,
+    SessionState,
+    SharedBody,
+    StoredRule,
 )
 from twinbus.broker.message import (
     ACTIVE,
@@ -41,6 +45,7 @@ Result = TypeVar("Result")
 
 NOW = 1_700_000_000_000
 FRAGMENTS = (0, 1, 40_000)
+TOPIC = 7
 NO_LIMIT = 1 << 40
 
 row_ids = st.builds(
@@ -48,6 +53,7 @@ row_ids = st.builds(
     st.sampled_from(FRAGMENTS),
     st.integers(1, 12),
 )
+session_ids = st.sampled_from([None, "", "a", "a\0", "b"])
 annexes = st.none() | st.builds(
     Annex,
     dead_letter_reason=st.none() | st.text("ab", max_size=3),
@@ -71,6 +77,7 @@ def messages(state: int) -> st.SearchStrategy[list[Message]]:
             st.just(state),
             times if is_scheduled else st.just(0),
             annexes,
+            session_ids,
         ),
         max_size=5,
         unique_by=lambda message: message.row_id,
@@ -82,6 +89,7 @@ def values(message: Message) -> tuple[Any, ...]:
         *(message.row_id, message.raw, message.layout, message.enqueued_at),
         *(message.ttl_ms, message.expires_at, message.delivery_count),
         *(message.state, message.scheduled_at, message.annex),
+        *(message.session_id, message.body_id, message.is_shared),
     )
 
 
@@ -152,12 +160,91 @@ class TwoStores(RuleBasedStateMachine):
         changes.scheduled_added += later
         self._commit(changes)
 
+    def _found(self) -> list[Message]:
+        """Every message, as the tested store has it."""
+        store = self.stores[1]
+        return [
+            message
+            for number in FRAGMENTS
+            for message in self.loop.run_until_complete(
+                store.browse(number, 0, 100, NO_LIMIT)
+            )
+        ]
+
     @rule(active=st.lists(row_ids), deferred=st.lists(row_ids), later=st.lists(row_ids))
     def remove(self, active: list[int], deferred: list[int], later: list[int]) -> None:
         changes = ChangeSet()
         changes.active_removed += active
         changes.deferred_removed += deferred
         changes.scheduled_removed += later
+        removed = {ACTIVE: active, DEFERRED: deferred, SCHEDULED: later}
+        changes.bodies_released += [
+            message.body_id
+            for message in self._found()
+            if message.is_shared and message.row_id in removed[message.state]
+        ]
+        self._commit(changes)
+
+    @rule(
+        sequence=st.integers(1, 5),
+        active=messages(ACTIVE),
+        deferred=messages(DEFERRED),
+        later=messages(SCHEDULED),
+    )
+    def fan_out(
+        self,
+        sequence: int,
+        active: list[Message],
+        deferred: list[Message],
+        later: list[Message],
+    ) -> None:
+        body = SharedBody(body_id=base_of(TOPIC) + sequence, raw=b"shared")
+        copies = [*active, *deferred, *later]
+        for copy in copies:
+            copy.raw = body.raw
+            copy.body_id = body.body_id
+            copy.is_shared = True
+        changes = ChangeSet()
+        changes.bodies_added.append(body)
+        changes.active_added += active
+        changes.deferred_added += deferred
+        changes.scheduled_added += later
+        changes.bodies_taken += [body.body_id] * len(copies)
+        self._commit(changes)
+
+    @rule(
+        session_id=st.sampled_from(["", "a", "b"]),
+        state=st.none() | st.binary(max_size=2),
+        updated_at=st.integers(NOW, NOW + 9),
+    )
+    def keep_state(self, session_id: str, state: bytes | None, updated_at: int) -> None:
+        changes = ChangeSet()
+        changes.session_states.append(
+            SessionState(
+                fragment_number=1,
+                session_id=session_id,
+                state=state,
+                updated_at=updated_at,
+            )
+        )
+        self._commit(changes)
+
+    @rule(
+        number=st.sampled_from(FRAGMENTS),
+        removed=st.lists(st.sampled_from("xyz")),
+        put=st.lists(st.tuples(st.sampled_from("xyz"), st.integers(NOW, NOW + 3))),
+    )
+    def change_rules(
+        self, number: int, removed: list[str], put: list[tuple[str, int]]
+    ) -> None:
+        changes = ChangeSet()
+        changes.rules_removed += [(number, name) for name in removed]
+        changes.rules_put += [
+            StoredRule(
+                fragment_number=number, name=name, definition=f"{at}", created_at=at
+            )
+            for name, at in put
+        ]
         self._commit(changes)
 
     @rule(active=messages(ACTIVE), deferred=messages(DEFERRED))
@@ -252,6 +339,32 @@ class TwoStores(RuleBasedStateMachine):
         self._both("restored", "s", b"g", list(range(40)))
         self._both("seen", 1, [b"", *(bytes([i]) for i in range(256))], NOW + 4)
         self._both("operations", 0, 100)
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "stores"))
+    def sessions_and_rules_are_the_same(self) -> None:
+        for number in FRAGMENTS:
+            for session_id in ("", "a", "a\0", "b", "c"):
+                self._both_read("read_session", number, session_id, 2, 3, NO_LIMIT)
+                self._both_read("browse_session", number, session_id, 2, 4, 9)
+            for after in (None, "", "a", "b"):
+                self._both("active_sessions", number, after, 2)
+                self._both("sessions", number, after, 3)
+        for session_id in ("", "a", "b"):
+            self._both("session_state", 1, session_id)
+        self._both("sessions_updated", 1, NOW + 4, None, 2)
+        self._both("rules")
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "stores"))
+    def bodies_are_those_that_are_used(self) -> None:
+        used = Counter(m.body_id for m in self._found() if m.is_shared)
+        tested = self.stores[1]
+        assert isinstance(tested, SqliteStore)
+        uses = tested._db.execute("SELECT body_id, use_count FROM body_use")
+        assert dict(uses) == used
+        bodies = tested._db.execute("SELECT body_id FROM shared_body")
+        assert {body_id for (body_id,) in bodies} == set(used)
 
     @invariant()
     @precondition(lambda self: hasattr(self, "stores"))
