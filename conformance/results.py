@@ -1,6 +1,6 @@
 """The results of the phases as one document, and as lines on the screen.
 
-    {"sdk", "select", "keyword", "endpoint", "seconds",
+    {"sdk", "select", "keyword", "is_whole", "endpoint", "seconds",
      "counts", "live_counts", "modules", "exceptions", "tests"}
 
 Counts have `tests`, `live`, `passed`, `failed` and `skipped`. A test is live if it

@@ -87,15 +87,16 @@ def _run(options: argparse.Namespace) -> int:
         seconds += report["seconds"]
     if not tests:
         raise CannotRun("no test was selected")
+    is_whole = options.select == "all" and not options.keyword and not options.extra
     about = {
         "sdk": SDK,
         "select": options.select,
         "keyword": options.keyword,
+        "is_whole": is_whole,
         "endpoint": endpoint,
         "seconds": seconds,
     }
     result = document(tests, known, about)
-    is_whole = options.select == "all" and not options.keyword and not options.extra
     verdict = judge(tests, known, is_whole=is_whole)
     write(result, options.json)
     print_summary(result, verdict, options.json)

@@ -15,7 +15,7 @@ def reason_to_skip(name: str) -> str | None:
     """Why a test, named module::test[parameters], is left out; None: it is not."""
     for test in _list():
         if fnmatch.fnmatchcase(name, test["name"]) and _holds(test["condition"]):
-            return f"{test['reason']} ({test['condition']})"
+            return f"skipped.toml: {test['reason']}"
     return None
 
 

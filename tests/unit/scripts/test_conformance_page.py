@@ -19,19 +19,25 @@ def counts(**numbers: int) -> dict[str, int]:
     }
 
 
+SKIPPED = {"outcome": "skipped", "reason": "skipped.toml: needs\nTLS | or so"}
+
+
 def result(**changes: Any) -> dict[str, Any]:
     """A run of two tests, one of them skipped."""
     return {
         "sdk": "azure-servicebus 7.15.0",
         "select": "all",
-        "keyword": "",
+        "is_whole": True,
         "counts": counts(tests=2, live=1, passed=1, skipped=1),
         "live_counts": counts(tests=1, live=1, skipped=1),
         "modules": {"test_a.py": counts(tests=2, live=1, passed=1, skipped=1)},
         "exceptions": [],
         "tests": {
             "test_a.py::one": {"outcome": "passed", "reason": ""},
-            "test_a.py::two": {"outcome": "skipped", "reason": "needs\nTLS | or so"},
+            "test_a.py::two": {
+                "outcome": "skipped",
+                "reason": "skipped.toml: needs\nTLS | or so",
+            },
         },
         **changes,
     }
@@ -56,10 +62,15 @@ def test_exceptions_have_their_reason() -> None:
     assert "No failure is excused." in section(result())
 
 
-@pytest.mark.parametrize("part", [{"select": "sync"}, {"keyword": "peek"}])
-def test_part_of_the_tests_is_refused(part: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="the page is about all tests"):
-        section(result(**part))
+def test_reasons_of_the_vendor_are_not_repeated() -> None:
+    skipped = {"outcome": "skipped", "reason": "his words"}
+    text = section(result(tests={"a": skipped, "b": skipped}))
+    assert "| 2 | left out by the vendor himself |" in text.splitlines()
+
+
+def test_part_of_the_tests_is_refused() -> None:
+    with pytest.raises(ValueError, match="the page is about all of them"):
+        section(result(is_whole=False))
 
 
 def test_only_what_is_between_the_markers_is_replaced() -> None:
