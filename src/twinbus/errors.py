@@ -294,6 +294,41 @@ class OperationTimeout(ServiceBusError):
     retryable = True
 
 
+class TransactionNotFound(ServiceBusError):
+    """There is no such transaction on this connection: it was never declared here, is
+    discharged already, or was rolled back with its control link. Declare another."""
+
+    condition = "amqp:transaction:unknown-id"
+    http_status = 404
+    retryable = False
+
+
+class TransactionRolledBack(ServiceBusError):
+    """The transaction was rolled back: nothing of it happened, and locks are as they
+    were. Do its work again in another one."""
+
+    condition = "amqp:transaction:rollback"
+    http_status = 409
+    retryable = True
+
+    @classmethod
+    def because(cls, reason: ServiceBusError) -> Self:
+        """A part of the transaction could not be done."""
+        return cls(
+            "The transaction was rolled back, nothing of it happened: " + reason.text,
+            entity_path=reason.entity_path,
+        )
+
+
+class TransactionTimedOut(ServiceBusError):
+    """The transaction was rolled back because it was not discharged in time. Do its
+    work again in another one, and discharge it sooner."""
+
+    condition = "amqp:transaction:timeout"
+    http_status = 408
+    retryable = True
+
+
 class DetachForced(ServiceBusError):
     """The link to '{entity_path}' was detached by the server. Attach it again."""
 
@@ -338,6 +373,9 @@ ALL: tuple[type[ServiceBusError], ...] = (
     NotAllowed,
     NotSupported,
     OperationTimeout,
+    TransactionNotFound,
+    TransactionRolledBack,
+    TransactionTimedOut,
     DetachForced,
     ConnectionForced,
     InternalError,

@@ -515,6 +515,11 @@ class Fragment:
         )
         target.adopt(dead_letter, now, changes)
 
+    def check_dead_letters(self) -> None:
+        """Raises QuotaExceeded if there is no room for a dead-letter queue."""
+        if not self.settings.is_dead_letter_queue:
+            self._sub_queues.sub_queue_of(self, DEAD_LETTER)
+
     def reject(
         self,
         message: Message,

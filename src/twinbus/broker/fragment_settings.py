@@ -33,6 +33,8 @@ class FragmentSettings:
     requires_session: bool = False
     # How long message ids are remembered to find duplicates; 0: they are not.
     duplicate_window_ms: int = 0
+    # Its status lets messages in.
+    takes_messages: bool = True
     # A dead-letter queue observes neither time to live nor delivery limit.
     is_dead_letter_queue: bool = False
 

@@ -50,6 +50,9 @@ _NEVER_AT: Final = 253_402_300_799_999
 
 ENTROPY_BYTES: Final = 16
 
+_UNREAD: Final = Opaque(b"")
+"""Stands for a property that nobody has asked for yet."""
+
 
 @final
 class EncodedView(MessageView):
@@ -72,6 +75,9 @@ class EncodedView(MessageView):
         self._application: dict[str, tuple[int, int, int]] | None = None
         # Application properties that the bus keeps beside the bytes, encoded.
         self._annexed: dict[str, bytes] = _annexed(message.annex)
+        # What was asked before: a thousand rules ask for the same few.
+        self._user_values: dict[str, object] = {}
+        self._system_values: dict[str, object] = {}
 
     @property
     def message(self) -> Message:
@@ -81,6 +87,20 @@ class EncodedView(MessageView):
         return self._entropy(ENTROPY_BYTES)
 
     def user(self, name: str) -> object:
+        known = self._user_values.get(name, _UNREAD)
+        if known is _UNREAD:
+            known = self._read_user(name)
+            self._user_values[name] = known
+        return known
+
+    def system(self, name: str) -> object:
+        known = self._system_values.get(name, _UNREAD)
+        if known is _UNREAD:
+            known = self._read_system(name)
+            self._system_values[name] = known
+        return known
+
+    def _read_user(self, name: str) -> object:
         encoded = self._annexed.get(name)
         if encoded is not None:
             return rule_value(encoded, 0, len(encoded))
@@ -89,7 +109,7 @@ class EncodedView(MessageView):
             return MISSING
         return rule_value(self._message.raw, place[1], place[2])
 
-    def system(self, name: str) -> object:
+    def _read_system(self, name: str) -> object:
         field = PROPERTY_FIELDS.get(name)
         if field is not None:
             return _as_text(self._field(field))

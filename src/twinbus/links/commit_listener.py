@@ -49,6 +49,9 @@ class Listeners:
         self._listeners.append(listener)
         self._notes.append(notes)
 
+    def is_empty(self) -> bool:
+        return not self._listeners
+
     def committed(self) -> None:
         for i, listener in enumerate(self._listeners):
             listener.committed(self._notes[i])

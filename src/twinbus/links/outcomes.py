@@ -8,12 +8,12 @@
 | rejected                       | dead-letter                    |
 | released, or settled and empty | release                        |
 
-The numbers are what a confirmation carries; `STATE_OF` is how it is echoed: the
+The kinds are what a confirmation carries; `STATE_OF` is how it is echoed: the
 same kind of outcome, and for a rejected one without an error.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, final
 
 from twinbus.amqp.codec import encode
 from twinbus.amqp.errors import AmqpError
@@ -23,6 +23,7 @@ from twinbus.amqp.outcomes import (
     MODIFIED,
     REJECTED,
     RELEASED,
+    Accepted,
     Modified,
     Received,
     Rejected,
@@ -35,12 +36,14 @@ from twinbus.broker.message_lock import MessageLock
 from twinbus.errors import ArgumentOutOfRange, NotSupported
 from twinbus.limits import DEAD_LETTER_TEXT_CHARACTERS
 
-_ACCEPTED: Final = 0
-_MODIFIED: Final = 1
-_REJECTED: Final = 2
-_RELEASED: Final = 3
+# What a settlement makes of a message: see `broker/settlement.py`.
+COMPLETE: Final = 0
+ABANDON: Final = 1
+DEFER: Final = 2
+DEAD_LETTER: Final = 3
+RELEASE: Final = 4
 
-STATE_OF: Final = (ACCEPTED, MODIFIED, REJECTED, RELEASED)
+STATE_OF: Final = (ACCEPTED, MODIFIED, MODIFIED, REJECTED, RELEASED)
 
 REASON: Final = "DeadLetterReason"
 DESCRIPTION: Final = "DeadLetterErrorDescription"
@@ -51,6 +54,47 @@ def is_terminal(state: object, settled: bool) -> bool:
     return settled or not (state is None or isinstance(state, Received))
 
 
+@final
+class Settlement:
+    """What a client wants to become of a message that it holds, checked."""
+
+    def __init__(
+        self,
+        kind: int,
+        modified: dict[str, bytes] | None = None,
+        reason: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        self.kind: int = kind
+        self._modified: dict[str, bytes] | None = modified
+        self._reason: str | None = reason
+        self._description: str | None = description
+
+    def apply(
+        self,
+        fragment: Fragment,
+        lock: MessageLock,
+        actor: int,
+        now: int,
+        changes: ChangeSet,
+    ) -> None:
+        """Raises MessageLockLost, SessionLockLost, NotAllowed."""
+        modified = self._modified
+        if self.kind == COMPLETE:
+            settlement.complete(fragment, lock, actor, now, changes)
+        elif self.kind == ABANDON:
+            settlement.abandon(fragment, lock, modified, actor, now, changes)
+        elif self.kind == DEFER:
+            settlement.defer(fragment, lock, modified, actor, now, changes)
+        elif self.kind == RELEASE:
+            settlement.release(fragment, lock, actor, now, changes)
+        else:
+            reason, text = self._reason, self._description
+            settlement.dead_letter(
+                fragment, lock, reason, text, modified, actor, now, changes
+            )
+
+
 def settle(
     fragment: Fragment,
     lock: MessageLock,
@@ -59,34 +103,34 @@ def settle(
     now: int,
     changes: ChangeSet,
 ) -> int:
-    """Apply a client's outcome; returns the kind of outcome to confirm.
+    """Apply a client's outcome; returns the kind of settlement to confirm.
 
-    Raises MessageLockLost, ArgumentOutOfRange, NotSupported.
+    Raises MessageLockLost, SessionLockLost, NotAllowed, and as `settlement_of`.
     """
     if state is ACCEPTED_OUTCOME:
         settlement.complete(fragment, lock, actor, now, changes)
-        return _ACCEPTED
+        return COMPLETE
+    intended = settlement_of(state, fragment.settings.path)
+    intended.apply(fragment, lock, actor, now, changes)
+    return intended.kind
+
+
+def settlement_of(state: object, path: str) -> Settlement:
+    """What an outcome asks for. Raises ArgumentOutOfRange, NotSupported."""
+    if isinstance(state, Accepted):
+        return Settlement(COMPLETE)
     if isinstance(state, Modified):
-        modified = modified_properties(state.message_annotations)
-        if state.undeliverable_here:
-            settlement.defer(fragment, lock, modified, actor, now, changes)
-        else:
-            settlement.abandon(fragment, lock, modified, actor, now, changes)
-        return _MODIFIED
+        kind = DEFER if state.undeliverable_here else ABANDON
+        return Settlement(kind, modified_properties(state.message_annotations))
     if isinstance(state, Rejected):
         info = state.error.info if isinstance(state.error, AmqpError) else None
         reason, description, modified = _dead_letter_texts(info or {})
-        settlement.dead_letter(
-            fragment, lock, reason, description, modified, actor, now, changes
-        )
-        return _REJECTED
+        return Settlement(DEAD_LETTER, modified, reason, description)
     if state is None or isinstance(state, Released):
-        settlement.release(fragment, lock, actor, now, changes)
-        return _RELEASED
+        return Settlement(RELEASE)
     raise NotSupported(
-        "A delivery can be accepted, modified, rejected or released; transactions "
-        "are not supported by this version of the bus.",
-        entity_path=fragment.settings.path,
+        "A delivery can be accepted, modified, rejected or released.",
+        entity_path=path,
     )
 
 

@@ -11,16 +11,15 @@ from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
+from twinbus.amqp.transactions import TransactionalState
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
 from twinbus.encoding.batch import BATCH_FORMAT, read_batch
 from twinbus.encoding.incoming import read_message
-from twinbus.errors import (
-    MessageSizeExceeded,
-    NotSupported,
-    ServiceBusError,
-)
+from twinbus.errors import ArgumentError, MessageSizeExceeded, ServiceBusError
 from twinbus.limits import CREDIT
 from twinbus.links.commit_listener import CommitListener
+from twinbus.links.coordinator import Coordinator
 from twinbus.links.home import Home
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
@@ -31,6 +30,8 @@ from twinbus.links.sending import (
     check_room,
     finds_duplicates,
 )
+from twinbus.links.transactional_send import TransactionalSend
+from twinbus.links.transactional_state import accepted_in
 
 _TOP_UP_AT: Final = CREDIT // 2
 _TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
@@ -48,6 +49,7 @@ class SendLink(CommitListener):
         actor: int,
         max_message_bytes: int,
         output: Output,
+        coordinator: Coordinator,
     ) -> None:
         super().__init__()
         self._link: Link = link
@@ -58,6 +60,8 @@ class SendLink(CommitListener):
         self._actor: int = actor
         self._max_message_bytes: int = max_message_bytes
         self._output: Output = output
+        # The transactions of the connection.
+        self._coordinator: Coordinator = coordinator
 
     def start(self) -> None:
         """The attach was answered: let the client send."""
@@ -91,26 +95,11 @@ class SendLink(CommitListener):
 
     def _take(self, delivery: MessageReceived, now: int) -> bool:
         """True if it is taken; False if that is decided later."""
-        if delivery.oversize:
-            raise MessageSizeExceeded(
-                f"The message is larger than {self._max_message_bytes} bytes, the "
-                f"limit of '{self.path}'. Send a smaller one, or raise it.",
-                entity_path=self.path,
-            )
         if delivery.state is not None:
-            raise NotSupported(
-                "Transactions are not supported by this version of the bus.",
-                entity_path=self.path,
-            )
+            self._take_in_transaction(delivery, now)
+            return False
         home, fragment = self._home, self._fragment
-        payload = delivery.payload
-        check_room(home, fragment, len(payload), now)
-        if delivery.message_format == BATCH_FORMAT:
-            messages = read_batch(payload)
-        else:
-            messages = [read_message(payload)]
-        for message in messages:
-            check(fragment, message)
+        messages = self._read(delivery, now)
         if finds_duplicates(fragment):
             link = None if delivery.settled else self
             home.admit(
@@ -123,6 +112,47 @@ class SendLink(CommitListener):
             accept(home, fragment, message, self._actor, now)
         home.wake()
         return True
+
+    def _read(self, delivery: MessageReceived, now: int) -> list[Message]:
+        """The messages of a delivery, if the entity takes them."""
+        if delivery.oversize:
+            raise MessageSizeExceeded(
+                f"The message is larger than {self._max_message_bytes} bytes, the "
+                f"limit of '{self.path}'. Send a smaller one, or raise it.",
+                entity_path=self.path,
+            )
+        payload = delivery.payload
+        check_room(self._home, self._fragment, len(payload), now)
+        if delivery.message_format == BATCH_FORMAT:
+            messages = read_batch(payload)
+        else:
+            messages = [read_message(payload)]
+        for message in messages:
+            check(self._fragment, message)
+        return messages
+
+    def _take_in_transaction(self, delivery: MessageReceived, now: int) -> None:
+        """Keep the messages until the commit; their acceptance means no more."""
+        state = delivery.state
+        if not isinstance(state, TransactionalState):
+            raise ArgumentError(
+                "A message can be sent with the state of a transaction, or with none.",
+                entity_path=self.path,
+            )
+        transaction = self._coordinator.find(state.txn_id, now)
+        try:
+            messages = self._read(delivery, now)
+            transaction.enlist(
+                TransactionalSend(self._home, self._fragment, messages, self._actor)
+            )
+        except ServiceBusError as error:
+            transaction.doom(error)
+            raise
+        if not delivery.settled:
+            at = delivery.delivery_id
+            answer = accepted_in(state.txn_id)
+            self._link.session.send_disposition(True, at, at, True, answer)
+            self._output.mark()
 
     def committed(self, items: list[int]) -> None:
         """Accept what is durable: one frame for each run of ids."""

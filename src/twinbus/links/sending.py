@@ -12,7 +12,7 @@ from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.encoding.identity import duplicate_key
-from twinbus.errors import NotAllowed, ServerBusy, ServiceBusError
+from twinbus.errors import EntityDisabled, NotAllowed, ServerBusy, ServiceBusError
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.home import STORE_IS_FULL, Home
 
@@ -22,6 +22,12 @@ def check_room(home: Home, fragment: Fragment, size_bytes: int, now: int) -> Non
     if now < home.refuses_until:
         raise ServerBusy(STORE_IS_FULL, entity_path=fragment.settings.path)
     fragment.check_quota(size_bytes)
+
+
+def check_status(fragment: Fragment) -> None:
+    """Raises EntityDisabled if the entity takes no messages at present."""
+    if not fragment.settings.takes_messages:
+        raise EntityDisabled(entity_path=fragment.settings.path)
 
 
 def check(fragment: Fragment, message: Message) -> None:

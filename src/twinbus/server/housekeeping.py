@@ -49,6 +49,8 @@ class Housekeeping:
         self._next_trim_at = 0
         # Where a sweep that was too long for one turn goes on.
         self._sweep_cursor: ExpiryCursor | None = None
+        # The fragment number that was purged last, in whole or in part.
+        self._purged = -1
 
     def begin(self, next_scheduled_at: int, now: int) -> None:
         self.next_scheduled_at = next_scheduled_at
@@ -120,7 +122,10 @@ class Housekeeping:
         numbers = owner.table.purging().difference(owner.changes.dropped)
         if not numbers:
             return
-        number = min(numbers)
+        # In turn: the number of a topic is not free before its subscriptions are
+        # purged, which share its bodies.
+        number = min((n for n in numbers if n > self._purged), default=min(numbers))
+        self._purged = number
         try:
             is_purged = await owner.store.purge(number, _PORTION)
         except _CAN_WAIT as error:

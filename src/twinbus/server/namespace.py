@@ -104,7 +104,9 @@ class Namespace:
         kinds = ("queue", "topic", "subscription")
         known = [record for record in records if record.kind in kinds]
         for record in sorted(known, key=lambda record: kinds.index(record.kind)):
-            self._admit(record).check_placement()
+            entity = self._admitted(record)
+            entity.check_placement()
+            self._enter(entity)
         self.restore_rules(await self._owner.store.rules())
         self._owner.on_restored = self.restore_rules
         self._access_changed()
@@ -147,19 +149,18 @@ class Namespace:
 
     # --- admission ------------------------------------------------------------
 
-    def _admit(self, record: EntityRecord) -> Entity:
-        """The entity of a record that the catalog has."""
-        entity = self._entity(record)
-        self._entities[record.path.lower()] = entity
+    def _enter(self, entity: Entity) -> None:
+        """The catalog has the entity: it exists."""
+        self._entities[entity.path.lower()] = entity
         if isinstance(entity, Subscription):
             topic = self.topic(entity.topic_path)
             topic.subscriptions[entity.key] = entity
             self._subscribe(entity)
         else:
             self._top_count += 1
-        return entity
 
-    def _entity(self, record: EntityRecord) -> Entity:
+    def _admitted(self, record: EntityRecord) -> Entity:
+        """The entity of a record; its fragments know their rules from here on."""
         owner, now, path = self._owner, self._clock.now(), record.path
         generation, table = record.generation, owner.table
         if record.kind == "queue":
@@ -371,9 +372,9 @@ class Namespace:
             raise EntityAlreadyExists(entity_path=path)
         self._busy.add(key)
         try:
-            record = self._record(path, kind, description.to_json())
-            await self._make_durable(record, description, rules)
-            entity = self._admit(record)
+            entity = self._admitted(self._record(path, kind, description.to_json()))
+            await self._make_durable(entity, rules)
+            self._enter(entity)
         finally:
             self._busy.discard(key)
         if isinstance(entity, Subscription):
@@ -396,20 +397,17 @@ class Namespace:
             placement=(self._owner.store_uuid,),
         )
 
-    async def _make_durable(
-        self, record: EntityRecord, description: Description, rules: Sequence[Rule]
-    ) -> None:
-        owner = self._owner
-        owner.table.admit(record.generation, description.settings(record.path))
-        fragment = owner.table.create(record.generation, 0, owner.changes)
+    async def _make_durable(self, entity: Entity, rules: Sequence[Rule]) -> None:
+        owner, generation = self._owner, entity.record.generation
+        fragment = owner.table.create(generation, 0, owner.changes)
         for rule in rules:
             owner.changes.rules_put.append(stored_rule(fragment.number, rule))
         try:
             await owner.durable()
-            await self._catalog.put(record)
+            await self._catalog.put(entity.record)
         except BaseException:
             # Not in the catalog, so it never was; the next commit forgets the rest.
-            owner.table.drop(record.generation, owner.changes)
+            owner.table.drop(generation, owner.changes)
             raise
 
     async def _update(self, entity: Entity, description: Description) -> None:

@@ -342,6 +342,8 @@ class StoreOwner:
     def _must_commit(self) -> bool:
         return (
             not self.changes.is_empty()
+            # A duplicate changes nothing, and its sender waits all the same.
+            or not self.listeners.is_empty()
             or self._durable is not None
             or self.changes.log.is_long()
         )

@@ -98,10 +98,10 @@ def test_rejected_dead_letters_without_texts(
     assert message.annex is not None and message.annex.dead_letter_reason is None
 
 
-def test_transactional_state_is_refused_and_settles_nothing(world: World) -> None:
+def test_unknown_state_is_refused_and_settles_nothing(world: World) -> None:
     lock = locked(world)
-    state = Described(ULong(0x34), [b"tx"])
-    with pytest.raises(NotSupported, match="transactions are not supported"):
+    state = Described(ULong(0x99), [b"x"])
+    with pytest.raises(NotSupported, match="accepted, modified, rejected or released"):
         settle(world.fragment, lock, state, 1, NOW, world.home.changes)
     assert world.fragment.holds(lock, NOW)
 

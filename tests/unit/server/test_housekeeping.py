@@ -13,7 +13,7 @@ from .world import NOW, Fault, World, message
 @pytest.fixture
 async def queue(world: World) -> Fragment:
     made = await world.namespace.create_queue("orders", {})
-    return made.fragment(dead_letter=False)
+    return made.fragment()
 
 
 async def scheduled(world: World, queue: Fragment, *delays: int) -> None:
@@ -91,3 +91,24 @@ async def test_rows_of_deleted_queues_are_purged_in_portions(
     await world.settled()
     assert world.store.inner.disk.dropped == set()
     assert queue.row_id(2_500) not in world.store.inner.disk.active
+
+
+async def test_topic_is_purged_after_the_bodies_that_its_subscriptions_share(
+    world: World,
+) -> None:
+    topic = await world.namespace.create_topic("news", {})
+    fragment = topic.fragment()
+    numbers = [fragment.number]
+    for name in ("one", "two"):
+        made = await world.namespace.create_subscription("news", name, {})
+        numbers.append(made.fragment().number)
+    for _ in range(1_500):
+        fragment.enqueue(message(), 1, world.clock.now(), world.owner.changes)
+    await world.owner.durable()
+    disk = world.store.inner.disk
+    assert disk.bodies.has_any_of(fragment.number)
+    assert fragment.number == min(numbers), "it comes first by number"
+    await world.namespace.delete_topic("news")
+    await world.settled()
+    assert disk.dropped == set()
+    assert not disk.bodies.has_any_of(fragment.number)

@@ -50,6 +50,7 @@ class QueueDescription:
             default_ttl_ms=self.default_message_time_to_live_ms,
             dead_letter_on_expiration=self.dead_lettering_on_message_expiration,
             max_size_bytes=self.max_size_in_megabytes * 1024 * 1024,
+            takes_messages=self.may_send(),
             requires_session=self.requires_session,
             duplicate_window_ms=(
                 self.duplicate_detection_history_time_window_ms

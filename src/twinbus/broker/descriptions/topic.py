@@ -39,6 +39,7 @@ class TopicDescription:
             path=path,
             default_ttl_ms=self.default_message_time_to_live_ms,
             max_size_bytes=self.max_size_in_megabytes * 1024 * 1024,
+            takes_messages=self.may_send(),
         )
 
     def may_send(self) -> bool:
