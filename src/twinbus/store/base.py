@@ -205,7 +205,8 @@ class Store(Protocol):
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
         """Remove up to `limit` rows of a dropped fragment; True when none is left
-        and the number may be used again. Raises as `commit` does."""
+        and the number may be used again. That of a topic may not while others use
+        its bodies: its subscriptions must be purged too. Raises as `commit` does."""
         ...
 
     async def outbox(self, limit: int) -> list[OutboxEntry]:
