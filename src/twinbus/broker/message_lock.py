@@ -42,11 +42,14 @@ class MessageLock:
         # The transaction that ends it, if that is committed before the lock's end.
         self.enlisted_in: Transaction | None = None
 
+    def ends_at(self) -> int:
+        """When it runs out unless somebody renews it."""
+        session = self.session
+        return self.locked_until if session is None else session.locked_until
+
     def is_live(self, now: int) -> bool:
         """The lock has not run out."""
-        if self.session is None:
-            return now < self.locked_until
-        return now < self.session.locked_until
+        return now < self.ends_at()
 
 
 def token_prefix(fragment_number: int, epoch: int) -> bytes:

@@ -84,11 +84,7 @@ class ReceiveLink(Receiver):
         link = self._link
         visible_base = self._fragment.visible_base
         base = self._fragment.base
-        session = self.session
-        locked_until = (
-            locks[0].locked_until if session is None else session.locked_until
-        )
-        encoder = DeliveryEncoder(locked_until)
+        encoder = DeliveryEncoder(locks[0].ends_at())
         for lock in locks:
             message = lock.message
             lock.holder = self

@@ -30,6 +30,7 @@ from twinbus.server.management import ManagementNode
 from twinbus.server.namespace_management import NamespaceNode
 from twinbus.server.request_links import Node, RequestLink, ResponseLink
 from twinbus.server.session_attach import SessionAttach, asks_for_session
+from twinbus.server.session_pages import SessionPages
 
 if TYPE_CHECKING:
     from twinbus.server.amqp_connection import AmqpConnection
@@ -99,11 +100,12 @@ def _attach_to_management(
 
     def make(connection: "AmqpConnection") -> Node:
         actor = connection.introduce(owner, address)
+        pages = SessionPages()
 
         def find() -> ManagedQueue:
             queue = namespace.entity(entity.entity)
             size = namespace.max_message_bytes_of(queue)
-            return ManagedQueue(queue, entity.sub_queue, actor, size)
+            return ManagedQueue(queue, entity.sub_queue, actor, size, pages)
 
         clock, grants = connection.clock, connection.grants
         return ManagementNode(address, entity.text, find, clock, grants)

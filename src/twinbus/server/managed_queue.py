@@ -6,21 +6,29 @@ from twinbus.amqp.types import AmqpArray
 from twinbus.broker.fragment import Fragment
 from twinbus.errors import ArgumentError, ArgumentOutOfRange
 from twinbus.limits import SEQUENCE_NUMBERS_PER_REQUEST
-from twinbus.server.owner import StoreOwner
 from twinbus.server.entity import Entity
+from twinbus.server.owner import StoreOwner
+from twinbus.server.session_pages import SessionPages
 
 
 class ManagedQueue:
     """What an operation works on."""
 
     def __init__(
-        self, queue: Entity, sub_queue: int, actor: int, max_message_bytes: int
+        self,
+        queue: Entity,
+        sub_queue: int,
+        actor: int,
+        max_message_bytes: int,
+        session_pages: SessionPages | None = None,
     ) -> None:
         self.queue = queue
         self.sub_queue = sub_queue
         self.fragment: Fragment = queue.fragment(sub_queue)
         self.actor = actor
         self.max_message_bytes = max_message_bytes
+        # How far the connection's lists of sessions have come.
+        self.session_pages = session_pages or SessionPages()
 
     @property
     def path(self) -> str:

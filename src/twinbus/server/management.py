@@ -17,8 +17,10 @@ from twinbus.errors import NotSupported
 from twinbus.limits import MANAGEMENT_REQUEST_BYTES
 from twinbus.server import management_locks as locks
 from twinbus.server import management_messages as messages
+from twinbus.server import management_sessions as sessions
 from twinbus.server.cbs import Grants
 from twinbus.server.managed_queue import ManagedQueue
+from twinbus.server.management_deletion import batch_delete
 from twinbus.server.request_links import Request, Response, status_code
 
 _PREFIX: Final = "com.microsoft:"
@@ -30,9 +32,13 @@ _OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
     "receive-by-sequence-number": (Claim.LISTEN, messages.receive_deferred),
     "schedule-message": (Claim.SEND, messages.schedule_messages),
     "cancel-scheduled-message": (Claim.SEND, messages.cancel_scheduled),
-    "batch-delete-messages": (Claim.LISTEN, messages.batch_delete),
+    "batch-delete-messages": (Claim.LISTEN, batch_delete),
     "renew-lock": (Claim.LISTEN, locks.renew_locks),
     "update-disposition": (Claim.LISTEN, locks.update_disposition),
+    "renew-session-lock": (Claim.LISTEN, sessions.renew_session_lock),
+    "get-session-state": (Claim.LISTEN, sessions.get_session_state),
+    "set-session-state": (Claim.LISTEN, sessions.set_session_state),
+    "get-message-sessions": (Claim.LISTEN, sessions.list_sessions),
 }
 
 

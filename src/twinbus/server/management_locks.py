@@ -11,9 +11,10 @@ from uuid import UUID
 from twinbus.amqp.types import AmqpArray, Timestamp
 from twinbus.broker import operation_log, settlement
 from twinbus.broker.message_lock import MessageLock
-from twinbus.errors import ArgumentError, ArgumentOutOfRange
+from twinbus.errors import ArgumentError, ArgumentOutOfRange, SessionLockLost
 from twinbus.links.outcomes import dead_letter_text, modified_properties
 from twinbus.server.managed_queue import ManagedQueue, array_items
+from twinbus.server.management_sessions import optional_session
 from twinbus.server.request_links import Request, Response
 
 _TIMESTAMP: Final = 0x83
@@ -78,13 +79,17 @@ def _properties_to_modify(request: Request) -> dict[object, object] | None:
 def _locks(queue: ManagedQueue, request: Request, now: int) -> list[MessageLock]:
     """The live locks of the tokens in the request.
 
-    Raises MessageLockLost, MessagingEntityNotFound.
+    Raises MessageLockLost, SessionLockLost, MessagingEntityNotFound.
     """
     queue.fragment.check_exists()
+    session_id = optional_session(queue, request)
     locks = []
     tokens = array_items(request.argument("lock-tokens"), "lock-tokens")
     for token in dict.fromkeys(tokens):
         if not isinstance(token, UUID):
             raise ArgumentError("'lock-tokens' must be an array of uuids.")
-        locks.append(queue.fragment.lock_of(token.bytes_le, now))
+        lock = queue.fragment.lock_of(token.bytes_le, now)
+        if session_id is not None and lock.message.session_id != session_id:
+            raise SessionLockLost.named(session_id, entity_path=queue.path)
+        locks.append(lock)
     return locks

@@ -1,4 +1,4 @@
-"""Management operations on messages: peek, deferred, scheduled, batch delete.
+"""Management operations on messages: peek, deferred, scheduled.
 
 All of them read the store, so they first let what was asked for before become
 durable; all changes are durable before the answer goes out.
@@ -7,10 +7,11 @@ durable; all changes are durable before the answer goes out.
 from typing import Final
 from uuid import UUID
 
-from twinbus.amqp.types import AmqpArray, Int
+from twinbus.amqp.types import AmqpArray
 from twinbus.broker import operation_log, schedule
 from twinbus.broker.changes import ChangeSet
-from twinbus.broker.message import ACTIVE, Message
+from twinbus.broker.held_session import HeldSession
+from twinbus.broker.message import Message
 from twinbus.broker.message_lock import ENTROPY_BYTES
 from twinbus.broker.row_id import sequence_of
 from twinbus.encoding.incoming import read_message
@@ -22,10 +23,12 @@ from twinbus.errors import (
     NotAllowed,
     ServerBusy,
 )
-from twinbus.limits import BATCH_DELETE_COUNT, PEEK_BYTES, PEEK_COUNT
+from twinbus.limits import PEEK_BYTES, PEEK_COUNT
 from twinbus.limits import SCHEDULE_PER_REQUEST as SCHEDULE_LIMIT
 from twinbus.links.home import STORE_IS_FULL
+from twinbus.links.sending import check
 from twinbus.server.managed_queue import ManagedQueue, array_items, integer
+from twinbus.server.management_sessions import optional_session, receiving_session
 from twinbus.server.request_links import Request, Response
 
 _LONG: Final = 0x81
@@ -44,10 +47,11 @@ async def peek(queue: ManagedQueue, request: Request) -> Response:
         _MAX_LONG,
     )
     count = integer(request.argument("message-count"), "message-count", 1, _MAX_INT)
+    session_id = optional_session(queue, request)
     await queue.settle_down()
     fragment = queue.fragment
-    found = await queue.owner.store.browse(
-        fragment.number, sequence_of(max(start, 0)), min(count, PEEK_COUNT), PEEK_BYTES
+    found = await _browse(
+        queue, session_id, sequence_of(max(start, 0)), min(count, PEEK_COUNT)
     )
     if not found:
         return _NOTHING
@@ -56,6 +60,15 @@ async def peek(queue: ManagedQueue, request: Request) -> Response:
         for message in found
     ]
     return Response(value={"messages": entries})
+
+
+async def _browse(
+    queue: ManagedQueue, session_id: str | None, first: int, count: int
+) -> list[Message]:
+    store, number = queue.owner.store, queue.fragment.number
+    if session_id is None:
+        return await store.browse(number, first, count, PEEK_BYTES)
+    return await store.browse_session(number, session_id, first, count, PEEK_BYTES)
 
 
 def _sequence_numbers(request: Request) -> list[int]:
@@ -78,9 +91,11 @@ async def receive_deferred(queue: ManagedQueue, request: Request) -> Response:
     fragment = queue.fragment
     row_ids = [fragment.row_id(number) for number in numbers]
     async with queue.owner.reading:
-        messages = await _read_deferred(queue, row_ids)
+        read = await queue.owner.store.read_deferred(row_ids)
+        session = receiving_session(queue, request)
+        messages = _all_deferred(queue, row_ids, read, session)
         if peek_lock:
-            return _lock_deferred(queue, messages)
+            return _lock_deferred(queue, messages, session)
         _remove_deferred(queue, messages)
     await queue.owner.durable()
     entries = [
@@ -90,15 +105,23 @@ async def receive_deferred(queue: ManagedQueue, request: Request) -> Response:
     return Response(value={"messages": entries})
 
 
-async def _read_deferred(queue: ManagedQueue, row_ids: list[int]) -> list[Message]:
-    """All of these, if all are there and nobody has them. Raises MessageNotFound."""
+def _all_deferred(
+    queue: ManagedQueue,
+    row_ids: list[int],
+    read: list[Message],
+    session: HeldSession | None,
+) -> list[Message]:
+    """All of these, if all are there, of this session, and nobody has them. Raises
+    MessageNotFound."""
     fragment, owner = queue.fragment, queue.owner
-    read = await owner.store.read_deferred(row_ids)
     fragment.check_exists()
     # A lock that ended meanwhile has left its message to the open change set.
     changing = {message.row_id for message in owner.changes.deferred_changed}
     taken = changing.union(fragment.locks, owner.changes.deferred_removed)
-    found = {message.row_id: message for message in read}
+    session_id = None if session is None else session.session_id
+    found = {
+        message.row_id: message for message in read if message.session_id == session_id
+    }
     for row_id in row_ids:
         if row_id not in found or row_id in taken:
             raise MessageNotFound.numbered(
@@ -107,16 +130,19 @@ async def _read_deferred(queue: ManagedQueue, row_ids: list[int]) -> list[Messag
     return [found[row_id] for row_id in row_ids]
 
 
-def _lock_deferred(queue: ManagedQueue, messages: list[Message]) -> Response:
+def _lock_deferred(
+    queue: ManagedQueue, messages: list[Message], session: HeldSession | None
+) -> Response:
     fragment, owner, now = queue.fragment, queue.owner, queue.now()
     entries = []
     for message in messages:
-        lock = fragment.lock_deferred(message, now, owner.entropy(ENTROPY_BYTES))
+        entropy = owner.entropy(ENTROPY_BYTES)
+        lock = fragment.lock_deferred(message, now, entropy, session)
         _log(queue, operation_log.LOCK, message, now, owner.changes)
         number = fragment.sequence_number(message)
         entries.append(
             {
-                "message": encode_delivery(message, number, lock.locked_until),
+                "message": encode_delivery(message, number, lock.ends_at()),
                 "lock-token": UUID(bytes_le=lock.token),
             }
         )
@@ -143,6 +169,8 @@ async def schedule_messages(queue: ManagedQueue, request: Request) -> Response:
     if not isinstance(entries, list) or not 0 < len(entries) <= SCHEDULE_LIMIT:
         raise ArgumentError(f"'messages' must be a list of 1 to {SCHEDULE_LIMIT} maps.")
     messages = [_scheduled_message(queue, entry) for entry in entries]
+    for message in messages:
+        check(fragment, message)
     fragment.check_quota(sum(len(message.raw) for message in messages))
     numbers: list[object] = []
     for message in messages:
@@ -189,57 +217,7 @@ async def cancel_scheduled(queue: ManagedQueue, request: Request) -> Response:
     return Response()
 
 
-async def batch_delete(queue: ManagedQueue, request: Request) -> Response:
-    """Remove the oldest messages that nobody holds; answers how many."""
-    queue.queue.check_may_receive(queue.sub_queue)
-    count = integer(
-        request.argument("message-count"), "message-count", 1, BATCH_DELETE_COUNT
-    )
-    before = integer(
-        request.argument("enqueued-time-utc"),
-        "enqueued-time-utc",
-        -_MAX_LONG - 1,
-        _MAX_LONG,
-    )
-    await queue.settle_down()
-    async with queue.owner.reading:
-        removed = await _remove_oldest(queue, count, before)
-    if removed == 0:
-        return Response(status=204, value={"message-count": Int(0)})
-    await queue.owner.durable()
-    return Response(value={"message-count": Int(removed)})
-
-
-async def _remove_oldest(queue: ManagedQueue, count: int, before: int) -> int:
-    fragment, owner, now = queue.fragment, queue.owner, queue.now()
-    after = removed = 0
-    while removed < count:
-        found = await owner.store.read_active(fragment.number, after, count, PEEK_BYTES)
-        fragment.check_exists()
-        in_memory = {
-            message.row_id: message for message in fragment.window.ready_messages()
-        }
-        leaving = set(owner.changes.active_removed)
-        for message in found:
-            after = sequence_of(message.row_id)
-            if message.enqueued_at > before or removed == count:
-                return removed
-            known = in_memory.get(message.row_id)
-            if known is None and after <= fragment.window.loaded_through:
-                continue  # locked by a receiver
-            if message.row_id in leaving:
-                continue  # expired; the window has let go of it
-            message = known or message
-            _log(queue, operation_log.DELETE, message, now, owner.changes)
-            fragment.forget(message, owner.changes)
-            removed += 1
-        if not found:
-            break
-    return removed
-
-
 def _log(
     queue: ManagedQueue, operation: int, message: Message, now: int, changes: ChangeSet
 ) -> None:
-    assert message.state == ACTIVE or operation != operation_log.DELETE
     changes.log.record(operation, queue.actor, message, now)

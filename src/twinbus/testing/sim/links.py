@@ -181,9 +181,7 @@ class SimulatedReceiver(Receiver):
         self.path = queue.path
         self.dead_letter = dead_letter
         self.number = number
-        self._fragment: Fragment = queue.fragment(
-            DEAD_LETTER if dead_letter else MAIN
-        )
+        self._fragment: Fragment = queue.fragment(DEAD_LETTER if dead_letter else MAIN)
         self.confirmations = SimulatedConfirmations(life)
         self.credit = 0
         self.is_draining = False
@@ -237,6 +235,9 @@ class SimulatedReceiver(Receiver):
         if self.is_draining:
             self.is_draining = False
             self.credit = 0
+
+    def session_lost(self) -> None:
+        self.leave()
 
     def detach(self, error: ServiceBusError) -> None:
         self.leave()

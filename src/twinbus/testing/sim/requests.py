@@ -19,7 +19,11 @@ from twinbus.errors import (
     MessagingEntityNotFound,
     ServiceBusError,
 )
-from twinbus.server import management_locks, management_messages
+from twinbus.server import (
+    management_deletion,
+    management_locks,
+    management_messages,
+)
 from twinbus.server.namespace_management import describe
 from twinbus.server.request_links import Request, Response
 from twinbus.testing.sim.audited_message import Rules
@@ -214,7 +218,7 @@ async def batch_delete(life: Life, path: str, dead_letter: bool, count: int) -> 
     removed = 0
     name = _name(path, dead_letter)
     with _replied(life, f"delete {count} of {name}") as reply:
-        response = await management_messages.batch_delete(
+        response = await management_deletion.batch_delete(
             life.managed(path, dead_letter),
             _request(message_count=count, enqueued_time_utc=_FAR_FUTURE),
         )
