@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from twinbus.broker import expiry, schedule, settlement
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.dispatch import Dispatch
-from twinbus.broker.fragment import MAIN, Fragment
+from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.message import READY, Message
@@ -140,6 +140,9 @@ class Client(Receiver):
     def served(self) -> None:
         """A drain is the link's."""
 
+    def session_lost(self) -> None:
+        raise AssertionError("it has no session")
+
 
 sides = st.booleans()
 picks = st.integers(0, 10_000)
@@ -178,7 +181,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.clients: dict[tuple[bool, bool], Client] = {}
         self.dispatches: dict[bool, Dispatch] = {}
         for dead in (False, True):
-            self.dispatches[dead] = Dispatch(self.fragment(dead), self.entropy)
+            self.dispatches[dead] = Dispatch(self.fragment(dead), None, self.entropy)
 
     def entropy(self, count: int) -> bytes:
         """Never the same bytes twice; no need to be random."""
@@ -198,7 +201,7 @@ class QueueMachine(RuleBasedStateMachine):
     def fragment(self, dead: bool) -> Fragment:
         main = self.table.find(GENERATION, 0, MAIN)
         assert main is not None
-        return self.table.dead_letter_queue(main) if dead else main
+        return self.table.sub_queue_of(main, DEAD_LETTER) if dead else main
 
     # --- sending --------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from .world import NOW, Client, Place
 
 
 def joined(place: Place, *clients: Client) -> Dispatch:
-    dispatch = Dispatch(place.queue, bytes)
+    dispatch = Dispatch(place.queue, None, bytes)
     for client in clients:
         dispatch.join(client)
         dispatch.offer_capacity(client)
@@ -89,7 +89,7 @@ def test_expired_messages_are_nobodys_share(place: Place) -> None:
 
 def test_disk_is_asked_only_when_somebody_waits(place: Place) -> None:
     send(place, 20)
-    dispatch = Dispatch(place.queue, bytes)
+    dispatch = Dispatch(place.queue, None, bytes)
     client = Client(20)
     dispatch.join(client)
     assert not dispatch.wants_refill()

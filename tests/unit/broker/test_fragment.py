@@ -6,6 +6,7 @@ from twinbus.broker.changes import FragmentRecord
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import LEAVING, LOCKED, Message
 from twinbus.broker.message_lock import token_fragment, token_sequence
+from twinbus.broker.size_quota import SizeQuota
 from twinbus.errors import MessageLockLost, MessagingEntityNotFound, QuotaExceeded
 
 from .world import ACTOR, GENERATION, NOW, Place, bodies
@@ -24,7 +25,7 @@ def test_numbers_rise_in_the_order_of_sending(place: Place) -> None:
 def test_numbers_of_a_partitioned_entity_carry_the_fragment() -> None:
     place = Place()
     record = FragmentRecord(number=3, generation=GENERATION, index=5, sub_queue=0)
-    fragment = Fragment(record, place.settings, 1, place.table)
+    fragment = Fragment(record, place.settings, 1, place.table, SizeQuota())
     message = Message(b"", 0, 0, 0)
     fragment.enqueue(message, ACTOR, NOW, place.changes)
     assert fragment.sequence_number(message) == 5 << 48 | 1

@@ -48,7 +48,7 @@ def test_dead_letter_queue_that_is_known_is_loaded_with_its_rules() -> None:
     table.admit(GENERATION, FragmentSettings(path="orders"))
     main = table.by_number(0)
     assert main is not None
-    dead = table.dead_letter_queue(main)
+    dead = table.sub_queue_of(main, DEAD_LETTER)
     assert (dead.number, dead.settings.is_dead_letter_queue) == (1, True)
 
 

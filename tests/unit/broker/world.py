@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from twinbus.broker.changes import ChangeSet
-from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment import DEAD_LETTER, Fragment
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.message import Message
@@ -44,7 +44,7 @@ class Place:
 
     @property
     def dead_letters(self) -> Fragment:
-        return self.table.dead_letter_queue(self.queue)
+        return self.table.sub_queue_of(self.queue, DEAD_LETTER)
 
     def commit(self) -> ChangeSet:
         changes, self.changes = self.changes, ChangeSet()
@@ -95,6 +95,7 @@ class Client(Receiver):
         self.wanted = wanted
         self.got: list[bytes] = []
         self.served_count = 0
+        self.lost_count = 0
 
     def capacity(self) -> int:
         return self.wanted
@@ -109,6 +110,9 @@ class Client(Receiver):
 
     def served(self) -> None:
         self.served_count += 1
+
+    def session_lost(self) -> None:
+        self.lost_count += 1
 
 
 def bodies(messages: list[Message]) -> list[bytes]:

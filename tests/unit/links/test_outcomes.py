@@ -16,6 +16,7 @@ from twinbus.amqp.outcomes import (
     Released,
 )
 from twinbus.amqp.types import Described, Short, Symbol, ULong
+from twinbus.broker.fragment import DEAD_LETTER
 from twinbus.broker.message_lock import MessageLock
 from twinbus.errors import ArgumentOutOfRange, MessageLockLost, NotSupported
 from twinbus.links.outcomes import (
@@ -80,7 +81,7 @@ def test_rejected_dead_letters_with_texts_and_properties(world: World) -> None:
     }
     error = AmqpError("com.microsoft:dead-letter", "", info)
     assert applied(world, locked(world), Rejected(error=error)) == REJECTED
-    dead = world.home.table.dead_letter_queue(world.fragment)
+    dead = world.home.table.sub_queue_of(world.fragment, DEAD_LETTER)
     [message] = dead.window.ready_messages()
     assert message.annex is not None
     assert message.annex.dead_letter_reason == "why"
@@ -93,7 +94,7 @@ def test_rejected_dead_letters_without_texts(
     world: World, error: AmqpError | None
 ) -> None:
     assert applied(world, locked(world), Rejected(error=error)) == REJECTED
-    dead = world.home.table.dead_letter_queue(world.fragment)
+    dead = world.home.table.sub_queue_of(world.fragment, DEAD_LETTER)
     [message] = dead.window.ready_messages()
     assert message.annex is not None and message.annex.dead_letter_reason is None
 

@@ -62,7 +62,7 @@ class LocalHome:
         self.expected: list[int] = []
         self.entropy_count = 0
         self.fragment = self.table.create(GENERATION, 0, self.changes)
-        self.dispatch = Dispatch(self.fragment, self.entropy)
+        self.dispatch = Dispatch(self.fragment, None, self.entropy)
         self.commit()
 
     def wake(self) -> None:

@@ -164,3 +164,6 @@ class Client(Receiver):
 
     def served(self) -> None:
         self.served_count += 1
+
+    def session_lost(self) -> None:
+        raise AssertionError("it has no session")
