@@ -531,7 +531,8 @@ class Fragment:
         """A message that was on its way in here is a dead letter at once."""
         target = self._sub_queues.sub_queue_of(self, DEAD_LETTER)
         path = self.settings.path
-        target.adopt(dead_letter_of(message, path, 0, reason, description), now, changes)
+        dead_letter = dead_letter_of(message, path, 0, reason, description)
+        target.adopt(dead_letter, now, changes)
 
 
 def _end_of(lock: MessageLock) -> int:

@@ -59,7 +59,8 @@ def accept_unless_seen(
     now: int,
     duplicates: Duplicates,
 ) -> None:
-    """Enqueue the message; a duplicate is accepted, too, and dropped."""
+    """Enqueue the message; a duplicate is accepted, too, and dropped. It has no row
+    id then."""
     unique_id = duplicate_key(message) if finds_duplicates(fragment) else None
     if unique_id is None or duplicates.is_new(fragment, unique_id, now, home.changes):
         accept(home, fragment, message, actor, now)
@@ -110,3 +111,42 @@ class Sending(Admission):
             accept_unless_seen(home, fragment, message, self._actor, now, duplicates)
         if link is not None:
             link.note(home.changes, self._delivery_id, home.listeners)
+
+
+@final
+class Scheduling(Admission):
+    """A request whose messages get their numbers before it is answered."""
+
+    def __init__(
+        self, home: Home, fragment: Fragment, messages: list[Message], actor: int
+    ) -> None:
+        super().__init__()
+        self._home: Home = home
+        self._fragment: Fragment = fragment
+        self._messages: list[Message] = messages
+        self._actor: int = actor
+        self._error: ServiceBusError | None = None
+        for message in messages:
+            self.pending_bytes += len(message.raw)
+            unique_id = duplicate_key(message) if finds_duplicates(fragment) else None
+            if unique_id is not None:
+                self.ask(fragment, unique_id)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        home, fragment = self._home, self._fragment
+        try:
+            check_room(home, fragment, self.pending_bytes, now)
+        except ServiceBusError as error:
+            self._error = error
+            return
+        for message in self._messages:
+            accept_unless_seen(home, fragment, message, self._actor, now, duplicates)
+
+    def sequence_numbers(self) -> list[int]:
+        """Of the messages; 0 for a duplicate. Raises why none was taken."""
+        if self._error is not None:
+            raise self._error
+        return [
+            self._fragment.sequence_number(message) if message.row_id != 0 else 0
+            for message in self._messages
+        ]

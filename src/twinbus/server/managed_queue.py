@@ -9,6 +9,7 @@ from twinbus.limits import SEQUENCE_NUMBERS_PER_REQUEST
 from twinbus.server.entity import Entity
 from twinbus.server.owner import StoreOwner
 from twinbus.server.session_pages import SessionPages
+from twinbus.server.subscription_rules import SubscriptionRules
 
 
 class ManagedQueue:
@@ -20,7 +21,8 @@ class ManagedQueue:
         sub_queue: int,
         actor: int,
         max_message_bytes: int,
-        session_pages: SessionPages | None = None,
+        session_pages: SessionPages,
+        rules: SubscriptionRules,
     ) -> None:
         self.queue = queue
         self.sub_queue = sub_queue
@@ -28,7 +30,9 @@ class ManagedQueue:
         self.actor = actor
         self.max_message_bytes = max_message_bytes
         # How far the connection's lists of sessions have come.
-        self.session_pages = session_pages or SessionPages()
+        self.session_pages = session_pages
+        # Changes the rules of subscriptions.
+        self.rules = rules
 
     @property
     def path(self) -> str:

@@ -17,6 +17,7 @@ from twinbus.errors import NotSupported
 from twinbus.limits import MANAGEMENT_REQUEST_BYTES
 from twinbus.server import management_locks as locks
 from twinbus.server import management_messages as messages
+from twinbus.server import management_rules as rules
 from twinbus.server import management_sessions as sessions
 from twinbus.server.cbs import Grants
 from twinbus.server.managed_queue import ManagedQueue
@@ -39,6 +40,9 @@ _OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
     "get-session-state": (Claim.LISTEN, sessions.get_session_state),
     "set-session-state": (Claim.LISTEN, sessions.set_session_state),
     "get-message-sessions": (Claim.LISTEN, sessions.list_sessions),
+    "add-rule": (Claim.MANAGE, rules.add_rule),
+    "remove-rule": (Claim.MANAGE, rules.remove_rule),
+    "enumerate-rules": (Claim.MANAGE, rules.enumerate_rules),
 }
 
 

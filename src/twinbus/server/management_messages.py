@@ -21,12 +21,10 @@ from twinbus.errors import (
     MessageNotFound,
     MessageSizeExceeded,
     NotAllowed,
-    ServerBusy,
 )
 from twinbus.limits import PEEK_BYTES, PEEK_COUNT
 from twinbus.limits import SCHEDULE_PER_REQUEST as SCHEDULE_LIMIT
-from twinbus.links.home import STORE_IS_FULL
-from twinbus.links.sending import check
+from twinbus.links.sending import Scheduling, check
 from twinbus.server.managed_queue import ManagedQueue, array_items, integer
 from twinbus.server.management_sessions import optional_session, receiving_session
 from twinbus.server.request_links import Request, Response
@@ -159,28 +157,20 @@ def _remove_deferred(queue: ManagedQueue, messages: list[Message]) -> None:
 
 async def schedule_messages(queue: ManagedQueue, request: Request) -> Response:
     """Accept messages that become active later; answers with their numbers."""
-    fragment, owner, now = queue.fragment, queue.owner, queue.now()
+    fragment, owner = queue.fragment, queue.owner
     if fragment.settings.is_dead_letter_queue:
         raise NotAllowed(entity_path=queue.path)
     queue.queue.check_may_send()
-    if now < owner.refuses_until:
-        raise ServerBusy(STORE_IS_FULL, entity_path=queue.path)
     entries = request.argument("messages")
     if not isinstance(entries, list) or not 0 < len(entries) <= SCHEDULE_LIMIT:
         raise ArgumentError(f"'messages' must be a list of 1 to {SCHEDULE_LIMIT} maps.")
     messages = [_scheduled_message(queue, entry) for entry in entries]
     for message in messages:
         check(fragment, message)
-    fragment.check_quota(sum(len(message.raw) for message in messages))
-    numbers: list[object] = []
-    for message in messages:
-        if message.scheduled_at > now:
-            schedule.schedule(fragment, message, queue.actor, now, owner.changes)
-            owner.expect(message.scheduled_at)
-        else:
-            fragment.enqueue(message, queue.actor, now, owner.changes)
-        numbers.append(fragment.sequence_number(message))
+    scheduling = Scheduling(owner, fragment, messages, queue.actor)
+    owner.admit(scheduling)
     await owner.durable()
+    numbers: list[object] = list(scheduling.sequence_numbers())
     return Response(value={"sequence-numbers": AmqpArray(_LONG, numbers)})
 
 

@@ -164,7 +164,9 @@ class Namespace:
         owner, now, path = self._owner, self._clock.now(), record.path
         generation, table = record.generation, owner.table
         if record.kind == "queue":
-            queue = Queue(record, queue_description(record.description, path), owner, now)
+            queue = Queue(
+                record, queue_description(record.description, path), owner, now
+            )
             table.admit(generation, queue.settings())
             return queue
         if record.kind == "topic":
@@ -384,7 +386,9 @@ class Namespace:
         self.forwarders.renew(entity)
         return entity
 
-    def _record(self, path: str, kind: str, description: Mapping[str, Any]) -> EntityRecord:
+    def _record(
+        self, path: str, kind: str, description: Mapping[str, Any]
+    ) -> EntityRecord:
         now = self._clock.now()
         return EntityRecord(
             namespace=self.name,

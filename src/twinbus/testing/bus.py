@@ -196,7 +196,11 @@ class Bus:
         )
 
     def create_subscription(
-        self, topic: str, name: str, rules: Sequence[Rule] | None = None, **properties: Any
+        self,
+        topic: str,
+        name: str,
+        rules: Sequence[Rule] | None = None,
+        **properties: Any,
     ) -> None:
         """Make a subscription; properties as in the SDK's `SubscriptionProperties`.
         Without `rules` it gets all messages."""

@@ -9,11 +9,13 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
+from twinbus.broker.fragment import DEAD_LETTER, MAIN
 from twinbus.errors import InternalError, MessageLockLost, ServiceBusError
 from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
 from twinbus.server.managed_queue import ManagedQueue
 from twinbus.server.namespace import Namespace
 from twinbus.server.owner import StoreOwner
+from twinbus.server.session_pages import SessionPages
 from twinbus.store.base import StoreError
 from twinbus.testing.sim.auditor import Auditor
 from twinbus.testing.sim.catalog import FaultyCatalog
@@ -139,7 +141,11 @@ class Life:
         if found is None:
             queue = self.namespace.queue(path)
             actor = self.owner.introduce(f"management of {path}")
-            found = ManagedQueue(queue, dead_letter, actor, MESSAGE_BYTES)
+            sub_queue = DEAD_LETTER if dead_letter else MAIN
+            rules = self.namespace.rules
+            found = ManagedQueue(
+                queue, sub_queue, actor, MESSAGE_BYTES, SessionPages(), rules
+            )
             self._managed[path, dead_letter] = found
         return found
 
