@@ -7,6 +7,7 @@ more is read, so who pipelines waits, and who does not read the answers is not r
 
 import asyncio
 import logging
+from http import HTTPStatus
 from typing import Final, Protocol, cast
 
 import h11
@@ -213,7 +214,12 @@ class HttpConnection(asyncio.Protocol):
             headers.append(("content-length", str(len(response.body))))
         if self._is_ending:
             headers.append(("connection", "close"))
-        head = h11.Response(status_code=response.status, headers=headers)
+        head = h11.Response(
+            status_code=response.status,
+            headers=headers,
+            # Python shows it to its users.
+            reason=HTTPStatus(response.status).phrase,
+        )
         data = self._engine.send(head) or b""
         if has_body:
             data += self._engine.send(h11.Data(data=response.body)) or b""
