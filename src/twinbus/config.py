@@ -36,6 +36,11 @@ from twinbus.limits import (
     HANDSHAKE_SECONDS,
     MESSAGE_BYTES,
     MESSAGE_BYTES_MAX,
+    TRANSACTION_BYTES,
+    TRANSACTION_BYTES_MAX,
+    TRANSACTION_MESSAGES,
+    TRANSACTION_SECONDS,
+    TRANSACTIONS_PER_CONNECTION,
 )
 
 ROOT_KEY_NAME: Final = "RootManageSharedAccessKey"
@@ -82,6 +87,12 @@ class Config:
     max_entities: int = ENTITIES_PER_NAMESPACE
     # How long a new connection may take to open and to show a right.
     handshake_seconds: int = HANDSHAKE_SECONDS
+    # Of one transaction: its life, what it may send, what it may hold in memory.
+    transaction_seconds: int = TRANSACTION_SECONDS
+    max_transaction_messages: int = TRANSACTION_MESSAGES
+    max_transaction_bytes: int = TRANSACTION_BYTES
+    # Open ones of one connection.
+    max_transactions: int = TRANSACTIONS_PER_CONNECTION
     # Queues that exist after the start, with the properties given here.
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Rules of the namespace besides the root one.
@@ -105,6 +116,10 @@ _RANGES: Final = {
     "max_connections": (1, 1_000_000),
     "max_entities": (1, 1_000_000),
     "handshake_seconds": (1, 3_600),
+    "transaction_seconds": (1, 86_400),
+    "max_transaction_messages": (1, 1_000_000),
+    "max_transaction_bytes": (1024, TRANSACTION_BYTES_MAX),
+    "max_transactions": (1, 1_000_000),
 }
 
 

@@ -6,12 +6,17 @@ loop, because order matters: a transfer may follow the attach it depends on.
 """
 
 from twinbus.amqp.events import DispositionReceived, Event, MessageReceived
+from twinbus.amqp.transactions import TransactionalState
+from twinbus.links.coordinator import Coordinator
 from twinbus.links.output import Output
 from twinbus.links.receive_link import on_disposition
 from twinbus.links.send_link import SendLink
+from twinbus.links.transactional_disposition import on_transactional_disposition
 
 
-def apply_deliveries(events: list[Event], at: int, output: Output, now: int) -> int:
+def apply_deliveries(
+    events: list[Event], at: int, coordinator: Coordinator, output: Output, now: int
+) -> int:
     """Apply events from `at` on; returns the index of the first of another kind."""
     while at < len(events):
         event = events[at]
@@ -21,7 +26,11 @@ def apply_deliveries(events: list[Event], at: int, output: Output, now: int) -> 
                 return at
             link.on_message(event, now)
         elif isinstance(event, DispositionReceived):
-            on_disposition(event, output, now)
+            state = event.state
+            if isinstance(state, TransactionalState):
+                on_transactional_disposition(event, state, coordinator, output, now)
+            else:
+                on_disposition(event, output, now)
         else:
             return at
         at += 1

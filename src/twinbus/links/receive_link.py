@@ -17,14 +17,17 @@ from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock, tag_without_lock
 from twinbus.broker.receiver import Receiver
+from twinbus.broker.transaction import Transaction
 from twinbus.encoding.outgoing import DeliveryEncoder
 from twinbus.errors import MessageLockLost, ServiceBusError, SessionLockLost
 from twinbus.limits import UNSETTLED_PER_SESSION
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.home import Home
-from twinbus.links.outcomes import STATE_OF, is_terminal, settle
+from twinbus.links.outcomes import STATE_OF, is_terminal, settle, settlement_of
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
+from twinbus.links.transactional_settlement import TransactionalSettlement
+from twinbus.links.transactional_state import settled_in
 
 _OUTCOME_BITS: Final = 3
 
@@ -155,6 +158,27 @@ class ReceiveLink(Receiver):
                 home.changes, delivery_id << _OUTCOME_BITS | outcome, home.listeners
             )
 
+    def settle_in(
+        self,
+        transaction: Transaction,
+        delivery_id: int,
+        lock: MessageLock,
+        outcome: object,
+        settled: bool,
+    ) -> bytes:
+        """Make a settlement part of a transaction; returns the state to answer with.
+
+        Raises NotAllowed, QuotaExceeded, ServerBusy, and as `settlement_of`.
+        """
+        settlement = settlement_of(outcome, self.path)
+        work = TransactionalSettlement(
+            self._home, self._fragment, lock, settlement, self.actor
+        )
+        if not settled:
+            work.ends(self._link.session, delivery_id)
+        transaction.enlist_lock(lock, work)
+        return settled_in(transaction.txn_id, settlement.kind)
+
     def settled_some(self) -> None:
         """Settlements were applied; have them committed."""
         self._home.wake()
@@ -235,7 +259,8 @@ def on_disposition(event: DispositionReceived, output: Output, now: int) -> None
     holder: ReceiveLink | None = None
     for delivery_id, lock in found:
         if not isinstance(lock, MessageLock):
-            _confirm_answer(delivery_id, event, output)
+            confirm_answer(delivery_id, event)
+            output.mark()
             continue
         holder = lock.holder  # type: ignore[assignment]
         assert holder is not None
@@ -244,10 +269,10 @@ def on_disposition(event: DispositionReceived, output: Output, now: int) -> None
         holder.settled_some()
     if not event.settled and len(found) <= (event.last - event.first) & 0xFFFFFFFF:
         known = [delivery_id for delivery_id, _ in found]
-        _refuse_unknown(event, known, Confirmations(session, output))
+        refuse_unknown(event, known, Confirmations(session, output))
 
 
-def _refuse_unknown(
+def refuse_unknown(
     event: DispositionReceived, known: list[int], confirmations: Confirmations
 ) -> None:
     """Every id must be answered: those without a delivery have lost their lock."""
@@ -260,11 +285,10 @@ def _refuse_unknown(
         start = (delivery_id + 1) & mask
 
 
-def _confirm_answer(delivery_id: int, event: DispositionReceived, out: Output) -> None:
+def confirm_answer(delivery_id: int, event: DispositionReceived) -> None:
     """The answer of a node, sent unsettled: whatever the client did, it is over."""
     if not event.settled:
         event.session.send_disposition(False, delivery_id, delivery_id, True, ACCEPTED)
-        out.mark()
 
 
 def _is_held(lock: MessageLock) -> bool:

@@ -40,6 +40,8 @@ from twinbus.limits import (
     UNREAD_BYTES,
     WRITE_BUFFER_BYTES,
 )
+from twinbus.links.coordinator import Coordinator
+from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
 from twinbus.links.output import Output
 from twinbus.links.receive_link import ReceiveLink
@@ -47,8 +49,8 @@ from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
 from twinbus.server.attach import on_attach
 from twinbus.server.cbs import Grants
-from twinbus.server.owner import StoreOwner
 from twinbus.server.entity import EntityLink
+from twinbus.server.owner import StoreOwner
 from twinbus.server.request_links import Node, RequestLink, ResponseLink
 from twinbus.server.session_attach import SessionAttach
 
@@ -78,6 +80,8 @@ class AmqpConnection(asyncio.Protocol):
         self.clock = server.clock
         self.grants = Grants()
         self.output = Output(server.outputs, self.flush)
+        # The transactions of this connection.
+        self.coordinator = Coordinator(server.transaction_limits, server.owner.entropy)
         self._engine = Connection(
             Role.SERVER,
             server.container_id,
@@ -139,6 +143,7 @@ class AmqpConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         for link in list(self._links):
             self._detached(link)
+        self.coordinator.roll_back_all()
         self._engine.eof()
         self.output.is_writable = False
         self._transport = None
@@ -202,17 +207,20 @@ class AmqpConnection(asyncio.Protocol):
 
     def _on_events(self, events: list[Event]) -> None:
         now = self.clock.now()
-        at = apply_deliveries(events, 0, self.output, now)
+        coordinator, output = self.coordinator, self.output
+        at = apply_deliveries(events, 0, coordinator, output, now)
         while at < len(events):
             self._on_event(events[at])
-            at = apply_deliveries(events, at + 1, self.output, now)
+            at = apply_deliveries(events, at + 1, coordinator, output, now)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, LinkFlow):
             self._on_flow(event.link)
         elif isinstance(event, MessageReceived):
             if isinstance(event.link.context, RequestLink):
-                event.link.context.on_message(event)
+                event.link.context.on_message(event, self.clock.now())
+            elif isinstance(event.link.context, CoordinatorLink):
+                event.link.context.on_message(event, self.clock.now())
         elif isinstance(event, LinkAttached):
             on_attach(self, event.link)
         elif isinstance(event, LinkDetached):
@@ -261,6 +269,8 @@ class AmqpConnection(asyncio.Protocol):
             self._detached(context)
         elif isinstance(context, ResponseLink):
             self.responses(link.session).remove(context)
+            context.close()
+        elif isinstance(context, CoordinatorLink):
             context.close()
 
     def _detached(self, link: QueueLink) -> None:
@@ -316,6 +326,7 @@ class AmqpConnection(asyncio.Protocol):
             self._give_up(monotonic)
         else:
             self._check_grants(now)
+            self.coordinator.tick(now)
             for link in list(self._links):
                 if isinstance(link, ReceiveLink):
                     link.tick()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import Source, Target
+from twinbus.amqp.transactions import Coordinator
 from twinbus.amqp.types import ULong
 from twinbus.auth.claims import Claim, require
 from twinbus.auth.resource import address_path
@@ -20,6 +21,8 @@ from twinbus.errors import (
     NotSupported,
     ServiceBusError,
 )
+from twinbus.limits import CONTROL_REQUEST_BYTES
+from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
@@ -48,6 +51,9 @@ def on_attach(connection: "AmqpConnection", link: Link) -> None:
 
 
 def _attach(connection: "AmqpConnection", link: Link) -> None:
+    if not link.peer_is_receiver and isinstance(link.target, Coordinator):
+        _attach_to_coordinator(connection, link)
+        return
     path = _path(link)
     if path.lower() == cbs.ADDRESS:
         _attach_to_node(connection, link, connection.node(cbs.ADDRESS, _cbs))
@@ -70,7 +76,9 @@ def _path(link: Link) -> str:
         if isinstance(terminus.address, str):
             return address_path(terminus.address)
     elif terminus is not None:
-        raise NotSupported("Transactions are not supported by this version of the bus.")
+        raise NotSupported(
+            "A link leads from or to an address, or to the coordinator of transactions."
+        )
     raise ArgumentError("The attach has no address. Name the entity to attach to.")
 
 
@@ -105,7 +113,9 @@ def _attach_to_management(
         def find() -> ManagedQueue:
             queue = namespace.entity(entity.entity)
             size = namespace.max_message_bytes_of(queue)
-            return ManagedQueue(queue, entity.sub_queue, actor, size, pages)
+            return ManagedQueue(
+                queue, entity.sub_queue, actor, size, pages, namespace.rules
+            )
 
         clock, grants = connection.clock, connection.grants
         return ManagementNode(address, entity.text, find, clock, grants)
@@ -129,11 +139,25 @@ def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> Non
         link.accept()
     else:
         request_link = RequestLink(
-            link, node, responses, connection.requests, connection.output
+            link,
+            node,
+            responses,
+            connection.requests,
+            connection.coordinator,
+            connection.output,
         )
         link.context = request_link
         link.accept(max_message_size=node.max_request_bytes)
         request_link.start()
+
+
+def _attach_to_coordinator(connection: "AmqpConnection", link: Link) -> None:
+    """No claim is asked for: clients attach it before they have shown any, and what
+    they do in a transaction needs its own."""
+    coordinator_link = CoordinatorLink(link, connection.coordinator, connection.output)
+    link.context = coordinator_link
+    link.accept(max_message_size=CONTROL_REQUEST_BYTES)
+    coordinator_link.start()
 
 
 # --- queues ---------------------------------------------------------------------
@@ -155,7 +179,15 @@ def _attach_sender(
     limit = namespace.max_message_bytes_of(queue)
     actor = connection.introduce(queue.owner, f"send {queue.path}")
     fragment = queue.fragment()
-    send_link = SendLink(link, fragment, queue.owner, actor, limit, connection.output)
+    send_link = SendLink(
+        link,
+        fragment,
+        queue.owner,
+        actor,
+        limit,
+        connection.output,
+        connection.coordinator,
+    )
     link.context = send_link
     connection.attached(send_link, queue.send_links())
     properties = {**link.properties, _MAX_BATCH_SIZE: ULong(limit)}

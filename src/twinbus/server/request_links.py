@@ -30,6 +30,7 @@ from twinbus.amqp.messaging import (
 )
 from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.session import AmqpSession
+from twinbus.amqp.transactions import TransactionalState
 from twinbus.amqp.types import Int
 from twinbus.errors import (
     ArgumentError,
@@ -38,8 +39,11 @@ from twinbus.errors import (
     ServiceBusError,
 )
 from twinbus.limits import MANAGEMENT_CREDIT
+from twinbus.links.coordinator import Coordinator
+from twinbus.links.enlistment import Enlistment
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, track
+from twinbus.links.transactional_state import accepted_in
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +58,8 @@ class Request:
     properties: Mapping[object, Any]
     # The value of the body; most operations take a map.
     value: object
+    # The transaction that it is part of; its changes are made by the commit.
+    transaction: Enlistment | None = None
 
     def argument(self, name: str) -> Any:
         """An entry of the body. Raises ArgumentError if it is not there."""
@@ -146,6 +152,7 @@ class RequestLink:
         node: Node,
         responses: list[ResponseLink],
         tasks: set[asyncio.Task[None]],
+        coordinator: Coordinator,
         output: Output,
     ) -> None:
         self._link = link
@@ -154,6 +161,8 @@ class RequestLink:
         self._responses = responses
         # The requests of the connection that are under way.
         self._tasks = tasks
+        # The transactions of the connection.
+        self._coordinator = coordinator
         self._output = output
         # Requests whose answer has not left yet: what a client can make us keep.
         self._unanswered_count = 0
@@ -162,21 +171,21 @@ class RequestLink:
     def start(self) -> None:
         self._link.issue_credit(MANAGEMENT_CREDIT)
 
-    def on_message(self, delivery: MessageReceived) -> None:
+    def on_message(self, delivery: MessageReceived, now: int) -> None:
         """Take a request; its answer follows as soon as it is found."""
         if not self._is_open or self._is_overrun():
             return
         if not delivery.settled:
             session: AmqpSession = self._link.session
             at = delivery.delivery_id
-            session.send_disposition(True, at, at, True, self._verdict(delivery))
+            session.send_disposition(True, at, at, True, self._verdict(delivery, now))
         self._output.mark()
         self._unanswered_count += 1
         if delivery.oversize:
             self.answered()
             return
         self._top_up()
-        task = asyncio.create_task(self._serve(delivery))
+        task = asyncio.create_task(self._serve(delivery, now))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -206,9 +215,10 @@ class RequestLink:
             self._link.issue_credit(room)
             self._output.mark()
 
-    def _verdict(self, delivery: MessageReceived) -> bytes:
+    def _verdict(self, delivery: MessageReceived, now: int) -> bytes:
+        """What becomes of the transfer; of the request the response tells."""
         if not delivery.oversize:
-            return ACCEPTED
+            return self._taken(delivery, now)
         limit = self._node.max_request_bytes
         error = MessageSizeExceeded(
             f"The request to '{self._node.address}' is larger than {limit} bytes, "
@@ -216,19 +226,38 @@ class RequestLink:
         )
         return encode_rejected(amqp_error(error))
 
-    async def _serve(self, delivery: MessageReceived) -> None:
+    def _taken(self, delivery: MessageReceived, now: int) -> bytes:
+        state = delivery.state
+        if not isinstance(state, TransactionalState):
+            return ACCEPTED
+        try:
+            self._coordinator.find(state.txn_id, now)
+        except ServiceBusError as error:
+            return encode_rejected(amqp_error(error))
+        return accepted_in(state.txn_id)
+
+    async def _serve(self, delivery: MessageReceived, now: int) -> None:
         message = Message()
+        transaction = self._transaction(delivery)
         try:
             message = decode_message(delivery.payload)
-            response = await self._node.answer(_request(message, delivery))
+            response = await self._node.answer(_request(message, transaction))
         except DecodeError as error:
             response = _refusal(ArgumentError(f"The request is malformed: {error}."))
         except ServiceBusError as error:
+            if transaction is not None:
+                transaction.doom(error, now)
             response = _refusal(error)
         except Exception:
             _log.exception("a request to %s failed", self._node.address)
             response = _refusal(InternalError())
         self._reply(message, response)
+
+    def _transaction(self, delivery: MessageReceived) -> Enlistment | None:
+        state = delivery.state
+        if isinstance(state, TransactionalState):
+            return Enlistment(self._coordinator, state.txn_id)
+        return None
 
     def _reply(self, request: Message, response: Response) -> None:
         properties = request.properties or Properties()
@@ -253,15 +282,14 @@ class RequestLink:
         return max(fitting, key=lambda link: link.is_for(reply_to), default=None)
 
 
-def _request(message: Message, delivery: MessageReceived) -> Request:
+def _request(message: Message, transaction: Enlistment | None) -> Request:
     properties = message.application_properties or {}
-    if delivery.state is not None:
-        raise ArgumentError("A request cannot be part of a transaction.")
     body = message.body
     return Request(
         operation=str(properties.get("operation", "")),
         properties=properties,
         value=body.value if isinstance(body, AmqpValue) else None,
+        transaction=transaction,
     )
 
 

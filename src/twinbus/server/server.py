@@ -14,6 +14,7 @@ import ssl
 from typing import Final, Protocol
 
 from twinbus.auth.claims import AuthorizationRule, Claim
+from twinbus.broker.transaction import TransactionLimits
 from twinbus.clock import Clock, SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config
 from twinbus.errors import ConnectionForced, ServiceBusError
@@ -75,6 +76,12 @@ class Server:
         self.container_id = f"twinbus-{os.urandom(4).hex()}"
         self.outputs = Outputs()
         self.handshake_ms = config.handshake_seconds * 1000
+        self.transaction_limits = TransactionLimits(
+            config.transaction_seconds * 1000,
+            config.max_transaction_messages,
+            config.max_transaction_bytes,
+            config.max_transactions,
+        )
         # None: TLS is not spoken here.
         self.tls = tls
         self.owner = StoreOwner(

@@ -87,11 +87,11 @@ def test_messages_that_are_too_large_are_refused_with_the_limit(world: World) ->
     assert isinstance(state, Rejected) and "50 bytes" in str(state.error)
 
 
-def test_transactions_are_refused(world: World) -> None:
+def test_message_of_an_unknown_transaction_is_refused(world: World) -> None:
     link, _ = world.sender()
     link.send(BODY, b"tag", False, state=b"\x00\x53\x34\xc0\x04\x01\xa0\x01t")
     [(_, _, state)] = world.verdicts()
-    assert condition(state) == "amqp:not-implemented"
+    assert condition(state) == "amqp:transaction:unknown-id"
 
 
 def test_full_queues_refuse_and_say_so() -> None:

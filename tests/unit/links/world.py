@@ -22,8 +22,10 @@ from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.message import Message
 from twinbus.broker.receiver import Receiver
+from twinbus.broker.transaction import TransactionLimits
 from twinbus.errors import ServiceBusError
 from twinbus.links.commit_listener import Listeners
+from twinbus.links.coordinator import Coordinator
 from twinbus.links.deliveries import apply_deliveries
 from twinbus.links.output import Output, Outputs
 from twinbus.links.receive_link import ReceiveLink
@@ -90,6 +92,10 @@ class LocalHome:
         self.entropy_count += 1
         return self.entropy_count.to_bytes(5, "big") * (count // 5)
 
+    def txn_ids(self, count: int) -> bytes:
+        self.entropy_count += 1
+        return self.entropy_count.to_bytes(count, "big")
+
     def enqueue(self, count: int = 1, raw: bytes = BODY) -> None:
         """Messages of somebody else, durable."""
         for _ in range(count):
@@ -130,6 +136,7 @@ class World:
         self.outputs = Outputs()
         self.writes = 0
         self.output = Output(self.outputs, self._write)
+        self.coordinator = Coordinator(TransactionLimits(), self.home.txn_ids)
 
     def _write(self) -> None:
         self.writes += 1
@@ -138,7 +145,9 @@ class World:
         """A link of the client's and what the bus made of it."""
         link = self.session.attach_sender("tx", Source(), Target(address="orders"))
         bus_link = self._attached()
-        made = SendLink(bus_link, self.fragment, self.home, 1, limit, self.output)
+        made = SendLink(
+            bus_link, self.fragment, self.home, 1, limit, self.output, self.coordinator
+        )
         bus_link.context = made
         bus_link.accept(max_message_size=limit)
         made.start()
@@ -174,14 +183,16 @@ class World:
             self.outputs.flush()
 
     def _apply(self, events: list[Event]) -> None:
-        at = apply_deliveries(events, 0, self.output, self.home.now)
+        at = apply_deliveries(events, 0, self.coordinator, self.output, self.home.now)
         while at < len(events):
             event = events[at]
             if isinstance(event, LinkFlow) and isinstance(
                 event.link.context, ReceiveLink
             ):
                 event.link.context.offer_capacity()
-            at = apply_deliveries(events, at + 1, self.output, self.home.now)
+            at = apply_deliveries(
+                events, at + 1, self.coordinator, self.output, self.home.now
+            )
 
     def deliveries(self) -> list[MessageReceived]:
         return of_type(self.pump(), MessageReceived)

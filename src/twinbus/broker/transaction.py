@@ -1,0 +1,225 @@
+"""A transaction: work that happens all at once, or not at all.
+
+Nothing of it is applied before its discharge. Until then it is a list of intended
+work in memory: messages that nobody has seen, locks that are still held. At the
+commit all of it is checked first, then all of it is written to one change set, which
+a store makes durable as one; so a crash at any moment leaves everything or nothing,
+and a rollback has nothing to undo but the marks on locks.
+
+A piece of work that is refused leaves a transaction that can only be rolled back: its
+client asked for all, and part of all cannot be had. So does a lock that runs out.
+
+Knows no links and no store; told the time. What a piece of work is, its maker knows.
+"""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, final
+
+from mypy_extensions import mypyc_attr
+
+from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.fragment import Fragment
+from twinbus.errors import (
+    NotAllowed,
+    QuotaExceeded,
+    ServerBusy,
+    ServiceBusError,
+)
+from twinbus.limits import (
+    TRANSACTION_BYTES,
+    TRANSACTION_MESSAGES,
+    TRANSACTION_SECONDS,
+    TRANSACTION_WORK_BYTES,
+    TRANSACTIONS_BYTES,
+    TRANSACTIONS_PER_CONNECTION,
+)
+
+if TYPE_CHECKING:
+    from twinbus.broker.message_lock import MessageLock
+
+
+@final
+class TransactionLimits:
+    """How large and how old transactions may get, and what all of them hold."""
+
+    def __init__(
+        self,
+        lifetime_ms: int = TRANSACTION_SECONDS * 1000,
+        message_count: int = TRANSACTION_MESSAGES,
+        size_bytes: int = TRANSACTION_BYTES,
+        open_count: int = TRANSACTIONS_PER_CONNECTION,
+    ) -> None:
+        self.lifetime_ms: int = lifetime_ms
+        self.message_count: int = message_count
+        self.size_bytes: int = size_bytes
+        # Of one connection.
+        self.open_count: int = open_count
+        # Of all connections together.
+        self.total_bytes: int = max(size_bytes, TRANSACTIONS_BYTES)
+        # What all of them hold now; changed by each of them.
+        self.held_bytes: int = 0
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Work:
+    """One piece of a transaction."""
+
+    def __init__(self, home: object) -> None:
+        # The owner of the store that it changes.
+        self.home: object = home
+        # Messages that it brings in, and what they add to the size of an entity.
+        self.message_count: int = 0
+        self.added_bytes: int = 0
+        self.target: Fragment | None = None
+
+    def ask(self, admission: Admission) -> None:
+        """Name the ids that must be looked up before it can be applied."""
+
+    @abstractmethod
+    def check(self, now: int) -> None:
+        """Raises a ServiceBusError if it could not be applied now; changes nothing.
+
+        The sizes of entities are checked by the transaction, for all of its work.
+        """
+
+    @abstractmethod
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        """Write to the open change set of its home. Was checked, and never fails."""
+
+    def committed(self) -> None:
+        """It is durable."""
+
+    def let_go(self) -> None:
+        """It will not happen."""
+
+
+@final
+class Transaction:
+    """What one client wants to happen at once."""
+
+    def __init__(self, txn_id: bytes, now: int, limits: TransactionLimits) -> None:
+        self.txn_id: bytes = txn_id
+        # From then on it can only be rolled back.
+        self.expires_at: int = now + limits.lifetime_ms
+        self._limits: TransactionLimits = limits
+        self._work: list[Work] = []
+        self._message_count: int = 0
+        self._held_bytes: int = 0
+        # Why it can only be rolled back.
+        self.failure: ServiceBusError | None = None
+
+    # --- while it is open -----------------------------------------------------
+
+    def enlist(self, work: Work) -> None:
+        """Make the work a part of this. Raises NotAllowed, QuotaExceeded, ServerBusy;
+        then nothing of the transaction will happen."""
+        try:
+            self._check_limits(work)
+        except ServiceBusError as error:
+            self.doom(error)
+            raise
+        self._work.append(work)
+        self._message_count += work.message_count
+        held_bytes = _held_bytes(work)
+        self._held_bytes += held_bytes
+        self._limits.held_bytes += held_bytes
+
+    def enlist_lock(self, lock: "MessageLock", work: Work) -> None:
+        """Enlist work that ends this lock. Raises as `enlist` does."""
+        if lock.enlisted_in is not None:
+            error = NotAllowed(
+                "The message is settled in a transaction that is not discharged yet. "
+                "Commit that one, or roll it back, and settle again."
+            )
+            self.doom(error)
+            raise error
+        self.enlist(work)
+        lock.enlisted_in = self
+
+    def _check_limits(self, work: Work) -> None:
+        limits = self._limits
+        if self._work and self._work[0].home is not work.home:
+            raise NotAllowed(
+                "A transaction can change entities of one message store only, and "
+                "this one has begun in another."
+            )
+        message_count = self._message_count + work.message_count
+        if message_count > limits.message_count:
+            raise QuotaExceeded(
+                f"A transaction can send {limits.message_count} messages, and this "
+                f"would be number {message_count}. Send fewer in each, or raise "
+                "'max_transaction_messages'."
+            )
+        held_bytes = self._held_bytes + _held_bytes(work)
+        if held_bytes > limits.size_bytes:
+            raise QuotaExceeded(
+                f"A transaction can hold {limits.size_bytes} bytes, and this one "
+                f"would need {held_bytes}. Put less into each, or raise "
+                "'max_transaction_bytes'."
+            )
+        if limits.held_bytes + _held_bytes(work) > limits.total_bytes:
+            raise ServerBusy(
+                "The open transactions of all clients hold as much as the server "
+                f"allows, {limits.total_bytes} bytes. Commit sooner, or try again."
+            )
+
+    def doom(self, reason: ServiceBusError) -> None:
+        """Something that was to be part of this cannot be: it must be rolled back."""
+        if self.failure is None:
+            self.failure = reason
+
+    # --- its end --------------------------------------------------------------
+
+    def is_empty(self) -> bool:
+        return not self._work
+
+    @property
+    def home(self) -> object:
+        """The owner of the store that it changes; of one with work."""
+        return self._work[0].home
+
+    @property
+    def held_bytes(self) -> int:
+        return self._held_bytes
+
+    def ask(self, admission: Admission) -> None:
+        """Name all ids that must be looked up before the commit."""
+        for work in self._work:
+            work.ask(admission)
+
+    def check(self, now: int) -> None:
+        """Raises the ServiceBusError for which this cannot be committed."""
+        assert self.failure is None
+        added: dict[Fragment, int] = {}
+        for work in self._work:
+            work.check(now)
+            target = work.target
+            if target is not None:
+                added[target] = added.get(target, 0) + work.added_bytes
+        for fragment, added_bytes in added.items():
+            fragment.check_quota(added_bytes)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        """Write everything to the open change set. Was checked."""
+        for work in self._work:
+            work.apply(duplicates, now)
+
+    def committed(self) -> None:
+        """All of it is durable."""
+        for work in self._end():
+            work.committed()
+
+    def roll_back(self) -> None:
+        """Nothing of it happens; locks stay as they were."""
+        for work in self._end():
+            work.let_go()
+
+    def _end(self) -> list[Work]:
+        self._limits.held_bytes -= self._held_bytes
+        self._held_bytes = 0
+        ended, self._work = self._work, []
+        return ended
+
+
+def _held_bytes(work: Work) -> int:
+    return TRANSACTION_WORK_BYTES + work.added_bytes

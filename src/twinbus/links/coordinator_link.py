@@ -1,0 +1,194 @@
+"""A control link: where a client declares transactions and discharges them.
+
+| the client sends        | and is answered                                        |
+|-------------------------|--------------------------------------------------------|
+| declare                 | declared, with the id of the transaction, at once      |
+| discharge, to commit    | accepted, after everything is durable; or rejected     |
+| discharge, to roll back | accepted, at once                                      |
+
+A commit is an admission: it waits for the look at the store that its messages need,
+and is then checked and applied in one go. Rejected means that nothing of it happened,
+except where the error says that nobody knows.
+"""
+
+from typing import Final, cast, final
+
+from twinbus.amqp.composite import encode_composite, from_described
+from twinbus.amqp.errors import AmqpError, DecodeError
+from twinbus.amqp.events import MessageReceived
+from twinbus.amqp.link import Link
+from twinbus.amqp.messaging import AmqpValue, decode_message
+from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
+from twinbus.amqp.transactions import Declare, Declared, Discharge
+from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.transaction import Transaction
+from twinbus.errors import (
+    ArgumentError,
+    InternalError,
+    MessageSizeExceeded,
+    NotSupported,
+    ServiceBusError,
+    TransactionRolledBack,
+)
+from twinbus.limits import CONTROL_REQUEST_BYTES, MANAGEMENT_CREDIT
+from twinbus.links.commit_listener import CommitListener
+from twinbus.links.coordinator import Coordinator
+from twinbus.links.home import Home
+from twinbus.links.output import Output
+from twinbus.links.refusal import amqp_error
+
+NOBODY: Final = -1
+"""In place of a delivery id: the request came settled and wants no answer."""
+
+_TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
+
+
+@final
+class CoordinatorLink(CommitListener):
+    """Declares and discharges for one client."""
+
+    def __init__(self, link: Link, coordinator: Coordinator, output: Output) -> None:
+        super().__init__()
+        self._link: Link = link
+        self._coordinator: Coordinator = coordinator
+        self._output: Output = output
+        # Being committed, by number: each with the delivery that asked for it.
+        self._committing: dict[int, tuple[Transaction, int]] = {}
+        self._commit_count: int = 0
+
+    def start(self) -> None:
+        """The attach was answered: let the client declare."""
+        self._link.issue_credit(MANAGEMENT_CREDIT)
+
+    def on_message(self, delivery: MessageReceived, now: int) -> None:
+        answer_to = NOBODY if delivery.settled else delivery.delivery_id
+        try:
+            request = _request(delivery)
+            if isinstance(request, Declare):
+                self._declare(request, answer_to, now)
+            else:
+                transaction = self._coordinator.take(request.txn_id, now)
+                self._discharge(transaction, bool(request.fail), answer_to)
+        except ServiceBusError as error:
+            self._reject(answer_to, error)
+        if self._link.credit <= MANAGEMENT_CREDIT // 2:
+            self._top_up()
+        self._output.mark()
+
+    def _top_up(self) -> None:
+        """Renew the credit; a client that did not heed it is not read any further."""
+        if self._link.credit >= 0:
+            self._link.issue_credit(MANAGEMENT_CREDIT)
+            return
+        text = f"the link has sent more than its credit of {MANAGEMENT_CREDIT}"
+        self._link.detach(AmqpError(_TRANSFER_LIMIT_EXCEEDED, text))
+
+    def _declare(self, request: Declare, answer_to: int, now: int) -> None:
+        if request.global_id is not None:
+            raise NotSupported("Global transactions are not supported.")
+        if answer_to == NOBODY:
+            raise ArgumentError("A settled declare cannot be told its transaction.")
+        transaction = self._coordinator.declare(self, now)
+        self._answer(answer_to, encode_composite(Declared(txn_id=transaction.txn_id)))
+
+    def _discharge(self, transaction: Transaction, fail: bool, answer_to: int) -> None:
+        failure = transaction.failure
+        if not fail and failure is not None:
+            transaction.roll_back()
+            self.refused(answer_to, failure)
+        elif fail or transaction.is_empty():
+            transaction.roll_back()
+            self._answer(answer_to, ACCEPTED)
+        else:
+            home = cast(Home, transaction.home)
+            home.admit(Commit(home, transaction, answer_to, self))
+
+    # --- the end of a commit --------------------------------------------------
+
+    def applied(self, transaction: Transaction, answer_to: int, home: Home) -> None:
+        """Everything is in the open change set."""
+        self._commit_count += 1
+        self._committing[self._commit_count] = (transaction, answer_to)
+        self.note(home.changes, self._commit_count, home.listeners)
+
+    def refused(self, answer_to: int, error: ServiceBusError) -> None:
+        """It could not be committed; nothing was applied."""
+        self._reject(answer_to, TransactionRolledBack.because(error))
+
+    def committed(self, items: list[int]) -> None:
+        for item in items:
+            transaction, answer_to = self._committing.pop(item)
+            transaction.committed()
+            self._answer(answer_to, ACCEPTED)
+
+    def failed(self, items: list[int], error: ServiceBusError) -> None:
+        for item in items:
+            transaction, answer_to = self._committing.pop(item)
+            transaction.roll_back()
+            if isinstance(error, InternalError):
+                # Nobody knows whether it happened, and it must not be called undone.
+                self._reject(answer_to, error)
+            else:
+                self.refused(answer_to, error)
+
+    def _answer(self, answer_to: int, state: bytes) -> None:
+        if answer_to != NOBODY:
+            session = self._link.session
+            session.send_disposition(True, answer_to, answer_to, True, state)
+            self._output.mark()
+
+    def _reject(self, answer_to: int, error: ServiceBusError) -> None:
+        self._answer(answer_to, encode_rejected(amqp_error(error)))
+
+    def close(self) -> None:
+        """The link is gone, and what was declared on it is rolled back. A commit that
+        was asked for before goes on."""
+        self._coordinator.roll_back_of(self)
+
+
+@final
+class Commit(Admission):
+    """A transaction on its way into the change set that is committed next."""
+
+    def __init__(
+        self,
+        home: Home,
+        transaction: Transaction,
+        answer_to: int,
+        link: CoordinatorLink,
+    ) -> None:
+        super().__init__()
+        self._home: Home = home
+        self._transaction: Transaction = transaction
+        self._answer_to: int = answer_to
+        self._link: CoordinatorLink = link
+        self.pending_bytes = transaction.held_bytes
+        transaction.ask(self)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        transaction = self._transaction
+        try:
+            transaction.check(now)
+        except ServiceBusError as error:
+            transaction.roll_back()
+            self._link.refused(self._answer_to, error)
+            return
+        transaction.apply(duplicates, now)
+        self._link.applied(transaction, self._answer_to, self._home)
+
+
+def _request(delivery: MessageReceived) -> Declare | Discharge:
+    """What the client asks for. Raises ArgumentError, MessageSizeExceeded."""
+    if delivery.oversize:
+        raise MessageSizeExceeded(
+            f"A declare or discharge can have {CONTROL_REQUEST_BYTES} bytes, and "
+            "this one has more."
+        )
+    try:
+        body = decode_message(delivery.payload).body
+        request = from_described(body.value) if isinstance(body, AmqpValue) else None
+    except DecodeError as error:
+        raise ArgumentError(f"The request is malformed: {error}.") from None
+    if isinstance(request, Declare | Discharge):
+        return request
+    raise ArgumentError("A coordinator takes messages to declare and to discharge.")

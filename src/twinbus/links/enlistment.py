@@ -1,0 +1,45 @@
+"""The part of a transaction that a request wants to be.
+
+A request takes its time, and its transaction may be over meanwhile; so the transaction
+is looked up whenever something is done with it.
+"""
+
+from typing import final
+
+from twinbus.broker.message_lock import MessageLock
+from twinbus.broker.transaction import Transaction, Work
+from twinbus.errors import ServiceBusError
+from twinbus.links.coordinator import Coordinator
+
+
+@final
+class Enlistment:
+    """One transaction of a connection, by its id."""
+
+    def __init__(self, coordinator: Coordinator, txn_id: bytes) -> None:
+        self._coordinator: Coordinator = coordinator
+        self._txn_id: bytes = txn_id
+
+    def check(self, now: int) -> None:
+        """Raises TransactionNotFound, TransactionTimedOut."""
+        self._find(now)
+
+    def enlist(self, work: Work, now: int) -> None:
+        """Make work part of the transaction. Raises as `check` and as
+        `Transaction.enlist` do."""
+        self._find(now).enlist(work)
+
+    def enlist_lock(self, lock: MessageLock, work: Work, now: int) -> None:
+        """The same for work that ends a lock."""
+        self._find(now).enlist_lock(lock, work)
+
+    def doom(self, reason: ServiceBusError, now: int) -> None:
+        """The request is refused, and the transaction can only be rolled back."""
+        try:
+            transaction = self._find(now)
+        except ServiceBusError:
+            return
+        transaction.doom(reason)
+
+    def _find(self, now: int) -> Transaction:
+        return self._coordinator.find(self._txn_id, now)

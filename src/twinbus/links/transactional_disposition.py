@@ -1,0 +1,82 @@
+"""Settlements that a client makes part of a transaction.
+
+They are answered at once and unsettled, with the outcome in the transaction's name;
+the deliveries are settled by the commit. Some clients settle them on their own after
+the answer, repeating the state: that says nothing new. A settlement that is refused
+is answered settled, like any other, and dooms its transaction.
+"""
+
+from twinbus.amqp.events import DispositionReceived
+from twinbus.amqp.transactions import TransactionalState
+from twinbus.broker.message_lock import MessageLock
+from twinbus.broker.transaction import Transaction
+from twinbus.errors import MessageLockLost, ServiceBusError
+from twinbus.links.coordinator import Coordinator
+from twinbus.links.outcomes import is_terminal
+from twinbus.links.output import Output
+from twinbus.links.receive_link import (
+    Confirmations,
+    ReceiveLink,
+    confirm_answer,
+    refuse_unknown,
+)
+
+
+def on_transactional_disposition(
+    event: DispositionReceived,
+    state: TransactionalState,
+    coordinator: Coordinator,
+    output: Output,
+    now: int,
+) -> None:
+    """A client settles deliveries, if its transaction is committed."""
+    if not event.peer_is_receiver or not is_terminal(state.outcome, event.settled):
+        return
+    session = event.session
+    confirmations = Confirmations(session, output)
+    try:
+        transaction = coordinator.find(state.txn_id, now)
+    except ServiceBusError as error:
+        session.pop_unsettled(event.first, event.last)
+        if not event.settled:
+            confirmations.refuse(event.first, event.last, error)
+        return
+    found = session.find_unsettled(event.first, event.last)
+    for delivery_id in found:
+        _settle(event, state, delivery_id, transaction, confirmations)
+    if len(found) <= (event.last - event.first) & 0xFFFFFFFF:
+        transaction.doom(MessageLockLost())
+        if not event.settled:
+            refuse_unknown(event, found, confirmations)
+    output.mark()
+
+
+def _settle(
+    event: DispositionReceived,
+    state: TransactionalState,
+    delivery_id: int,
+    transaction: Transaction,
+    confirmations: Confirmations,
+) -> None:
+    unsettled = event.session.unsettled
+    lock = unsettled[delivery_id]
+    if event.settled or not isinstance(lock, MessageLock):
+        del unsettled[delivery_id]
+    if not isinstance(lock, MessageLock):
+        confirm_answer(delivery_id, event)
+        return
+    if event.settled and lock.enlisted_in is transaction:
+        return
+    holder: ReceiveLink = lock.holder  # type: ignore[assignment]
+    try:
+        answer = holder.settle_in(
+            transaction, delivery_id, lock, state.outcome, event.settled
+        )
+    except ServiceBusError as error:
+        transaction.doom(error)
+        unsettled.pop(delivery_id, None)
+        if not event.settled:
+            confirmations.refuse(delivery_id, delivery_id, error)
+        return
+    if not event.settled:
+        event.session.send_disposition(False, delivery_id, delivery_id, False, answer)

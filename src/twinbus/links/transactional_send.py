@@ -1,0 +1,60 @@
+"""Messages that are sent when their transaction is committed.
+
+They get their sequence numbers then, so they come after whatever was sent meanwhile,
+and in the order in which the transaction sent them.
+"""
+
+from typing import final
+
+from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
+from twinbus.broker.transaction import Work
+from twinbus.encoding.identity import duplicate_key
+from twinbus.links.home import Home
+from twinbus.links.sending import (
+    accept_unless_seen,
+    check_room,
+    check_status,
+    finds_duplicates,
+)
+
+
+@final
+class TransactionalSend(Work):
+    """One delivery of a sender: a message, or a batch."""
+
+    def __init__(
+        self,
+        home: Home,
+        fragment: Fragment,
+        messages: list[Message],
+        actor: int,
+    ) -> None:
+        super().__init__(home)
+        self._home: Home = home
+        self._fragment: Fragment = fragment
+        self._messages: list[Message] = messages
+        self._actor: int = actor
+        self.target = fragment
+        self.message_count = len(messages)
+        for message in messages:
+            self.added_bytes += len(message.raw)
+
+    def ask(self, admission: Admission) -> None:
+        if not finds_duplicates(self._fragment):
+            return
+        for message in self._messages:
+            unique_id = duplicate_key(message)
+            if unique_id is not None:
+                admission.ask(self._fragment, unique_id)
+
+    def check(self, now: int) -> None:
+        check_room(self._home, self._fragment, 0, now)
+        check_status(self._fragment)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        for message in self._messages:
+            accept_unless_seen(
+                self._home, self._fragment, message, self._actor, now, duplicates
+            )
