@@ -125,7 +125,7 @@ def _read(
 
 def _number(text: str) -> int:
     if (
-        not (text.isascii() and text.lstrip("-").isdigit())
+        not (text.isascii() and text.removeprefix("-").isdigit())
         or len(text) > _NUMBER_DIGITS
     ):
         raise ValueError(f"{text[:50]!r} is not a whole number")

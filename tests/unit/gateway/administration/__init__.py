@@ -1,0 +1,1 @@
+"""Tests of administration: XML in, XML out."""
