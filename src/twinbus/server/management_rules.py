@@ -24,7 +24,7 @@ async def add_rule(queue: ManagedQueue, request: Request) -> Response:
     name = _rule_name(request)
     rule = rule_of_map(name, request.argument("rule-description"), queue.now())
     if request.transaction is not None:
-        request.transaction.enlist(AddRule(subscription, rules, rule))
+        request.transaction.enlist(AddRule(subscription, rules, rule), queue.now())
     else:
         await rules.add(subscription, rule)
     return Response()
@@ -34,7 +34,7 @@ async def remove_rule(queue: ManagedQueue, request: Request) -> Response:
     subscription, rules = _subscription(queue), queue.rules
     name = _rule_name(request)
     if request.transaction is not None:
-        request.transaction.enlist(RemoveRule(subscription, rules, name))
+        request.transaction.enlist(RemoveRule(subscription, rules, name), queue.now())
     else:
         await rules.remove(subscription, name)
     return Response()
