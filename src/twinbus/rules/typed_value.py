@@ -23,6 +23,9 @@ _DURATION: Final = re.compile(
     re.ASCII,
 )
 
+_DURATION_MS_HIGHEST: Final = ((1 << 63) - 1) // 10_000
+"""The longest TimeSpan of .NET, which counts in 64 bits and tenths of microseconds."""
+
 _WIDTHS: Final = {
     "byte": (-(1 << 7), (1 << 7) - 1),
     "short": (-(1 << 15), (1 << 15) - 1),
@@ -166,6 +169,8 @@ def _duration(text: str) -> object:
     fraction_ms = int((match[6] or "0").ljust(3, "0")[:3])
     total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     ms = total * 1000 + fraction_ms
+    if ms > _DURATION_MS_HIGHEST:
+        raise ValueError(text)
     return Duration(-ms if match[1] else ms)
 
 
