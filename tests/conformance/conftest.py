@@ -39,6 +39,14 @@ def sdk(request: pytest.FixtureRequest, bus: Bus) -> Iterator[Any]:
     face.close()
 
 
+@pytest.fixture(scope="module")
+def sync_sdk(bus: Bus) -> Iterator[SyncSdk]:
+    """The sync half alone, for what does not depend on the half."""
+    face = SyncSdk(bus)
+    yield face
+    face.close()
+
+
 @pytest.fixture
 def make_queue(bus: Bus) -> Callable[..., str]:
     """Creates a queue with the given settings and a fresh name; gives the name."""
@@ -46,6 +54,18 @@ def make_queue(bus: Bus) -> Callable[..., str]:
     def make(**settings: Any) -> str:
         name = f"queue-{next(_numbers)}"
         bus.create_queue(name, **{"lock_duration": LONG_LOCK, **settings})
+        return name
+
+    return make
+
+
+@pytest.fixture
+def make_topic(bus: Bus) -> Callable[..., str]:
+    """Creates a topic with the given settings, a fresh name and no subscription."""
+
+    def make(**settings: Any) -> str:
+        name = f"topic-{next(_numbers)}"
+        bus.create_topic(name, **settings)
         return name
 
     return make
@@ -62,5 +82,14 @@ def own(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Half of the SDK on a bus of its own, for what must not disturb other cases."""
     with Bus() as running:
         face = _FACES[request.param](running)
+        yield face
+        face.close()
+
+
+@pytest.fixture
+def own_sync() -> Iterator[SyncSdk]:
+    """The sync half alone, on a bus of its own."""
+    with Bus() as running:
+        face = SyncSdk(running)
         yield face
         face.close()

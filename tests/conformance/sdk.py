@@ -121,6 +121,24 @@ class SyncSdk:
         sub_queue = sync_package.ServiceBusSubQueue.DEAD_LETTER
         return self.receiver(queue, sub_queue=sub_queue, **options)
 
+    def topic_sender(self, topic: str, *, client: Any = None, **options: Any) -> Any:
+        """An open sender to a topic."""
+        client = client or self.client()
+        return self._open(client.get_topic_sender(topic, keep_alive=0, **options))
+
+    def subscription_receiver(
+        self, topic: str, subscription: str, *, client: Any = None, **options: Any
+    ) -> Any:
+        """An open receiver of a subscription, peek-lock unless told otherwise."""
+        client = client or self.client()
+        receiver = client.get_subscription_receiver(topic, subscription, **options)
+        return self._open(receiver)
+
+    def subscription_dead_letters(self, topic: str, subscription: str) -> Any:
+        """An open receiver on the dead-letter sub-queue of a subscription."""
+        sub_queue = sync_package.ServiceBusSubQueue.DEAD_LETTER
+        return self.subscription_receiver(topic, subscription, sub_queue=sub_queue)
+
     def renewer(self, **options: Any) -> Any:
         """An `AutoLockRenewer` of this half of the package."""
         return self._track(sync_package.AutoLockRenewer(**options))

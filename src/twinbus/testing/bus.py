@@ -210,6 +210,25 @@ class Bus:
             )
         )
 
+    def update_topic(self, path: str, **properties: Any) -> None:
+        self._run(
+            self.server.namespace.update_topic(path, queue_properties(properties))
+        )
+
+    def delete_topic(self, path: str) -> None:
+        """Remove a topic with its subscriptions."""
+        self._run(self.server.namespace.delete_topic(path))
+
+    def update_subscription(self, topic: str, name: str, **properties: Any) -> None:
+        self._run(
+            self.server.namespace.update_subscription(
+                topic, name, queue_properties(properties)
+            )
+        )
+
+    def delete_subscription(self, topic: str, name: str) -> None:
+        self._run(self.server.namespace.delete_subscription(topic, name))
+
     def add_rule(self, topic: str, subscription: str, rule: Rule) -> None:
         self._run(self.server.namespace.add_rule(topic, subscription, rule))
 
