@@ -83,6 +83,8 @@ class Config:
     namespace: str = "twinbus"
     log_level: str = "warning"
     max_message_bytes: int = MESSAGE_BYTES
+    # What an entity may ask for by its max_message_size_in_kilobytes.
+    max_entity_message_bytes: int = MESSAGE_BYTES
     max_connections: int = CONNECTIONS
     max_entities: int = ENTITIES_PER_NAMESPACE
     # How long a new connection may take to open and to show a right.
@@ -113,6 +115,7 @@ _RANGES: Final = {
     "http_port": (0, 65_535),
     "tls_port": (0, 65_535),
     "max_message_bytes": (1024, MESSAGE_BYTES_MAX),
+    "max_entity_message_bytes": (1024, MESSAGE_BYTES_MAX),
     "max_connections": (1, 1_000_000),
     "max_entities": (1, 1_000_000),
     "handshake_seconds": (1, 3_600),

@@ -1,8 +1,8 @@
 """Which entities forward to which, and the forwarders that do it.
 
-A target must exist when it is named, be a queue or a topic, and not lead back to
-where the message came from. It may be deleted or disabled later: then what would be
-forwarded becomes a dead letter.
+A target must exist when it is named, and be a queue or a topic. It may be deleted or
+disabled later: then what would be forwarded becomes a dead letter. A target may lead
+back to where a message came from; hops are counted, and end that.
 """
 
 from functools import partial
@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from twinbus.broker.descriptions.forward_path import forward_path
 from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
-from twinbus.errors import ArgumentError, MessagingEntityNotFound, NotAllowed
+from twinbus.errors import ArgumentError, MessagingEntityNotFound
 from twinbus.links.forwarding import Forwarder
 from twinbus.server.entity import Description, Entity
 from twinbus.server.owner import StoreOwner
 from twinbus.server.queue import Queue
 from twinbus.server.subscription import Subscription
-from twinbus.server.topic import Topic
 
 if TYPE_CHECKING:
     from twinbus.server.namespace import Namespace
@@ -43,11 +42,6 @@ class Forwarders:
         )
         for target in filter(None, (forward_to, dead_letters_to)):
             self._check_target(path, target)
-        if forward_to and getattr(description, "requires_session", False):
-            raise NotAllowed(
-                f"'{path}' requires sessions, so it cannot forward its messages.",
-                entity_path=path,
-            )
 
     def _check_target(self, path: str, target: str) -> None:
         try:
@@ -64,38 +58,6 @@ class Forwarders:
                 "or a topic.",
                 entity_path=path,
             )
-        if path.lower() in self._reached_from(entity, path.lower()):
-            raise ArgumentError(
-                f"'{path}' cannot forward to '{target}', because '{target}' forwards "
-                "to it, or is the same.",
-                entity_path=path,
-            )
-
-    def _reached_from(self, start: Entity, stop_at: str) -> set[str]:
-        """Paths of all that a message in `start` can be forwarded to."""
-        reached: set[str] = set()
-        found = [start]
-        while found:
-            entity = found.pop()
-            key = entity.path.lower()
-            if key in reached:
-                continue
-            reached.add(key)
-            if key == stop_at:
-                break
-            found += self._next(entity)
-        return reached
-
-    def _next(self, entity: Entity) -> list[Entity]:
-        if isinstance(entity, Topic):
-            return list(entity.subscriptions.values())
-        if isinstance(entity, Queue | Subscription):
-            target = entity.forward_target(MAIN)
-            try:
-                return [self._namespace.entity(target)] if target else []
-            except MessagingEntityNotFound:
-                return []
-        return []
 
     # --- running --------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from twinbus.broker.entity_path import (
 from twinbus.broker.fragment import MAIN
 from twinbus.clock import Clock
 from twinbus.errors import (
+    ArgumentOutOfRange,
     EntityAlreadyExists,
     MessagingEntityNotFound,
     QuotaExceeded,
@@ -69,6 +70,7 @@ class Namespace:
         rules: tuple[AuthorizationRule, ...],
         max_entities: int,
         max_message_bytes: int,
+        max_entity_message_bytes: int,
     ) -> None:
         self.name = name
         self._catalog = catalog
@@ -77,7 +79,11 @@ class Namespace:
         self._entropy = entropy
         self._access_rules = rules
         self._max_entities = max_entities
+        # What an entity takes that says nothing else, and what it may ask for.
         self.max_message_bytes = max_message_bytes
+        self._max_entity_message_bytes = max(
+            max_message_bytes, max_entity_message_bytes
+        )
         # The largest message that any of the entities takes.
         self.largest_message_bytes = max_message_bytes
         self.created_at = 0
@@ -366,9 +372,22 @@ class Namespace:
         _check_count("entities", self._top_count + busy, self._max_entities, self.name)
         return await self._create(path, kind, description, ())
 
+    def _check_message_size(self, path: str, description: Description) -> None:
+        """Raises ArgumentOutOfRange."""
+        limit = self._max_entity_message_bytes
+        size = _own_message_bytes(description)
+        if size > limit:
+            raise ArgumentOutOfRange(
+                f"Property 'max_message_size_in_kilobytes' of '{path}' is "
+                f"{size // 1024}; this server allows {limit // 1024}. Its setting "
+                "'max_entity_message_bytes' raises that.",
+                entity_path=path,
+            )
+
     async def _create(
         self, path: str, kind: str, description: Description, rules: Sequence[Rule]
     ) -> Entity:
+        self._check_message_size(path, description)
         key = path.lower()
         if key in self._entities or key in self._busy:
             raise EntityAlreadyExists(entity_path=path)
@@ -415,6 +434,7 @@ class Namespace:
             raise
 
     async def _update(self, entity: Entity, description: Description) -> None:
+        self._check_message_size(entity.path, description)
         record = replace(
             entity.record,
             description=description.to_json(),

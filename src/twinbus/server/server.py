@@ -101,6 +101,7 @@ class Server:
             rules=self._rules(),
             max_entities=config.max_entities,
             max_message_bytes=config.max_message_bytes,
+            max_entity_message_bytes=config.max_entity_message_bytes,
         )
         self.gateway = Gateway(
             Administration(self.namespace, self.clock, os.urandom),

@@ -62,8 +62,9 @@ class Subscription(Entity):
             raise self._forwards(target)
 
     def forward_target(self, sub_queue: int) -> str:
-        """The path that messages of a sub-queue are forwarded to, if any."""
-        if sub_queue == MAIN:
+        """The path that messages of a sub-queue are forwarded to, if any. Sessions
+        are not forwarded: the service takes such a description, and so do we."""
+        if sub_queue == MAIN and not self.description.requires_session:
             return forward_path(self.description.forward_to)
         if sub_queue == DEAD_LETTER:
             return forward_path(self.description.forward_dead_lettered_messages_to)

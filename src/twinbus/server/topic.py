@@ -34,7 +34,10 @@ class Topic(Entity):
         return len(self.subscriptions)
 
     def sql_filter_count(self) -> int:
-        return self.router.rules().sql_rule_count
+        """True and false filters are SQL filters, too."""
+        index = self.router.rules()
+        rules = [rule for key in self.subscriptions for rule in index.rules(key)]
+        return len(rules) - index.correlation_rule_count
 
     def correlation_filter_count(self) -> int:
         return self.router.rules().correlation_rule_count

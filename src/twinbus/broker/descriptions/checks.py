@@ -75,10 +75,6 @@ def checked_properties(
         _check_value(name, value, path)
     if is_update:
         _check_unchanged(values, base, path)
-    if values.get("forward_to", getattr(base, "forward_to", "")):
-        _check_forwards_no_sessions(values, base, path)
-        # What forwards is never idle; the service sets its longest duration too.
-        values["auto_delete_on_idle_ms"] = 0
     return values
 
 
@@ -155,15 +151,3 @@ def _check_unchanged(values: Mapping[str, Any], base: Any, path: str) -> None:
                 "Delete the entity and create it anew.",
                 entity_path=path,
             )
-
-
-def _check_forwards_no_sessions(
-    values: Mapping[str, Any], base: Any, path: str
-) -> None:
-    # Forwarding would tear sessions apart.
-    if values.get("requires_session", base.requires_session):
-        raise NotAllowed(
-            f"'{path}' requires sessions, so it cannot forward its messages. Clear "
-            "forward_to, or create the entity without requires_session.",
-            entity_path=path,
-        )

@@ -63,6 +63,7 @@ class Life:
             random.randbytes,
             rules=(),
             max_entities=ENTITIES_PER_NAMESPACE,
+            max_entity_message_bytes=MESSAGE_BYTES,
             max_message_bytes=MESSAGE_BYTES,
         )
         self.is_alive = True

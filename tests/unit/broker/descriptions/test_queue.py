@@ -153,22 +153,9 @@ def test_what_is_decided_at_creation_cannot_be_updated(name: str) -> None:
 # --- forwarding -----------------------------------------------------------------
 
 
-def test_what_forwards_is_never_deleted_for_idleness() -> None:
-    base = queue_description({"auto_delete_on_idle_ms": 600_000}, "q")
-    updated = queue_description({"forward_to": "sb://bus/orders"}, "q", base)
-    assert updated.forward_to == "sb://bus/orders"
-    assert updated.auto_delete_on_idle_ms == 0
-
-
-@pytest.mark.parametrize("forward_to", ["orders", "sb://bus/orders"])
-def test_sessions_are_not_forwarded(forward_to: str) -> None:
-    sessions = queue_description({"requires_session": True}, "q")
-    for properties, base in (
-        ({"requires_session": True, "forward_to": forward_to}, None),
-        ({"forward_to": forward_to}, sessions),
-    ):
-        with pytest.raises(NotAllowed, match="'q' requires sessions"):
-            queue_description(properties, "q", base)
+def test_the_service_takes_forwarding_with_sessions_and_so_do_we() -> None:
+    properties = {"requires_session": True, "forward_to": "sb://bus/orders"}
+    assert queue_description(properties, "q").forward_to == "sb://bus/orders"
 
 
 @pytest.mark.parametrize(

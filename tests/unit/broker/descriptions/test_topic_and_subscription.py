@@ -91,8 +91,3 @@ def test_a_disabled_topic_takes_nothing_and_a_disabled_subscription_gives_nothin
     ):
         assert TopicDescription(status=status).may_send() is may_send
         assert SubscriptionDescription(status=status).may_receive() is may_receive
-
-
-def test_a_subscription_that_forwards_has_no_sessions() -> None:
-    with pytest.raises(NotAllowed, match="requires sessions"):
-        subscription_description({"requires_session": True, "forward_to": "q"}, "t/s")
