@@ -12,7 +12,7 @@ every statement is in `sql/sqlite_store.sql`.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, final
@@ -41,6 +41,7 @@ from twinbus.store.rows.sqlite_rows import BodyMissing, messages_of
 from twinbus.store.sqlite_changes import write_changes
 from twinbus.store.sqlite_errors import Busy, reading, transaction, unreadable
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
+from twinbus.store.sqlite_fragments import fragment_record
 from twinbus.store.sqlite_purge import purge_portion
 from twinbus.store.statements import named_statements
 
@@ -228,7 +229,7 @@ class SqliteStore:
         return self._fragments()
 
     def _fragments(self) -> list[FragmentRecord]:
-        return [_fragment_record(row) for row in self._rows("fragments")]
+        return [fragment_record(row) for row in self._rows("fragments")]
 
     async def read_active(
         self, fragment_number: int, after: int, limit: int, limit_bytes: int
@@ -392,30 +393,3 @@ def _row_prefix(fragment_number: int) -> int:
 def _behind(session_id: str | None) -> str:
     """The first id that comes after one, in the order of their bytes."""
     return "" if session_id is None else f"{session_id}\0"
-
-
-def _fragment_record(row: Iterable[Any]) -> FragmentRecord:
-    (
-        number,
-        generation,
-        index,
-        sub_queue,
-        next_sequence,
-        last_enqueued_at,
-        active_count,
-        deferred_count,
-        scheduled_count,
-        size_bytes,
-    ) = row
-    return FragmentRecord(
-        number=number,
-        generation=generation,
-        index=index,
-        sub_queue=sub_queue,
-        next_sequence=next_sequence,
-        last_enqueued_at=last_enqueued_at,
-        active_count=active_count,
-        deferred_count=deferred_count,
-        scheduled_count=scheduled_count,
-        size_bytes=size_bytes,
-    )

@@ -8,12 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
-from twinbus.broker.changes import (
-    ChangeSet,
-    FragmentRecord,
-    LedgerRange,
-    SessionState,
-)
+from twinbus.broker.changes import ChangeSet, LedgerRange, SessionState
 from twinbus.store.rows.sqlite_rows import (
     ANY,
     EXPIRING,
@@ -28,6 +23,7 @@ from twinbus.store.rows.sqlite_rows import (
     scheduled_rows,
 )
 from twinbus.store.sqlite_bodies import write_bodies
+from twinbus.store.sqlite_fragments import fragment_row
 from twinbus.store.statements import named_statements
 
 _SQL: Final = named_statements("sqlite_store.sql")
@@ -84,26 +80,11 @@ def _write_messages(db: sqlite3.Connection, changes: ChangeSet) -> None:
 
 
 def _write_fragments(db: sqlite3.Connection, changes: ChangeSet) -> None:
-    _many(db, "put_fragment", [_fragment_row(record) for record in changes.records])
+    _many(db, "put_fragment", [fragment_row(record) for record in changes.records])
     # After the records: a fragment may be touched and dropped in one commit.
     dropped = [(number,) for number in changes.dropped]
     _many(db, "delete_fragment", dropped)
     _many(db, "drop_fragment", dropped)
-
-
-def _fragment_row(record: FragmentRecord) -> tuple[Any, ...]:
-    return (
-        record.number,
-        record.generation,
-        record.index,
-        record.sub_queue,
-        record.next_sequence,
-        record.last_enqueued_at,
-        record.active_count,
-        record.deferred_count,
-        record.scheduled_count,
-        record.size_bytes,
-    )
 
 
 def _write_sessions(db: sqlite3.Connection, changes: ChangeSet) -> None:
