@@ -92,6 +92,8 @@ class Fragment:
         self.router: Router | None = router
         # The entity was deleted; whoever still holds on to this finds nothing.
         self.is_dropped: bool = False
+        # How often memory had to be thrown away: what rests on it is void then.
+        self.restore_count: int = 0
         self._restore(record)
         self._token_prefix: bytes = token_prefix(record.number, epoch)
 
@@ -118,6 +120,8 @@ class Fragment:
         # duration was shortened, the clock set back) breaks the order for a while.
         self._latest_end: int = 0
         self._locks_are_ordered: bool = True
+        # Scheduled messages that transactions are going to cancel, by row id: who.
+        self.cancelling: dict[int, object] = {}
         # Enqueued, not durable yet.
         self._pending: list[Message] = []
         # Come back, not durable yet.
@@ -132,6 +136,7 @@ class Fragment:
         every message that was taken is ready again."""
         is_wide = self.window.is_wide()
         sessions = self.sessions
+        self.restore_count += 1
         self._restore(record)
         if is_wide:
             self.window.open_wide()

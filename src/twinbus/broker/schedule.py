@@ -9,14 +9,27 @@ from twinbus.broker import operation_log
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import SCHEDULED, Message
+from twinbus.errors import NotAllowed
 
 
 def schedule(
     fragment: Fragment, message: Message, actor: int, now: int, changes: ChangeSet
 ) -> None:
     """Accept a message that becomes active at `message.scheduled_at`."""
+    reserve(fragment, message)
+    schedule_reserved(fragment, message, actor, now, changes)
+
+
+def reserve(fragment: Fragment, message: Message) -> None:
+    """Give the message its number, before it is known whether it will be accepted."""
     message.row_id = fragment.base + fragment.next_sequence
     fragment.next_sequence += 1
+
+
+def schedule_reserved(
+    fragment: Fragment, message: Message, actor: int, now: int, changes: ChangeSet
+) -> None:
+    """Accept a message that has its number."""
     message.state = SCHEDULED
     message.enqueued_at = now
     fragment.scheduled_count += 1
@@ -47,6 +60,18 @@ def cancel(
     _leave_schedule(fragment, message, operation_log.CANCEL, actor, now, changes)
 
 
+def claim(fragment: Fragment, message: Message, claimant: object) -> None:
+    """Note who is going to cancel the message. Raises NotAllowed if that is known."""
+    if message.row_id in fragment.cancelling:
+        raise NotAllowed(
+            f"The message {fragment.sequence_number(message)} of "
+            f"'{fragment.settings.path}' is cancelled in a transaction that is not "
+            "discharged yet. Commit that one, or roll it back.",
+            entity_path=fragment.settings.path,
+        )
+    fragment.cancelling[message.row_id] = claimant
+
+
 def _leave_schedule(
     fragment: Fragment,
     message: Message,
@@ -55,6 +80,7 @@ def _leave_schedule(
     now: int,
     changes: ChangeSet,
 ) -> None:
+    fragment.cancelling.pop(message.row_id, None)
     fragment.scheduled_count -= 1
     fragment.resize(-len(message.raw))
     changes.scheduled_removed.append(message.row_id)

@@ -145,14 +145,19 @@ def _settle(
     """The lock ends here, whatever becomes of the message."""
     if not fragment.holds(lock, now):
         raise fragment.lock_lost()
+    check_not_enlisted(fragment, lock)
+    fragment.end_lock(lock)
+    changes.log.record(operation, actor, lock.message, now)
+
+
+def check_not_enlisted(fragment: Fragment, lock: MessageLock) -> None:
+    """Raises NotAllowed if a transaction is going to settle the message."""
     if lock.enlisted_in is not None:
         raise NotAllowed(
             f"The message of '{fragment.settings.path}' is settled in a transaction "
             "that is not discharged yet. Commit that one, or roll it back.",
             entity_path=fragment.settings.path,
         )
-    fragment.end_lock(lock)
-    changes.log.record(operation, actor, lock.message, now)
 
 
 def _make_available(fragment: Fragment, message: Message, changes: ChangeSet) -> None:

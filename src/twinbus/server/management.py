@@ -13,7 +13,7 @@ from twinbus.amqp.messaging import AmqpMap
 from twinbus.amqp.types import Symbol
 from twinbus.auth.claims import Claim, require
 from twinbus.clock import Clock
-from twinbus.errors import NotSupported
+from twinbus.errors import NotAllowed, NotSupported
 from twinbus.limits import MANAGEMENT_REQUEST_BYTES
 from twinbus.server import management_locks as locks
 from twinbus.server import management_messages as messages
@@ -44,6 +44,27 @@ _OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
     "remove-rule": (Claim.MANAGE, rules.remove_rule),
     "enumerate-rules": (Claim.MANAGE, rules.enumerate_rules),
 }
+
+
+_PARTS_OF_TRANSACTIONS: Final = {
+    "update-disposition",
+    "schedule-message",
+    "cancel-scheduled-message",
+    "add-rule",
+    "remove-rule",
+}
+"""Operations that happen with the commit if their request is part of a transaction."""
+
+_BESIDE_TRANSACTIONS: Final = {
+    "peek-message",
+    "renew-lock",
+    "renew-session-lock",
+    "get-session-state",
+    "get-message-sessions",
+    "enumerate-rules",
+}
+"""Operations that change nothing durable: .NET marks whatever is asked inside of a
+transaction scope, and these are answered as outside of it."""
 
 
 class ManagementNode:
@@ -78,8 +99,22 @@ class ManagementNode:
                 entity_path=self._path,
             )
         claim, operation = found
+        self._check_transaction(request)
         require(self._grants.all(), claim, self._path, self._clock.now())
         return await operation(self._find(), request)
+
+    def _check_transaction(self, request: Request) -> None:
+        """Raises NotAllowed, TransactionNotFound, TransactionTimedOut."""
+        if request.transaction is None:
+            return
+        request.transaction.check(self._clock.now())
+        name = request.operation.removeprefix(_PREFIX)
+        if name not in _PARTS_OF_TRANSACTIONS and name not in _BESIDE_TRANSACTIONS:
+            raise NotAllowed(
+                f"'{request.operation}' of '{self._path}' cannot be part of a "
+                "transaction. Do it outside of one.",
+                entity_path=self._path,
+            )
 
     def status_properties(self, response: Response) -> AmqpMap:
         return management_status(response)

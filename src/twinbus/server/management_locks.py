@@ -9,16 +9,33 @@ from typing import Final
 from uuid import UUID
 
 from twinbus.amqp.types import AmqpArray, Timestamp
-from twinbus.broker import operation_log, settlement
+from twinbus.broker import operation_log
 from twinbus.broker.message_lock import MessageLock
+from twinbus.broker.settlement import check_not_enlisted
 from twinbus.errors import ArgumentError, ArgumentOutOfRange, SessionLockLost
-from twinbus.links.outcomes import dead_letter_text, modified_properties
+from twinbus.links.outcomes import (
+    ABANDON,
+    COMPLETE,
+    DEAD_LETTER,
+    DEFER,
+    RELEASE,
+    Settlement,
+    dead_letter_text,
+    modified_properties,
+)
+from twinbus.links.transactional_settlement import TransactionalSettlement
 from twinbus.server.managed_queue import ManagedQueue, array_items
 from twinbus.server.management_sessions import optional_session
 from twinbus.server.request_links import Request, Response
 
 _TIMESTAMP: Final = 0x83
-_STATUSES: Final = ("completed", "abandoned", "suspended", "defered", "unlocked")
+_KINDS: Final = {
+    "completed": COMPLETE,
+    "abandoned": ABANDON,
+    "suspended": DEAD_LETTER,
+    "defered": DEFER,
+    "unlocked": RELEASE,
+}
 
 
 async def renew_locks(queue: ManagedQueue, request: Request) -> Response:
@@ -36,36 +53,29 @@ async def renew_locks(queue: ManagedQueue, request: Request) -> Response:
 async def update_disposition(queue: ManagedQueue, request: Request) -> Response:
     """Settle by lock token."""
     status = request.argument("disposition-status")
-    if status not in _STATUSES:
+    if not isinstance(status, str) or status not in _KINDS:
         raise ArgumentOutOfRange(
-            f"The disposition status '{status}' must be one of {', '.join(_STATUSES)}."
+            f"The disposition status '{status}' must be one of {', '.join(_KINDS)}."
         )
-    reason = dead_letter_text(request.optional("deadletter-reason"))
-    description = dead_letter_text(request.optional("deadletter-description"))
-    modified = modified_properties(_properties_to_modify(request))
+    intended = Settlement(
+        _KINDS[status],
+        modified_properties(_properties_to_modify(request)),
+        dead_letter_text(request.optional("deadletter-reason")) or None,
+        dead_letter_text(request.optional("deadletter-description")) or None,
+    )
     now = queue.now()
-    fragment, actor, changes = queue.fragment, queue.actor, queue.owner.changes
-    for lock in _locks(queue, request, now):
-        if status == "completed":
-            settlement.complete(fragment, lock, actor, now, changes)
-        elif status == "abandoned":
-            settlement.abandon(fragment, lock, modified, actor, now, changes)
-        elif status == "defered":
-            settlement.defer(fragment, lock, modified, actor, now, changes)
-        elif status == "unlocked":
-            settlement.release(fragment, lock, actor, now, changes)
-        else:
-            settlement.dead_letter(
-                fragment,
-                lock,
-                reason or None,
-                description or None,
-                modified,
-                actor,
-                now,
-                changes,
-            )
-    await queue.owner.durable()
+    fragment, owner, actor = queue.fragment, queue.owner, queue.actor
+    locks = _locks(queue, request, now)
+    for lock in locks:
+        check_not_enlisted(fragment, lock)
+    if request.transaction is not None:
+        for lock in locks:
+            work = TransactionalSettlement(owner, fragment, lock, intended, actor)
+            request.transaction.enlist_lock(lock, work, now)
+        return Response()
+    for lock in locks:
+        intended.apply(fragment, lock, actor, now, owner.changes)
+    await owner.durable()
     return Response()
 
 

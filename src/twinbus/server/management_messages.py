@@ -21,10 +21,16 @@ from twinbus.errors import (
     MessageNotFound,
     MessageSizeExceeded,
     NotAllowed,
+    ServiceBusError,
 )
 from twinbus.limits import PEEK_BYTES, PEEK_COUNT
 from twinbus.limits import SCHEDULE_PER_REQUEST as SCHEDULE_LIMIT
+from twinbus.links.enlistment import Enlistment
 from twinbus.links.sending import Scheduling, check
+from twinbus.links.transactional_schedule import (
+    TransactionalCancel,
+    TransactionalSchedule,
+)
 from twinbus.server.managed_queue import ManagedQueue, array_items, integer
 from twinbus.server.management_sessions import optional_session, receiving_session
 from twinbus.server.request_links import Request, Response
@@ -167,10 +173,16 @@ async def schedule_messages(queue: ManagedQueue, request: Request) -> Response:
     messages = [_scheduled_message(queue, entry) for entry in entries]
     for message in messages:
         check(fragment, message)
-    scheduling = Scheduling(owner, fragment, messages, queue.actor)
-    owner.admit(scheduling)
-    await owner.durable()
-    numbers: list[object] = list(scheduling.sequence_numbers())
+    numbers: list[object]
+    if request.transaction is not None:
+        work = TransactionalSchedule(owner, fragment, messages, queue.actor)
+        request.transaction.enlist(work, queue.now())
+        numbers = list(work.reserve())
+    else:
+        scheduling = Scheduling(owner, fragment, messages, queue.actor)
+        owner.admit(scheduling)
+        await owner.durable()
+        numbers = list(scheduling.sequence_numbers())
     return Response(value={"sequence-numbers": AmqpArray(_LONG, numbers)})
 
 
@@ -201,10 +213,26 @@ async def cancel_scheduled(queue: ManagedQueue, request: Request) -> Response:
                 fragment.visible_base | sequence_of(min(missing)),
                 entity_path=queue.path,
             )
+        if request.transaction is not None:
+            _cancel_in(request.transaction, queue, found)
+            return Response()
         for message in found:
             schedule.cancel(fragment, message, queue.actor, queue.now(), owner.changes)
     await owner.durable()
     return Response()
+
+
+def _cancel_in(
+    transaction: Enlistment, queue: ManagedQueue, messages: list[Message]
+) -> None:
+    for message in messages:
+        work = TransactionalCancel(queue.owner, queue.fragment, message, queue.actor)
+        work.claim()
+        try:
+            transaction.enlist(work, queue.now())
+        except ServiceBusError:
+            work.let_go()
+            raise
 
 
 def _log(
