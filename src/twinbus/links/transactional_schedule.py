@@ -1,0 +1,117 @@
+"""Scheduled messages, and their cancellation, as parts of a transaction.
+
+A client is told the numbers of scheduled messages at once, so they are taken when the
+work is enlisted; a rollback leaves a gap. To cancel, a client claims the message: if
+it leaves the schedule before the commit, because it is due or somebody else cancels
+it, the claim is broken and the commit fails.
+"""
+
+from typing import final
+
+from twinbus.broker import operation_log, schedule
+from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
+from twinbus.broker.row_id import sequence_of
+from twinbus.broker.transaction import Work
+from twinbus.encoding.identity import duplicate_key
+from twinbus.errors import MessageNotFound, ServerBusy
+from twinbus.links.home import Home
+from twinbus.links.sending import check_room, check_status, finds_duplicates
+
+
+@final
+class TransactionalSchedule(Work):
+    """Messages that are scheduled by the commit, under numbers that are known before.
+
+    Also one that is due by then goes through the schedule: as an active message it
+    would come behind others with higher numbers.
+    """
+
+    def __init__(
+        self, home: Home, fragment: Fragment, messages: list[Message], actor: int
+    ) -> None:
+        super().__init__(home)
+        self._home: Home = home
+        self._fragment: Fragment = fragment
+        self._messages: list[Message] = messages
+        self._actor: int = actor
+        # The numbers are void when the fragment has been restored since.
+        self._restore_count: int = fragment.restore_count
+        self.target = fragment
+        self.message_count = len(messages)
+        for message in messages:
+            self.added_bytes += len(message.raw)
+
+    def reserve(self) -> list[int]:
+        """Take the numbers of the messages."""
+        for message in self._messages:
+            schedule.reserve(self._fragment, message)
+        return [self._fragment.sequence_number(message) for message in self._messages]
+
+    def ask(self, admission: Admission) -> None:
+        if not finds_duplicates(self._fragment):
+            return
+        for message in self._messages:
+            unique_id = duplicate_key(message)
+            if unique_id is not None:
+                admission.ask(self._fragment, unique_id)
+
+    def check(self, now: int) -> None:
+        fragment = self._fragment
+        check_room(self._home, fragment, 0, now)
+        check_status(fragment)
+        if fragment.restore_count != self._restore_count:
+            raise ServerBusy(
+                "The message store had to begin anew since messages were scheduled "
+                f"in '{fragment.settings.path}', and their numbers are void.",
+                entity_path=fragment.settings.path,
+            )
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        fragment, home, actor = self._fragment, self._home, self._actor
+        for message in self._messages:
+            unique_id = duplicate_key(message) if finds_duplicates(fragment) else None
+            if unique_id is not None and not duplicates.is_new(
+                fragment, unique_id, now, home.changes
+            ):
+                home.changes.log.record(operation_log.DUPLICATE, actor, message, now)
+                continue
+            message.scheduled_at = max(message.scheduled_at, now)
+            schedule.schedule_reserved(fragment, message, actor, now, home.changes)
+            home.expect(message.scheduled_at)
+
+
+@final
+class TransactionalCancel(Work):
+    """A scheduled message that is cancelled by the commit."""
+
+    def __init__(
+        self, home: Home, fragment: Fragment, message: Message, actor: int
+    ) -> None:
+        super().__init__(home)
+        self._home: Home = home
+        self._fragment: Fragment = fragment
+        self._message: Message = message
+        self._actor: int = actor
+
+    def claim(self) -> None:
+        """Raises NotAllowed if another transaction has claimed the message."""
+        schedule.claim(self._fragment, self._message, self)
+
+    def check(self, now: int) -> None:
+        fragment, row_id = self._fragment, self._message.row_id
+        fragment.check_exists()
+        if fragment.cancelling.get(row_id) is not self:
+            raise MessageNotFound.numbered(
+                fragment.visible_base | sequence_of(row_id),
+                entity_path=fragment.settings.path,
+            )
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        changes = self._home.changes
+        schedule.cancel(self._fragment, self._message, self._actor, now, changes)
+
+    def let_go(self) -> None:
+        if self._fragment.cancelling.get(self._message.row_id) is self:
+            del self._fragment.cancelling[self._message.row_id]
