@@ -29,8 +29,8 @@ QUEUE_ELEMENTS = (
     "DefaultMessageTimeToLive DeadLetteringOnMessageExpiration "
     "DuplicateDetectionHistoryTimeWindow MaxDeliveryCount EnableBatchedOperations "
     "SizeInBytes MessageCount IsAnonymousAccessible AuthorizationRules Status "
-    "ForwardTo UserMetadata CreatedAt UpdatedAt AccessedAt SupportOrdering CountDetails "
-    "AutoDeleteOnIdle EnablePartitioning EntityAvailabilityStatus "
+    "ForwardTo UserMetadata CreatedAt UpdatedAt AccessedAt SupportOrdering "
+    "CountDetails AutoDeleteOnIdle EnablePartitioning EntityAvailabilityStatus "
     "ForwardDeadLetteredMessagesTo EnableExpress MaxMessageSizeInKilobytes"
 ).split()
 
