@@ -30,6 +30,7 @@ _HANDLERS = (
     async_package.ServiceBusClient,
     async_package.ServiceBusSender,
     async_package.ServiceBusReceiver,
+    async_package.ServiceBusSession,
     async_package.AutoLockRenewer,
 )
 
@@ -44,7 +45,7 @@ class Blocking:
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.inner, name)
         if not callable(value):
-            return value
+            return self._wrap(value)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return self._wrap(self._run(_on_loop(value, args, kwargs)))
