@@ -5,6 +5,7 @@ exists, compares with nothing, and can be copied. .NET's own types of durations,
 and addresses are described values with a name (`com.microsoft:timespan` and so on).
 """
 
+from collections.abc import Callable
 from typing import Final, final
 from uuid import UUID
 
@@ -109,7 +110,10 @@ def amqp_value(value: object, existing: object) -> object:
             return Symbol(value)
         return value
     if isinstance(value, float):
-        return Float32(value) if _fits_float(value, existing) else value
+        # Not one expression: compiled, its type would be float and nothing more.
+        if _fits_float(value, existing):
+            return Float32(value)
+        return value
     if isinstance(value, int) and not isinstance(value, bool):
         return _integer(value, existing)
     return value
@@ -122,19 +126,23 @@ def _fits_float(value: float, existing: object) -> bool:
 
 def _integer(value: int, existing: object) -> object:
     width = _INTEGERS.get(type(existing))
-    if width is not None and width[0] <= value <= width[1]:
-        return type(existing)(value) if isinstance(existing, int) else value
-    return ULong(value) if value > _HIGHEST_LONG else value
+    if width is not None:
+        kind, lowest, highest = width
+        if lowest <= value <= highest:
+            return kind(value)
+    if value > _HIGHEST_LONG:
+        return ULong(value)
+    return value
 
 
-_INTEGERS: Final[dict[type, tuple[int, int]]] = {
-    UByte: (0, (1 << 8) - 1),
-    UShort: (0, (1 << 16) - 1),
-    UInt: (0, (1 << 32) - 1),
-    ULong: (0, (1 << 64) - 1),
-    Byte: (-(1 << 7), (1 << 7) - 1),
-    Short: (-(1 << 15), (1 << 15) - 1),
-    Int: (-(1 << 31), (1 << 31) - 1),
+_INTEGERS: Final[dict[type, tuple[Callable[[int], object], int, int]]] = {
+    UByte: (UByte, 0, (1 << 8) - 1),
+    UShort: (UShort, 0, (1 << 16) - 1),
+    UInt: (UInt, 0, (1 << 32) - 1),
+    ULong: (ULong, 0, (1 << 64) - 1),
+    Byte: (Byte, -(1 << 7), (1 << 7) - 1),
+    Short: (Short, -(1 << 15), (1 << 15) - 1),
+    Int: (Int, -(1 << 31), (1 << 31) - 1),
 }
 
 _TYPE_NAMES: Final[dict[type, str]] = {
