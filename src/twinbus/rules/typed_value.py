@@ -165,7 +165,7 @@ def _duration(text: str) -> object:
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.groups()[1:]) or text.endswith("T"):
         raise ValueError(text)
-    days, hours, minutes, seconds = (int(match[i] or 0) for i in (2, 3, 4, 5))
+    days, hours, minutes, seconds = [int(match[i] or 0) for i in (2, 3, 4, 5)]
     fraction_ms = int((match[6] or "0").ljust(3, "0")[:3])
     total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     ms = total * 1000 + fraction_ms
