@@ -7,7 +7,7 @@ they can be compiled. Tuples are in the order of the statements' parameters.
 from collections.abc import Iterable
 from typing import Any, Final
 
-from twinbus.broker.message import Annex, Message, restored_message
+from twinbus.broker.message import ACTIVE, Annex, Message, restored_message
 from twinbus.store.rows.annex import decode_annex, encode_annex
 from twinbus.store.rows.expiry_bucket import expiry_bucket
 
@@ -26,9 +26,11 @@ rows gain nothing."""
 Insert = tuple[int, int, list[object]]
 Row = tuple[object, ...]
 ChangedRow = tuple[int, bytes | None, int]
-# row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, state, scheduled_at, annex,
-# session_id, body_id, is_shared; some statements read more columns behind these.
+# row_id, raw, layout, enqueued_at, ttl_ms, delivery_count, annex, session_id, body_id,
+# is_shared, and, unless all are active: state, scheduled_at. Every column counts when
+# thousands are read; some statements read more behind these.
 MessageRow = tuple[Any, ...]
+_COLUMNS_IF_ACTIVE: Final = 10
 
 
 class BodyMissing(Exception):
@@ -205,16 +207,20 @@ def _message_of(row: MessageRow) -> Message:
     raw: bytes | None = row[1]
     if raw is None:
         raise BodyMissing(f"row {row[0]} uses a shared body that is missing")
-    blob: bytes | None = row[8]
+    state = ACTIVE
+    scheduled_at = 0
+    if len(row) > _COLUMNS_IF_ACTIVE:
+        state = row[10]
+        scheduled_at = row[11]
+    blob: bytes | None = row[6]
     annex: Annex | None = None
-    scheduled_at: int = row[7]
     if blob is not None:
         annex, was_scheduled_at = decode_annex(blob)
         scheduled_at = scheduled_at or was_scheduled_at
-    session_id: str | None = row[9]
+    session_id: str | None = row[7]
     # NULL in a row that has nothing to do with a topic.
-    body_id: int | None = row[10]
-    is_shared: int = row[11]
+    body_id: int | None = row[8]
+    is_shared: int = row[9]
     return restored_message(
         row[0],
         raw,
@@ -222,7 +228,7 @@ def _message_of(row: MessageRow) -> Message:
         row[3],
         row[4],
         row[5],
-        row[6],
+        state,
         scheduled_at,
         annex,
         session_id,

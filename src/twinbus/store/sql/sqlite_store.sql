@@ -1,23 +1,16 @@
 -- Statements of `sqlite.py` and its neighbours. Messages are always selected with
 -- the columns of `sqlite_rows.messages_of`, in its order; their bytes are those of
--- the row or, looked up for such rows alone, shared ones.
+-- the row or, looked up for such rows alone, shared ones. State and scheduled time
+-- follow where they may differ from those of an active message.
 
 -- part: raw
 CASE WHEN is_shared
     THEN (SELECT b.raw FROM shared_body AS b WHERE b.body_id = m.body_id)
     ELSE raw END
 
--- part: active
-row_id, {raw}, layout, enqueued_at, ttl_ms, delivery_count, 0, 0, annex,
-    session_id, body_id, is_shared
-
--- part: deferred
-row_id, {raw}, layout, enqueued_at, ttl_ms, delivery_count, 1, 0, annex,
-    session_id, body_id, is_shared
-
--- part: scheduled
-row_id, {raw}, layout, enqueued_at, ttl_ms, delivery_count, 2, scheduled_at, annex,
-    session_id, body_id, is_shared
+-- part: message
+row_id, {raw}, layout, enqueued_at, ttl_ms, delivery_count, annex, session_id,
+    body_id, is_shared
 
 -- name: identity
 SELECT store_uuid, epoch, batch FROM meta, lease;
@@ -126,38 +119,39 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 DELETE FROM scheduled WHERE row_id BETWEEN ? AND ?;
 
 -- name: read_active
-SELECT {active} FROM message AS m
+SELECT {message} FROM message AS m
 WHERE row_id > ? AND row_id <= ? ORDER BY row_id LIMIT ?;
 
 -- name: read_deferred
-SELECT {deferred} FROM deferred AS m
+SELECT {message}, 1, 0 FROM deferred AS m
 WHERE row_id IN (SELECT value FROM json_each(?));
 
 -- name: read_scheduled
-SELECT {scheduled} FROM scheduled AS m
+SELECT {message}, 2, scheduled_at FROM scheduled AS m
 WHERE row_id IN (SELECT value FROM json_each(?));
 
 -- name: browse
-SELECT {active} FROM message AS m WHERE row_id BETWEEN :first AND :last
+SELECT {message}, 0, 0 FROM message AS m WHERE row_id BETWEEN :first AND :last
 UNION ALL
-SELECT {deferred} FROM deferred AS m WHERE row_id BETWEEN :first AND :last
+SELECT {message}, 1, 0 FROM deferred AS m WHERE row_id BETWEEN :first AND :last
 UNION ALL
-SELECT {scheduled} FROM scheduled AS m WHERE row_id BETWEEN :first AND :last
+SELECT {message}, 2, scheduled_at FROM scheduled AS m
+WHERE row_id BETWEEN :first AND :last
 ORDER BY row_id LIMIT :limit;
 
 -- name: read_session
-SELECT {active} FROM message AS m
+SELECT {message} FROM message AS m
 WHERE row_id >> 48 = :row_prefix AND session_id = :session_id AND row_id > :after
 ORDER BY row_id LIMIT :limit;
 
 -- name: browse_session
-SELECT {active} FROM message AS m
+SELECT {message}, 0, 0 FROM message AS m
 WHERE row_id >> 48 = :row_prefix AND session_id = :session_id AND row_id >= :first
 UNION ALL
-SELECT {deferred} FROM deferred AS m
+SELECT {message}, 1, 0 FROM deferred AS m
 WHERE row_id >> 48 = :row_prefix AND session_id = :session_id AND row_id >= :first
 UNION ALL
-SELECT {scheduled} FROM scheduled AS m
+SELECT {message}, 2, scheduled_at FROM scheduled AS m
 WHERE row_id >> 48 = :row_prefix AND session_id = :session_id AND row_id >= :first
 ORDER BY row_id LIMIT :limit;
 
@@ -221,7 +215,7 @@ DELETE FROM shared_body WHERE body_id BETWEEN ? AND ?
 SELECT EXISTS (SELECT 1 FROM shared_body WHERE body_id BETWEEN ? AND ?);
 
 -- name: due
-SELECT {scheduled} FROM scheduled AS m
+SELECT {message}, 2, scheduled_at FROM scheduled AS m
 WHERE scheduled_at <= ? ORDER BY scheduled_at, row_id LIMIT ?;
 
 -- name: next_scheduled_at
@@ -230,10 +224,10 @@ SELECT coalesce(min(scheduled_at), 0) FROM scheduled;
 -- name: expired
 -- In two parts, because a comparison of (expiry_bucket, row_id) as a pair would read
 -- the bucket of the cursor from its beginning every time.
-SELECT {active}, expiry_bucket FROM message AS m
+SELECT {message}, 0, 0, expiry_bucket FROM message AS m
 WHERE expiry_bucket = :bucket AND row_id > :row_id AND :bucket < :current_bucket
 UNION ALL
-SELECT {active}, expiry_bucket FROM message AS m
+SELECT {message}, 0, 0, expiry_bucket FROM message AS m
 WHERE expiry_bucket > :bucket AND expiry_bucket < :current_bucket
 ORDER BY expiry_bucket, row_id LIMIT :limit;
 
