@@ -22,11 +22,14 @@ from twinbus.client.errors import (
 )
 from twinbus.client.receiver import Receiver
 from twinbus.client.sender import Sender
+from twinbus.client.transactions import ClientTransaction, Controller
 
 __all__ = [
     "ClientConnection",
     "ClientError",
+    "ClientTransaction",
     "ConnectionLost",
+    "Controller",
     "LinkClosed",
     "NotAccepted",
     "Receiver",

@@ -32,11 +32,13 @@ from twinbus.amqp.outcomes import Received
 from twinbus.amqp.performatives import SENDER_SETTLED, SENDER_UNSETTLED
 from twinbus.amqp.sasl import SaslCredentials, anonymous
 from twinbus.amqp.session import AmqpSession
+from twinbus.amqp.transactions import Coordinator
 from twinbus.client.errors import ConnectionLost, RequestFailed
 from twinbus.client.link import ClientLink
 from twinbus.client.receiver import Receiver
 from twinbus.client.requests import Requester, ResponseLink
 from twinbus.client.sender import SendBatch, Sender
+from twinbus.client.transactions import Controller
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
 
@@ -145,7 +147,7 @@ class ClientConnection(asyncio.Protocol):
 
     async def sender(
         self,
-        address: str | Target,
+        address: str | Target | Coordinator,
         *,
         settled: bool = False,
         name: str | None = None,
@@ -157,6 +159,10 @@ class ClientConnection(asyncio.Protocol):
         sender = self._make_sender(self._begin(), name, address, settled, properties)
         await self._finish(sender, timeout_seconds)
         return sender
+
+    async def controller(self) -> Controller:
+        """Attach a control link, to declare transactions on."""
+        return Controller(await self.sender(Coordinator()))
 
     async def receiver(
         self,
@@ -192,11 +198,17 @@ class ClientConnection(asyncio.Protocol):
         address: str,
         message: Message,
         *,
+        state: bytes | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> Message:
-        """Send a request to a node such as `queue/$management`, return its response."""
+        """Send a request to a node such as `queue/$management`, return its response.
+
+        `state` is that of a transaction. Raises NotAccepted if it is not known.
+        """
         requester = await self._requester(address, timeout_seconds)
-        return await requester.request(message, timeout_seconds=timeout_seconds)
+        return await requester.request(
+            message, state=state, timeout_seconds=timeout_seconds
+        )
 
     async def put_token(
         self, audience: str, token: str, *, token_type: str = SAS_TOKEN
@@ -353,7 +365,7 @@ class ClientConnection(asyncio.Protocol):
         self,
         session: AmqpSession,
         name: str,
-        address: str | Target,
+        address: str | Target | Coordinator,
         settled: bool,
         properties: LinkProperties | None,
     ) -> Sender:

@@ -14,6 +14,7 @@ from twinbus.amqp.events import DispositionReceived, MessageReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.outcomes import ACCEPTED, Rejected
 from twinbus.amqp.performatives import error_of
+from twinbus.amqp.transactions import TransactionalState
 from twinbus.client.errors import ClientError, NotAccepted
 from twinbus.client.link import ClientLink, Wire
 
@@ -128,7 +129,8 @@ class Receiver(ClientLink):
             self.wake()
 
     def on_disposition(self, event: DispositionReceived) -> None:
-        if not event.settled:
+        # What is part of a transaction is confirmed now and settled by its commit.
+        if not event.settled and not isinstance(event.state, TransactionalState):
             return
         for delivery_id in find_ids(self._unconfirmed, event.first, event.last):
             self._unconfirmed.pop(delivery_id).confirm(event.state)

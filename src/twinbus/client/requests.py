@@ -77,7 +77,9 @@ class Requester:
     def usable(self) -> bool:
         return self._sender.usable and self._responses.usable
 
-    async def request(self, message: Message, *, timeout_seconds: float) -> Message:
+    async def request(
+        self, message: Message, *, timeout_seconds: float, state: bytes | None = None
+    ) -> Message:
         """Send a request and return its response; TimeoutError if none comes."""
         self._responses.check()
         self._request_count += 1
@@ -91,7 +93,7 @@ class Requester:
         self._responses.expected[message_id] = None
         try:
             async with asyncio.timeout(timeout_seconds):
-                await self._sender.send(encode_message(request))
+                await self._sender.send(encode_message(request), state=state)
                 return await self._responses.response_to(message_id)
         finally:
             del self._responses.expected[message_id]

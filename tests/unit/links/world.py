@@ -15,6 +15,8 @@ from twinbus.amqp.events import (
 )
 from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import Source, Target
+from twinbus.amqp.transactions import Coordinator as AmqpCoordinator
+from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.dispatch import Dispatch
 from twinbus.broker.fragment import Fragment
@@ -26,6 +28,7 @@ from twinbus.broker.transaction import TransactionLimits
 from twinbus.errors import ServiceBusError
 from twinbus.links.commit_listener import Listeners
 from twinbus.links.coordinator import Coordinator
+from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
 from twinbus.links.output import Output, Outputs
 from twinbus.links.receive_link import ReceiveLink
@@ -61,6 +64,7 @@ class LocalHome:
         self.listeners = Listeners()
         self.refuses_until = 0
         self.wake_count = 0
+        self.admissions: list[Admission] = []
         self.expected: list[int] = []
         self.entropy_count = 0
         self.fragment = self.table.create(GENERATION, 0, self.changes)
@@ -69,6 +73,22 @@ class LocalHome:
 
     def wake(self) -> None:
         self.wake_count += 1
+
+    def admit(self, admission: Admission) -> None:
+        self.admissions.append(admission)
+        self.wake()
+
+    def apply_admissions(self) -> None:
+        """Look up and apply what waits, as before a commit."""
+        waiting, self.admissions = self.admissions, []
+        duplicates = Duplicates()
+        for admission in waiting:
+            for i, fragment in enumerate(admission.fragments):
+                asked = [admission.unique_ids[i]]
+                found = run(self.store.seen(fragment.number, asked, self.now))
+                duplicates.add(fragment.number, found)
+        for admission in waiting:
+            admission.apply(duplicates, self.now)
 
     def expect(self, scheduled_at: int) -> None:
         self.expected.append(scheduled_at)
@@ -103,6 +123,7 @@ class LocalHome:
         self.commit()
 
     def commit(self) -> None:
+        self.apply_admissions()
         changes, listeners = self.changes, self.listeners
         self.changes, self.listeners = ChangeSet(), Listeners()
         promises = self.dispatch.take_promises() if self.batch else []
@@ -154,6 +175,17 @@ class World:
         self.pump()
         return link, made
 
+    def controller(self) -> Link:
+        """A control link of the client's."""
+        link = self.session.attach_sender("ctl", Source(), AmqpCoordinator())
+        bus_link = self._attached()
+        made = CoordinatorLink(bus_link, self.coordinator, self.output)
+        bus_link.context = made
+        bus_link.accept()
+        made.start()
+        self.pump()
+        return link
+
     def receiver(
         self, *, peek_lock: bool = True, name: str = "rx"
     ) -> tuple[Link, ReceiveLink]:
@@ -190,6 +222,9 @@ class World:
                 event.link.context, ReceiveLink
             ):
                 event.link.context.offer_capacity()
+            elif isinstance(event, MessageReceived):
+                assert isinstance(event.link.context, CoordinatorLink)
+                event.link.context.on_message(event, self.home.now)
             at = apply_deliveries(
                 events, at + 1, self.coordinator, self.output, self.home.now
             )
