@@ -7,12 +7,13 @@ silently ignored is found out in production.
 
     [server]                    [queues.orders]
     port = 5672                 lock_duration = "PT30S"
-    max_message_bytes = 262144  max_delivery_count = 5
 
-    [[rules]]                   # rights besides the root key
-    key_name = "sender"
+    [[rules]]                   [topics.sales.subscriptions.eu]
+    key_name = "sender"         max_delivery_count = 5
     primary_key = "..."
-    rights = ["Send"]
+    rights = ["Send"]           # rights besides the root key
+
+Sections of entities are read by `config_entities.py`.
 """
 
 import json
@@ -24,18 +25,27 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from twinbus.broker.descriptions.access_rule import RIGHTS, AccessRule
-from twinbus.broker.descriptions.queue import queue_description
-from twinbus.broker.entity_path import check_entity_name
-from twinbus.config_emulator import queues_of_emulator
-from twinbus.durations import duration_ms
-from twinbus.errors import ServiceBusError
+from twinbus.broker.descriptions.access_rule import AccessRule
+from twinbus.config_emulator import entities_of_emulator
+from twinbus.config_entities import (
+    DeclaredEntities,
+    DeclaredTopic,
+    access_rule,
+    check_names,
+    entities_of_tables,
+    table,
+)
 from twinbus.limits import (
     CONNECTIONS,
+    CORRELATION_RULES_PER_TOPIC,
     ENTITIES_PER_NAMESPACE,
+    ENTITY_MEGABYTES,
     HANDSHAKE_SECONDS,
+    MAX_SIZE_IN_MEGABYTES,
     MESSAGE_BYTES,
     MESSAGE_BYTES_MAX,
+    SQL_RULES_PER_TOPIC,
+    SUBSCRIPTIONS_PER_TOPIC,
     TRANSACTION_BYTES,
     TRANSACTION_BYTES_MAX,
     TRANSACTION_MESSAGES,
@@ -45,14 +55,6 @@ from twinbus.limits import (
 
 ROOT_KEY_NAME: Final = "RootManageSharedAccessKey"
 _PREFIX: Final = "TWINBUS_"
-
-DURATION_PROPERTIES: Final = (
-    "lock_duration",
-    "default_message_time_to_live",
-    "duplicate_detection_history_time_window",
-    "auto_delete_on_idle",
-)
-"""Properties that people write as durations and descriptions keep in ms."""
 
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -87,6 +89,12 @@ class Config:
     max_entity_message_bytes: int = MESSAGE_BYTES
     max_connections: int = CONNECTIONS
     max_entities: int = ENTITIES_PER_NAMESPACE
+    # The largest max_size_in_megabytes that an entity may ask for.
+    max_entity_megabytes: int = ENTITY_MEGABYTES
+    max_subscriptions_per_topic: int = SUBSCRIPTIONS_PER_TOPIC
+    # Of all subscriptions of a topic together.
+    max_sql_rules_per_topic: int = SQL_RULES_PER_TOPIC
+    max_correlation_rules_per_topic: int = CORRELATION_RULES_PER_TOPIC
     # How long a new connection may take to open and to show a right.
     handshake_seconds: int = HANDSHAKE_SECONDS
     # Of one transaction: its life, what it may send, what it may hold in memory.
@@ -95,18 +103,24 @@ class Config:
     max_transaction_bytes: int = TRANSACTION_BYTES
     # Open ones of one connection.
     max_transactions: int = TRANSACTIONS_PER_CONNECTION
-    # Queues that exist after the start, with the properties given here.
+    # Entities that exist after the start, as they are given here.
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    topics: Mapping[str, DeclaredTopic] = field(default_factory=dict)
     # Rules of the namespace besides the root one.
     rules: tuple[AccessRule, ...] = ()
     # Settings that were given by name: what is only a default may be left out.
     asked_for: frozenset[str] = field(default=frozenset(), compare=False)
+    # Where entities are declared, for those who complain about them.
+    file: str = field(default="", compare=False)
 
+
+NO_SETTINGS: Final = ("queues", "topics", "rules", "asked_for", "file")
+"""Fields that have no flag and no variable, or are not given at all."""
 
 _SETTINGS: Final = {
     item.name: type(getattr(Config(), item.name))
     for item in fields(Config)
-    if item.name not in ("queues", "rules", "asked_for")
+    if item.name not in NO_SETTINGS
 }
 """Names and types of what a flag, a variable or [server] may set."""
 
@@ -118,6 +132,10 @@ _RANGES: Final = {
     "max_entity_message_bytes": (1024, MESSAGE_BYTES_MAX),
     "max_connections": (1, 1_000_000),
     "max_entities": (1, 1_000_000),
+    "max_entity_megabytes": (MAX_SIZE_IN_MEGABYTES[0], MAX_SIZE_IN_MEGABYTES[-1]),
+    "max_subscriptions_per_topic": (1, 1_000_000),
+    "max_sql_rules_per_topic": (1, 1_000_000),
+    "max_correlation_rules_per_topic": (1, 1_000_000),
     "handshake_seconds": (1, 3_600),
     "transaction_seconds": (1, 86_400),
     "max_transaction_messages": (1, 1_000_000),
@@ -167,8 +185,7 @@ def _from_file(file: Path) -> Config:
     try:
         text = file.read_text(encoding="utf-8")
         if file.suffix.lower() == ".json":
-            queues = queues_of_emulator(json.loads(text))
-            return Config(queues=_checked_queues(queues, file))
+            return _with_entities(entities_of_emulator(json.loads(text)), file)
         return _from_toml(tomllib.loads(text), file)
     except OSError as error:
         raise ConfigError(f"{file}: {os.strerror(error.errno or 0)}") from None
@@ -176,42 +193,32 @@ def _from_file(file: Path) -> Config:
         raise ConfigError(f"{file}: {error}") from None
 
 
+def _with_entities(
+    entities: DeclaredEntities, file: Path, rules: tuple[AccessRule, ...] = ()
+) -> Config:
+    return Config(
+        queues=entities.queues, topics=entities.topics, rules=rules, file=str(file)
+    )
+
+
 def _from_toml(document: Mapping[str, Any], file: Path) -> Config:
-    _check_names(document, ("server", "queues", "rules"), f"{file}", "section")
+    check_names(document, ("server", "queues", "topics", "rules"), "", "section")
     values = {
         name: _typed(name, value, f"{file}: [server] {name}")
-        for name, value in _table(document.get("server", {}), f"{file}: server").items()
-    }
-    queues = {
-        name: _written_properties(properties, f"{file}: [queues.{name}]")
-        for name, properties in _table(
-            document.get("queues", {}), f"{file}: queues"
-        ).items()
+        for name, value in table(document.get("server", {}), "server").items()
     }
     rules = document.get("rules", [])
     if not isinstance(rules, list):
-        raise ConfigError(f"{file}: rules: write each as [[rules]]")
-    config = Config(
-        queues=_checked_queues(queues, file),
-        rules=tuple(_access_rule(rule, f"{file}: [[rules]]") for rule in rules),
+        raise ValueError("rules: write each as [[rules]]")
+    config = _with_entities(
+        entities_of_tables(
+            table(document.get("queues", {}), "queues"),
+            table(document.get("topics", {}), "topics"),
+        ),
+        file,
+        tuple(access_rule(rule, "[[rules]]") for rule in rules),
     )
     return _with_settings(config, values)
-
-
-def _table(value: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where}: must be a table")
-    return value
-
-
-def _check_names(
-    given: Mapping[str, Any], known: tuple[str, ...], where: str, noun: str
-) -> None:
-    for name in given:
-        if name not in known:
-            raise ConfigError(
-                f"{where}: unknown {noun} '{name}'; known are {', '.join(known)}"
-            )
 
 
 def _typed(name: str, value: object, where: str) -> Any:
@@ -243,62 +250,3 @@ def _whole_number(name: str, value: object, where: str) -> int:
     if not low <= number <= high:
         raise ConfigError(f"{where}: {number} is not from {low} to {high}")
     return number
-
-
-def _access_rule(rule: object, where: str) -> AccessRule:
-    values = _table(rule, where)
-    texts = ("key_name", "primary_key", "secondary_key")
-    _check_names(values, (*texts, "rights"), where, "name")
-    for name in texts:
-        value = values.get(name, "")
-        is_needed = name != "secondary_key"
-        if not isinstance(value, str) or (is_needed and not value):
-            raise ConfigError(f"{where}: {name} must be a text, and not empty")
-    rights = values.get("rights", [])
-    if not isinstance(rights, list) or not set(map(str, rights)) <= set(RIGHTS):
-        raise ConfigError(f"{where}: rights must be a list of {', '.join(RIGHTS)}")
-    return AccessRule(**{**values, "rights": tuple(rights)})
-
-
-def _checked_queues(
-    queues: Mapping[str, Mapping[str, Any]], file: Path
-) -> Mapping[str, Mapping[str, Any]]:
-    """Refuse now what the server would refuse, while the file's name is known."""
-    for path, properties in queues.items():
-        try:
-            check_entity_name(path)
-            queue_description(properties, path)
-        except ServiceBusError as error:
-            raise ConfigError(f"{file}: queue '{path}': {error.text}") from None
-    return queues
-
-
-def _written_properties(properties: object, where: str) -> dict[str, Any]:
-    values = dict(_table(properties, where))
-    rules = values.get("authorization_rules", [])
-    if not isinstance(rules, list):
-        raise ConfigError(f"{where}: authorization_rules must be a list of tables")
-    if rules:
-        place = f"{where} authorization_rules"
-        values["authorization_rules"] = [_access_rule(rule, place) for rule in rules]
-    try:
-        return queue_properties(values)
-    except ValueError as error:
-        raise ConfigError(f"{where} {error}") from None
-
-
-def queue_properties(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Properties as people write them, with durations in milliseconds.
-
-    Raises ValueError for a duration that is none.
-    """
-    converted: dict[str, Any] = {}
-    for name, value in properties.items():
-        if name in DURATION_PROPERTIES:
-            try:
-                converted[f"{name}_ms"] = duration_ms(value)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
-        else:
-            converted[name] = value
-    return converted

@@ -43,8 +43,15 @@ LOCK_DURATION_MS_MAX: Final = 300_000
 MAX_DELIVERY_COUNT: Final = 10
 MAX_DELIVERY_COUNT_MAX: Final = 2_147_483_647
 
-MAX_SIZE_IN_MEGABYTES: Final = (1024, 2048, 3072, 4096, 5120)
-"""Sizes the standard tier offers; the first is the default (T7)."""
+MAX_SIZE_IN_MEGABYTES: Final = (
+    *(1024, 2048, 3072, 4096, 5120),
+    *(10_240, 20_480, 40_960, 81_920),
+)
+"""Sizes that the tiers offer, the standard one's first; the first is the default (T7)."""
+
+ENTITY_MEGABYTES: Final = 5120
+"""The largest of them that an entity gets: the standard tier's. A setting
+(`max_entity_megabytes`)."""
 
 DUPLICATE_WINDOW_MS: Final = 600_000
 DUPLICATE_WINDOW_MS_MIN: Final = 20_000
@@ -79,7 +86,8 @@ RULE_NAME_CHARACTERS: Final = 50
 
 SQL_RULES_PER_TOPIC: Final = 2_000
 CORRELATION_RULES_PER_TOPIC: Final = 100_000
-"""Documented numbers of rules of all subscriptions of a topic, by kind of filter."""
+"""Documented numbers of rules of all subscriptions of a topic, by kind of filter.
+Settings (`max_sql_rules_per_topic`, `max_correlation_rules_per_topic`)."""
 
 EXPRESSION_DEPTH: Final = 64
 """Operators of a SQL text inside one another. Rules are evaluated by recursion, and
@@ -230,5 +238,7 @@ SESSION_IDS_PER_REQUEST: Final = 1_000
 
 SUBSCRIPTION_NAME_CHARACTERS: Final = 50
 SUBSCRIPTIONS_PER_TOPIC: Final = 2_000
+"""Documented. A setting (`max_subscriptions_per_topic`)."""
+
 FORWARDING_HOPS: Final = 4
 """How many entities may forward a message one to the other."""

@@ -25,8 +25,10 @@ MAY_IMPORT = {
     "__init__": {"compilation"},
     "__main__": {"cli"},
     "durations": {"errors", "limits"},
-    "config_emulator": {"broker", "durations", "errors", "limits"},
-    "config": {"auth", "broker", "config_emulator", "durations", "errors", "limits"},
+    "config_rules": {"errors", "rule_sql", "rules"},
+    "config_entities": {"broker", "config_rules", "durations", "errors", "rules"},
+    "config_emulator": {"config_entities", "config_rules", "rules"},
+    "config": {"broker", "config_emulator", "config_entities", "limits"},
     "amqp": set(),
     "auth": {"errors"},
     "rules": {"errors", "limits"},
@@ -46,12 +48,14 @@ MAY_IMPORT = {
         "store",
     },
     "testing": {
-        *("amqp", "auth", "broker", "client", "clock", "config", "durations"),
-        *("encoding", "errors", "limits", "links", "server", "store"),
+        *("amqp", "auth", "broker", "client", "clock", "config", "config_entities"),
+        *("config_rules", "durations", "encoding", "errors", "limits", "links"),
+        *("rules", "server", "store"),
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
-        *("durations", "errors", "limits", "server", "store", "testing"),
+        *("config_entities", "durations", "errors", "limits", "server", "store"),
+        "testing",
     },
 }
 

@@ -20,17 +20,6 @@ def toml(tmp_path: Path) -> Any:
     return write
 
 
-def emulator_file(folder: Path, document: object) -> Path:
-    file = folder / "Config.json"
-    file.write_text(json.dumps(document))
-    return file
-
-
-def emulator_document(*queues: object, **namespace: object) -> dict[str, Any]:
-    named = {"Name": "sbemulatorns", "Queues": list(queues), **namespace}
-    return {"UserConfig": {"Namespaces": [named], "Logging": {"Type": "File"}}}
-
-
 def test_nothing_given_gives_the_defaults() -> None:
     assert load_config(None, {}, {}) == Config()
 
@@ -116,7 +105,7 @@ def test_the_key_is_not_shown() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[srever]", "unknown section 'srever'; known are server, queues, rules"),
+        ("[srever]", "unknown section 'srever'; known are server, queues, topics, "),
         ("[server]\nprot = 1", r"\[server\] prot: unknown setting; known are data"),
         ("[server]\nport = true", "port: True is not a whole number"),
         ("[server]\nport = 1.5", "port: 1.5 is not a whole number"),
@@ -181,59 +170,3 @@ def test_a_mistyped_variable_is_refused_and_others_are_not() -> None:
     # What a container platform sets for a service of our name.
     others = {"TWINBUS_PURE": "1", "TWINBUS_SERVICE_HOST": "10.0.0.1"}
     assert load_config(None, others, {}) == Config()
-
-
-def test_the_emulators_file_is_read(tmp_path: Path) -> None:
-    queue = {
-        "Name": "orders",
-        "Properties": {
-            "DeadLetteringOnMessageExpiration": True,
-            "DefaultMessageTimeToLive": "PT1H",
-            "DuplicateDetectionHistoryTimeWindow": "PT20S",
-            "ForwardDeadLetteredMessagesTo": "",
-            "ForwardTo": "",
-            "LockDuration": "PT1M",
-            "MaxDeliveryCount": 3,
-            "RequiresDuplicateDetection": False,
-            "RequiresSession": False,
-        },
-    }
-    file = emulator_file(tmp_path, emulator_document(queue, {"Name": "plain"}))
-    assert load_config(file, {}, {}).queues == {
-        "orders": {
-            "dead_lettering_on_message_expiration": True,
-            "default_message_time_to_live_ms": 3_600_000,
-            "lock_duration_ms": 60_000,
-            "max_delivery_count": 3,
-        },
-        "plain": {},
-    }
-
-
-def queue_with(**properties: object) -> dict[str, Any]:
-    return emulator_document({"Name": "orders", "Properties": properties})
-
-
-@pytest.mark.parametrize(
-    ("document", "complaint"),
-    [
-        ([], "the file must be a JSON object"),
-        (
-            {"UserConfig": {"Namespaces": {"Name": "x"}}},
-            "'Namespaces'.*must be a JSON array",
-        ),
-        ({"UserConfig": {"Namespaces": [{}, {}]}}, "more than one namespace"),
-        ({"UserConfig": {"Namespaces": [1]}}, "item of 'Namespaces' must be a JSON"),
-        (emulator_document(Topics=[{"Name": "t"}]), "topics are not supported yet"),
-        (emulator_document({}), "a queue has no 'Name'"),
-        (queue_with(RequiresSession=True), "RequiresSession is not supported yet"),
-        (queue_with(LockDuartion="PT1M"), "queue 'orders': unknown property LockDua"),
-        (queue_with(LockDuration="1 min"), "queue 'orders': LockDuration: '1 min'"),
-        (queue_with(MaxDeliveryCount=0), "queue 'orders': .* must be from 1"),
-    ],
-)
-def test_what_the_emulators_file_may_not_say(
-    tmp_path: Path, document: object, complaint: str
-) -> None:
-    with pytest.raises(ConfigError, match=complaint):
-        load_config(emulator_file(tmp_path, document), {}, {})

@@ -104,13 +104,13 @@ _PROPERTIES: Final = (
 
 def _given(arguments: dict[str, Any]) -> str:
     """The properties among a command's arguments that were given, as JSON."""
-    from twinbus.config import queue_properties
+    from twinbus.config_entities import entity_properties
 
     given = {
         name: arguments[name] for name in _PROPERTIES if arguments[name] is not None
     }
     try:
-        return json.dumps(queue_properties(given))
+        return json.dumps(entity_properties(given))
     except ValueError as error:
         raise Failure(str(error), exit_codes.USAGE) from None
 

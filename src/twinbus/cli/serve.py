@@ -21,7 +21,6 @@ from twinbus.cli.failure import Failure, complain
 from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
 from twinbus.cli.ports import Ports, ports, trust_instructions
 from twinbus.config import Config, ConfigError
-from twinbus.errors import ServiceBusError
 from twinbus.server.server import Server
 from twinbus.store.base import StoreError, StoreInUse
 
@@ -72,8 +71,8 @@ async def _start(server: Server, config: Config) -> None:
         raise Failure(str(error), exit_codes.IN_USE) from None
     except StoreError as error:
         raise Failure(str(error), exit_codes.UNREADABLE) from None
-    except ServiceBusError as error:
-        raise Failure(error.text, exit_codes.USAGE) from None
+    except ConfigError as error:
+        raise Failure(str(error), exit_codes.USAGE) from None
     except OSError as error:
         raise _port_failure(error, config) from None
 

@@ -27,7 +27,7 @@ def serve(
         Path | None,
         typer.Option(
             "--config",
-            help="Settings and queues: TOML, or the vendor emulator's Config.json. "
+            help="Settings and entities: TOML, or the vendor emulator's Config.json. "
             "(TWINBUS_CONFIG)",
             metavar="FILE",
             envvar="TWINBUS_CONFIG",
@@ -98,6 +98,14 @@ def serve(
         _Setting,
         setting("--max-message-bytes", "Largest message. Default: 262144.", "BYTES"),
     ] = None,
+    max_entity_message_bytes: Annotated[
+        _Setting,
+        setting(
+            "--max-entity-message-bytes",
+            "Largest message that an entity may be set to take. Default: 262144.",
+            "BYTES",
+        ),
+    ] = None,
     max_connections: Annotated[
         _Setting,
         setting("--max-connections", "Connections at a time. Default: 5000.", "COUNT"),
@@ -105,6 +113,68 @@ def serve(
     max_entities: Annotated[
         _Setting,
         setting("--max-entities", "Entities that may exist. Default: 10000.", "COUNT"),
+    ] = None,
+    max_entity_megabytes: Annotated[
+        _Setting,
+        setting(
+            "--max-entity-megabytes",
+            "Largest max_size_in_megabytes of an entity. Default: 5120.",
+            "MEGABYTES",
+        ),
+    ] = None,
+    max_subscriptions_per_topic: Annotated[
+        _Setting,
+        setting(
+            "--max-subscriptions-per-topic",
+            "Subscriptions that a topic may have. Default: 2000.",
+            "COUNT",
+        ),
+    ] = None,
+    max_sql_rules_per_topic: Annotated[
+        _Setting,
+        setting(
+            "--max-sql-rules-per-topic",
+            "SQL rules of all subscriptions of a topic. Default: 2000.",
+            "COUNT",
+        ),
+    ] = None,
+    max_correlation_rules_per_topic: Annotated[
+        _Setting,
+        setting(
+            "--max-correlation-rules-per-topic",
+            "Correlation rules of all subscriptions of a topic. Default: 100000.",
+            "COUNT",
+        ),
+    ] = None,
+    transaction_seconds: Annotated[
+        _Setting,
+        setting(
+            "--transaction-seconds", "Life of a transaction. Default: 120.", "SECONDS"
+        ),
+    ] = None,
+    max_transaction_messages: Annotated[
+        _Setting,
+        setting(
+            "--max-transaction-messages",
+            "Messages that a transaction may send. Default: 100.",
+            "COUNT",
+        ),
+    ] = None,
+    max_transaction_bytes: Annotated[
+        _Setting,
+        setting(
+            "--max-transaction-bytes",
+            "What a transaction may hold in memory. Default: 26214400.",
+            "BYTES",
+        ),
+    ] = None,
+    max_transactions: Annotated[
+        _Setting,
+        setting(
+            "--max-transactions",
+            "Open transactions of one connection. Default: 1000.",
+            "COUNT",
+        ),
     ] = None,
     handshake_seconds: Annotated[
         _Setting,

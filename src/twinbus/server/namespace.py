@@ -34,7 +34,7 @@ from twinbus.errors import (
     MessagingEntityNotFound,
     QuotaExceeded,
 )
-from twinbus.limits import SUBSCRIPTIONS_PER_TOPIC
+from twinbus.limits import ENTITY_MEGABYTES
 from twinbus.rules.rule import Rule, default_rule
 from twinbus.server.entity import Description, Entity
 from twinbus.server.forwarders import Forwarders
@@ -44,6 +44,7 @@ from twinbus.server.queue import Queue
 from twinbus.server.subscription import Subscription
 from twinbus.server.subscription_rules import SubscriptionRules, stored_rule
 from twinbus.server.topic import Topic
+from twinbus.server.topic_quotas import DOCUMENTED_QUOTAS, TopicQuotas
 from twinbus.store.catalog import Catalog, EntityRecord
 from twinbus.topics.topic import Subscribed, TopicRouter
 
@@ -71,6 +72,8 @@ class Namespace:
         max_entities: int,
         max_message_bytes: int,
         max_entity_message_bytes: int,
+        max_entity_megabytes: int = ENTITY_MEGABYTES,
+        topic_quotas: TopicQuotas = DOCUMENTED_QUOTAS,
     ) -> None:
         self.name = name
         self._catalog = catalog
@@ -84,6 +87,8 @@ class Namespace:
         self._max_entity_message_bytes = max(
             max_message_bytes, max_entity_message_bytes
         )
+        self._max_entity_megabytes = max_entity_megabytes
+        self._topic_quotas = topic_quotas
         # The largest message that any of the entities takes.
         self.largest_message_bytes = max_message_bytes
         self.created_at = 0
@@ -97,7 +102,7 @@ class Namespace:
         # Made anew when entities change, for their own rules.
         self.policy = Policy(rules)
         self.forwarders = Forwarders(self, owner)
-        self.rules = SubscriptionRules(owner, clock)
+        self.rules = SubscriptionRules(owner, clock, topic_quotas)
         self.idle = IdleEntities(self)
 
     # --- start ----------------------------------------------------------------
@@ -323,7 +328,8 @@ class Namespace:
         description = subscription_description(properties, path)
         self.forwarders.check(path, description)
         count = len(topic.subscriptions)
-        _check_count("subscriptions", count, SUBSCRIPTIONS_PER_TOPIC, topic.path)
+        limit = self._topic_quotas.subscriptions
+        _check_count("subscriptions", count, limit, topic.path)
         if rules is None:
             rules = [default_rule(self._clock.now())]
         self.rules.check_counts(topic.router, topic.path, rules)
@@ -372,22 +378,35 @@ class Namespace:
         _check_count("entities", self._top_count + busy, self._max_entities, self.name)
         return await self._create(path, kind, description, ())
 
-    def _check_message_size(self, path: str, description: Description) -> None:
-        """Raises ArgumentOutOfRange."""
-        limit = self._max_entity_message_bytes
-        size = _own_message_bytes(description)
-        if size > limit:
-            raise ArgumentOutOfRange(
-                f"Property 'max_message_size_in_kilobytes' of '{path}' is "
-                f"{size // 1024}; this server allows {limit // 1024}. Its setting "
-                "'max_entity_message_bytes' raises that.",
-                entity_path=path,
-            )
+    def check_sizes(
+        self, path: str, description: Description, before: Description | None
+    ) -> None:
+        """What it asks for anew must be within the settings; what it has stays when
+        they are lowered. Raises ArgumentOutOfRange."""
+        for name, limit, setting in (
+            (
+                "max_message_size_in_kilobytes",
+                self._max_entity_message_bytes // 1024,
+                "max_entity_message_bytes",
+            ),
+            (
+                "max_size_in_megabytes",
+                self._max_entity_megabytes,
+                "max_entity_megabytes",
+            ),
+        ):
+            size: int = getattr(description, name, 0)
+            if size > limit and size != getattr(before, name, 0):
+                raise ArgumentOutOfRange(
+                    f"Property '{name}' of '{path}' is {size}; this server allows "
+                    f"{limit}. Its setting '{setting}' raises that.",
+                    entity_path=path,
+                )
 
     async def _create(
         self, path: str, kind: str, description: Description, rules: Sequence[Rule]
     ) -> Entity:
-        self._check_message_size(path, description)
+        self.check_sizes(path, description, None)
         key = path.lower()
         if key in self._entities or key in self._busy:
             raise EntityAlreadyExists(entity_path=path)
@@ -434,7 +453,7 @@ class Namespace:
             raise
 
     async def _update(self, entity: Entity, description: Description) -> None:
-        self._check_message_size(entity.path, description)
+        self.check_sizes(entity.path, description, entity.description)
         record = replace(
             entity.record,
             description=description.to_json(),

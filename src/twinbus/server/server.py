@@ -1,6 +1,6 @@
 """The server: one namespace on one store, from start to stop.
 
-Start: open the data, make the queues of the configuration, listen. It is ready when
+Start: open the data, make the entities of the configuration, listen. It is ready when
 it could take a message and hand it out. Stop: take no more connections, commit what
 was accepted and tell the clients so, close them, give the store back.
 """
@@ -24,9 +24,11 @@ from twinbus.gateway.health import Health
 from twinbus.links.output import Outputs
 from twinbus.server.arrival import Arrival
 from twinbus.server.data_folder import DataFolder
+from twinbus.server.declared_entities import make_declared
 from twinbus.server.listener import Listener
 from twinbus.server.namespace import Namespace, authorization_rule
 from twinbus.server.owner import StoreOwner
+from twinbus.server.topic_quotas import TopicQuotas
 from twinbus.store.base import Store, StoreError
 from twinbus.store.catalog import Catalog
 
@@ -102,6 +104,12 @@ class Server:
             max_entities=config.max_entities,
             max_message_bytes=config.max_message_bytes,
             max_entity_message_bytes=config.max_entity_message_bytes,
+            max_entity_megabytes=config.max_entity_megabytes,
+            topic_quotas=TopicQuotas(
+                subscriptions=config.max_subscriptions_per_topic,
+                sql_rules=config.max_sql_rules_per_topic,
+                correlation_rules=config.max_correlation_rules_per_topic,
+            ),
         )
         self.gateway = Gateway(
             Administration(self.namespace, self.clock, os.urandom),
@@ -139,14 +147,14 @@ class Server:
     # --- start ----------------------------------------------------------------
 
     async def start(self) -> None:
-        """Be ready to send and receive. Raises StoreError, OSError, ServiceBusError."""
+        """Be ready to send and receive. Raises StoreError, OSError, ConfigError."""
         self.fatal = asyncio.get_running_loop().create_future()
         await self.owner.open(f"twinbus serve, namespace {self._config.namespace}")
         try:
             await self.namespace.open()
             self.owner.start()
             self.namespace.start()
-            await self._make_queues()
+            await make_declared(self.namespace, self._config, self.clock.now())
             self._listen()
         except BaseException:
             self._close_listeners()
@@ -154,19 +162,10 @@ class Server:
             raise
         self._ticking = asyncio.create_task(self._tick_for_ever(), name="ticks")
 
-    async def _make_queues(self) -> None:
-        """Queues of the configuration are made, or brought to what it says."""
-        existing = {queue.path.lower() for queue in self.namespace.queues()}
-        for path, properties in self._config.queues.items():
-            if path.lower() in existing:
-                await self.namespace.update_queue(path, properties)
-            else:
-                await self.namespace.create_queue(path, properties)
-
     def _listen(self) -> None:
         """Every port serves everything; some clients look for it at a usual one."""
         self.port = self._listen_on(self._config.port)
-        if self._config.http_port:
+        if self._config.http_port not in (0, self.port):
             self.http_port = self._listen_on(self._config.http_port)
         if self.tls is not None and self._config.tls_port not in (0, self.port):
             self.tls_port = self._listen_on(self._config.tls_port)

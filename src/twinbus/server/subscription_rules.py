@@ -16,11 +16,11 @@ from twinbus.errors import (
     MessagingEntityNotFound,
     QuotaExceeded,
 )
-from twinbus.limits import CORRELATION_RULES_PER_TOPIC, SQL_RULES_PER_TOPIC
-from twinbus.rules.filters import CorrelationFilter, SqlFilter
+from twinbus.rules.filters import CorrelationFilter, Filter, SqlFilter
 from twinbus.rules.rule import Rule
 from twinbus.server.owner import StoreOwner
 from twinbus.server.subscription import Subscription
+from twinbus.server.topic_quotas import TopicQuotas
 from twinbus.topics.topic import TopicRouter
 
 
@@ -37,9 +37,10 @@ def stored_rule(fragment_number: int, rule: Rule) -> StoredRule:
 class SubscriptionRules:
     """Changes of the rules of one store's subscriptions."""
 
-    def __init__(self, owner: StoreOwner, clock: Clock) -> None:
+    def __init__(self, owner: StoreOwner, clock: Clock, quotas: TopicQuotas) -> None:
         self._owner = owner
         self._clock = clock
+        self._quotas = quotas
 
     # --- at once --------------------------------------------------------------
 
@@ -54,7 +55,9 @@ class SubscriptionRules:
         """Raises MessagingEntityNotFound, QuotaExceeded."""
         before = self.check_removal(subscription, rule.name)
         kept = Rule(before.name, rule.filter, rule.action, before.created_at)
-        self.check_counts(subscription.router, subscription.topic_path, [kept])
+        self.check_counts(
+            subscription.router, subscription.topic_path, [kept], [before]
+        )
         self.apply_removal(subscription, before.name)
         self.apply_addition(subscription, kept)
         await self._owner.durable()
@@ -64,6 +67,25 @@ class SubscriptionRules:
         """Raises MessagingEntityNotFound."""
         self.check_removal(subscription, name)
         self.apply_removal(subscription, name)
+        await self._owner.durable()
+
+    async def replace(self, subscription: Subscription, rules: Sequence[Rule]) -> None:
+        """Make these its rules, in one commit; equal ones stay. Raises
+        QuotaExceeded."""
+        before = {rule.name: rule for rule in subscription.rules()}
+        after = {rule.name: rule for rule in rules}
+        kept = {
+            name
+            for name in before.keys() & after.keys()
+            if _says_the_same(before[name], after[name])
+        }
+        removed = [rule for name, rule in before.items() if name not in kept]
+        added = [rule for name, rule in after.items() if name not in kept]
+        self.check_counts(subscription.router, subscription.topic_path, added, removed)
+        for rule in removed:
+            self.apply_removal(subscription, rule.name)
+        for rule in added:
+            self.apply_addition(subscription, rule)
         await self._owner.durable()
 
     # --- in two steps ---------------------------------------------------------
@@ -104,25 +126,38 @@ class SubscriptionRules:
         subscription.used_at = self._clock.now()
 
     def check_counts(
-        self, router: TopicRouter, topic_path: str, added: Sequence[Rule]
+        self,
+        router: TopicRouter,
+        topic_path: str,
+        added: Sequence[Rule],
+        removed: Sequence[Rule] = (),
     ) -> None:
         """Raises QuotaExceeded."""
-        index = router.rules()
-        sql = sum(isinstance(rule.filter, SqlFilter) for rule in added)
-        correlation = sum(isinstance(rule.filter, CorrelationFilter) for rule in added)
-        for noun, count, more, limit in (
-            ("SQL rules", index.sql_rule_count, sql, SQL_RULES_PER_TOPIC),
+        index, quotas = router.rules(), self._quotas
+        for noun, kind, count, limit in (
+            ("SQL rules", SqlFilter, index.sql_rule_count, quotas.sql_rules),
             (
                 "correlation rules",
+                CorrelationFilter,
                 index.correlation_rule_count,
-                correlation,
-                CORRELATION_RULES_PER_TOPIC,
+                quotas.correlation_rules,
             ),
         ):
-            if more and count + more > limit:
+            more = _count(added, kind) - _count(removed, kind)
+            # A topic that has too many since the quota was lowered may have fewer.
+            if more > 0 and count + more > limit:
                 raise QuotaExceeded.measured(
                     f"number of {noun}",
                     limit=limit,
                     actual=count + more,
                     entity_path=topic_path,
                 )
+
+
+def _count(rules: Sequence[Rule], kind: type[Filter]) -> int:
+    return sum(isinstance(rule.filter, kind) for rule in rules)
+
+
+def _says_the_same(rule: Rule, other: Rule) -> bool:
+    """Whatever their age."""
+    return rule.to_json() == {**other.to_json(), "created_at": rule.created_at}

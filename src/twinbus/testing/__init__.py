@@ -8,10 +8,12 @@
         ...
         bus.advance(61)    # locks of one minute have run out
 
-With pytest the fixture `twinbus_bus` gives each test a bus of its own.
+Rules of subscriptions are made by `rule`. With pytest the fixture `twinbus_bus` gives
+each test a bus of its own.
 """
 
 from twinbus.testing.bus import Bus
 from twinbus.testing.clock import ManualClock
+from twinbus.testing.rules import rule
 
-__all__ = ["Bus", "ManualClock"]
+__all__ = ["Bus", "ManualClock", "rule"]

@@ -21,13 +21,15 @@ import uvloop
 
 from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.clock import SystemClock
-from twinbus.config import ROOT_KEY_NAME, Config, queue_properties
+from twinbus.config import ROOT_KEY_NAME, Config
+from twinbus.config_entities import entity_properties
 from twinbus.rules.rule import Rule
 from twinbus.server.certificates import ca_file, tls_context
 from twinbus.server.server import Server
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.testing.clock import ManualClock
+from twinbus.testing.rules import rule
 
 T = TypeVar("T")
 
@@ -162,9 +164,9 @@ class Bus:
 
     def connection_string_for(self, *claims: str) -> str:
         """With the key of a rule that has just these claims."""
-        for named, rule in self._rules.items():
+        for named, access in self._rules.items():
             if set(named) == set(claims):
-                return self._connection_string(rule.key_name, rule.primary_key)
+                return self._connection_string(access.key_name, access.primary_key)
         raise ValueError(f"no rule has the claims {claims}")
 
     def _connection_string(self, key_name: str, key: str) -> str:
@@ -178,12 +180,12 @@ class Bus:
     def create_queue(self, path: str, **properties: Any) -> None:
         """Make a queue; properties as in the SDK's `QueueProperties`."""
         self._run(
-            self.server.namespace.create_queue(path, queue_properties(properties))
+            self.server.namespace.create_queue(path, entity_properties(properties))
         )
 
     def update_queue(self, path: str, **properties: Any) -> None:
         self._run(
-            self.server.namespace.update_queue(path, queue_properties(properties))
+            self.server.namespace.update_queue(path, entity_properties(properties))
         )
 
     def delete_queue(self, path: str) -> None:
@@ -192,8 +194,17 @@ class Bus:
     def create_topic(self, path: str, **properties: Any) -> None:
         """Make a topic; properties as in the SDK's `TopicProperties`."""
         self._run(
-            self.server.namespace.create_topic(path, queue_properties(properties))
+            self.server.namespace.create_topic(path, entity_properties(properties))
         )
+
+    def update_topic(self, path: str, **properties: Any) -> None:
+        self._run(
+            self.server.namespace.update_topic(path, entity_properties(properties))
+        )
+
+    def delete_topic(self, path: str) -> None:
+        """Remove a topic with its subscriptions."""
+        self._run(self.server.namespace.delete_topic(path))
 
     def create_subscription(
         self,
@@ -203,36 +214,33 @@ class Bus:
         **properties: Any,
     ) -> None:
         """Make a subscription; properties as in the SDK's `SubscriptionProperties`.
-        Without `rules` it gets all messages."""
+        Without `rules` it gets all messages, with an empty list none."""
         self._run(
             self.server.namespace.create_subscription(
-                topic, name, queue_properties(properties), rules
+                topic, name, entity_properties(properties), rules
             )
         )
-
-    def update_topic(self, path: str, **properties: Any) -> None:
-        self._run(
-            self.server.namespace.update_topic(path, queue_properties(properties))
-        )
-
-    def delete_topic(self, path: str) -> None:
-        """Remove a topic with its subscriptions."""
-        self._run(self.server.namespace.delete_topic(path))
 
     def update_subscription(self, topic: str, name: str, **properties: Any) -> None:
         self._run(
             self.server.namespace.update_subscription(
-                topic, name, queue_properties(properties)
+                topic, name, entity_properties(properties)
             )
         )
 
     def delete_subscription(self, topic: str, name: str) -> None:
         self._run(self.server.namespace.delete_subscription(topic, name))
 
-    def add_rule(self, topic: str, subscription: str, rule: Rule) -> None:
-        self._run(self.server.namespace.add_rule(topic, subscription, rule))
+    def add_rule(
+        self, topic: str, subscription: str, name: Rule | str, **parts: Any
+    ) -> None:
+        """Add a rule: one made by `rule`, or its name and parts, as `rule` takes
+        them."""
+        added = rule(name, **parts) if isinstance(name, str) else name
+        self._run(self.server.namespace.add_rule(topic, subscription, added))
 
     def remove_rule(self, topic: str, subscription: str, name: str) -> None:
+        """A new subscription has the rule `$Default`, which takes all messages."""
         self._run(self.server.namespace.remove_rule(topic, subscription, name))
 
     # --- time -----------------------------------------------------------------

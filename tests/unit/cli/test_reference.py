@@ -14,13 +14,12 @@ from typer.main import get_command
 from twinbus.cli import exit_codes
 from twinbus.cli.main import app, run
 from twinbus.cli.serve_command import serve
-from twinbus.config import Config, load_config
+from twinbus.config import NO_SETTINGS, Config, load_config
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 CLI = (REFERENCE / "cli.md").read_text()
 CONFIGURATION = (REFERENCE / "configuration.md").read_text()
 
-NO_SETTINGS = ("queues", "rules", "is_tls_required")
 SETTINGS = {
     field.name: getattr(Config(), field.name)
     for field in fields(Config)
@@ -103,4 +102,5 @@ def test_the_example_of_the_page_can_be_used(tmp_path: Path) -> None:
     file.write_text(example[1])
     config = load_config(file, {}, {})
     assert config.queues
+    assert config.topics
     assert config.rules

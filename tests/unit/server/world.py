@@ -75,7 +75,7 @@ class FaultyCatalog:
 class World:
     """An owner and a namespace, and what they told whom."""
 
-    def __init__(self, *, max_entities: int = 100) -> None:
+    def __init__(self, *, max_entities: int = 100, **limits: Any) -> None:
         self.clock = ManualClock(NOW)
         self.store = FaultyStore()
         self.catalog = FaultyCatalog()
@@ -100,6 +100,8 @@ class World:
             rules=(),
             max_entities=max_entities,
             max_message_bytes=1000,
+            max_entity_message_bytes=1000,
+            **limits,
         )
 
     def _on_fatal(self, error: StoreError) -> None:
