@@ -45,11 +45,10 @@ async def anonymous(server: ServerProcess) -> ClientConnection:
         b"AMQP\x00\x00\x09\x01",
         b"AMQP\x02\x01\x00\x00",
         b"AMQP\x00\x01\x00\x00",
-        b"GET / HTTP/1.1\r\nHost: bus\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
         b"\x00",
     ],
-    ids=["0-9-1", "tls", "no-sasl", "http", "tls-hello", "zero"],
+    ids=["0-9-1", "tls", "no-sasl", "tls-hello", "zero"],
 )
 async def test_a_wrong_header_is_answered_with_ours(
     server: ServerProcess, header: bytes
