@@ -22,8 +22,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     (folder / "bus.toml").write_text(
         '[[rules]]\nkey_name = "sender"\nprimary_key = "k"\nrights = ["Send"]\n'
     )
-    flags = ("--config", "bus.toml", "--port", "0", "--http-port", "0", "--tls-port", "0")
-    with Serving(*flags, cwd=folder) as running:
+    free = ("--port", "0", "--http-port", "0", "--tls-port", "0")
+    with Serving("--config", "bus.toml", *free, cwd=folder) as running:
         yield running
 
 

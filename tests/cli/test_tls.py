@@ -1,10 +1,13 @@
 """TLS as a user meets it: on by default, trusted by following what is printed."""
 
 import contextlib
+import http.client
 import re
 import socket
 import ssl
 from pathlib import Path
+
+import pytest
 
 from twinbus.amqp.messaging import Data, Message, decode_message, encode_message
 from twinbus.amqp.sasl import plain
@@ -14,6 +17,25 @@ from twinbus.client import connect
 from .command import PATIENCE_SECONDS, Serving, free_port, run
 
 _DEFAULT_TLS_PORT = 5671
+
+# Listens where it is free, and for HTTP at no other port.
+FREE = ("--port", "0", "--http-port", "0")
+
+
+def get_health(port: int, authority: Path | None = None) -> int:
+    """The status of a health check, over TLS if somebody is to be trusted for it."""
+    if authority is None:
+        connection = http.client.HTTPConnection("localhost", port, PATIENCE_SECONDS)
+    else:
+        connection = http.client.HTTPSConnection(
+            "localhost",
+            port,
+            timeout=PATIENCE_SECONDS,
+            context=ssl.create_default_context(cafile=authority),
+        )
+    with contextlib.closing(connection):
+        connection.request("GET", "/health")
+        return connection.getresponse().status
 
 
 def without_emulator(server: Serving, tls_port: int) -> str:
@@ -28,7 +50,7 @@ async def test_messages_go_over_tls_by_what_the_printed_lines_say(
     # The SDK takes no TLS port but 5671, so this is our own client.
     (tmp_path / "bus.toml").write_text("[queues.orders]\n")
     port = free_port()
-    flags = ("--config", "bus.toml", "--port", "0", "--tls-port", str(port))
+    flags = ("--config", "bus.toml", *FREE, "--tls-port", str(port))
     with Serving(*flags, cwd=tmp_path) as server:
         printed = re.search(r'connection_verify="(.+)"', "\n".join(server.lines))
         assert printed is not None
@@ -51,7 +73,7 @@ async def test_messages_go_over_tls_by_what_the_printed_lines_say(
 
 def test_commands_trust_the_authority_of_the_environment(tmp_path: Path) -> None:
     port = free_port()
-    with Serving("--port", "0", "--tls-port", str(port), cwd=tmp_path) as server:
+    with Serving(*FREE, "--tls-port", str(port), cwd=tmp_path) as server:
         listing = ("entities", "list", "--json", "--connection-string")
         text = without_emulator(server, port)
         trusting = {"SSL_CERT_FILE": str(tmp_path / "data" / "tls" / "ca.pem")}
@@ -65,7 +87,7 @@ def test_commands_trust_the_authority_of_the_environment(tmp_path: Path) -> None
 
 def test_a_certificate_that_is_brought_is_shown_to_clients(tmp_path: Path) -> None:
     port = free_port()
-    flags = ("--port", "0", "--tls-port", str(port))
+    flags = (*FREE, "--tls-port", str(port))
     with Serving(*flags, cwd=tmp_path) as server:
         server.stop()
     brought = tmp_path / "brought.pem"
@@ -87,8 +109,45 @@ def test_a_taken_default_port_is_no_reason_not_to_start(tmp_path: Path) -> None:
         with contextlib.suppress(OSError):
             address = ("127.0.0.1", _DEFAULT_TLS_PORT)
             stack.enter_context(socket.create_server(address))
-        server = stack.enter_context(Serving("--port", "0", cwd=tmp_path))
+        server = stack.enter_context(Serving(*FREE, cwd=tmp_path))
         (line,) = server.errors.splitlines()
-        assert line.startswith("twinbus: note: no TLS. Port 5671 is in use")
+        note = f"twinbus: note: port {server.port} serves everything alone. Port 5671"
+        assert line.startswith(f"{note} is in use")
         assert "--tls-port" in line
+        # TLS is spoken all the same.
+        assert get_health(server.port, tmp_path / "data" / "tls" / "ca.pem") == 200
+
+
+def test_every_port_serves_everything(tmp_path: Path) -> None:
+    http_port, tls_port = free_port(), free_port()
+    flags = ("--http-port", str(http_port), "--tls-port", str(tls_port))
+    with Serving("--port", "0", *flags, cwd=tmp_path) as server:
+        authority = tmp_path / "data" / "tls" / "ca.pem"
+        for port in (server.port, http_port, tls_port):
+            assert get_health(port) == 200
+            assert get_health(port, authority) == 200
+            text = server.connection_string.replace(f":{server.port};", f":{port};")
+            listing = ("entities", "list", "--connection-string", text)
+            assert run(*listing, cwd=tmp_path).returncode == exit_codes.OK
+        assert server.stop() == exit_codes.OK
+
+
+def test_one_port_is_enough(tmp_path: Path) -> None:
+    port = str(free_port())
+    flags = ("--port", port, "--http-port", port, "--tls-port", port)
+    with Serving(*flags, cwd=tmp_path) as server:
+        assert server.errors == ""
+        assert get_health(server.port, tmp_path / "data" / "tls" / "ca.pem") == 200
+
+
+def test_tls_can_be_switched_off(tmp_path: Path) -> None:
+    with Serving(*FREE, "--tls-port", "0", cwd=tmp_path) as server:
+        assert get_health(server.port) == 200
+        with (
+            socket.create_connection(("127.0.0.1", server.port)) as stranger,
+            pytest.raises(OSError),
+        ):
+            ssl.create_default_context().wrap_socket(
+                stranger, server_hostname="localhost"
+            )
     assert not (tmp_path / "data" / "tls").exists()
