@@ -525,6 +525,25 @@ class Fragment:
         if not self.settings.is_dead_letter_queue:
             self._sub_queues.sub_queue_of(self, DEAD_LETTER)
 
+    def check_transfer_dead_letters(self) -> None:
+        """The same for what could not be transferred."""
+        self._sub_queues.sub_queue_of(self, TRANSFER_DEAD_LETTER)
+
+    def fail_transfer(
+        self,
+        message: Message,
+        reason: str,
+        description: str,
+        now: int,
+        changes: ChangeSet,
+    ) -> Message:
+        """Keep a message that was to go from here to another entity; returns it."""
+        target = self._sub_queues.sub_queue_of(self, TRANSFER_DEAD_LETTER)
+        path = self.settings.path
+        kept = dead_letter_of(message, path, 0, reason, description)
+        target.adopt(kept, now, changes)
+        return kept
+
     def reject(
         self,
         message: Message,

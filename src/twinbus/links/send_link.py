@@ -14,6 +14,7 @@ from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.transactions import TransactionalState
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
+from twinbus.broker.transaction import Work
 from twinbus.encoding.batch import BATCH_FORMAT, read_batch
 from twinbus.encoding.incoming import read_message
 from twinbus.errors import ArgumentError, MessageSizeExceeded, ServiceBusError
@@ -32,6 +33,7 @@ from twinbus.links.sending import (
 )
 from twinbus.links.transactional_send import TransactionalSend
 from twinbus.links.transactional_state import accepted_in
+from twinbus.links.via import Via
 
 _TOP_UP_AT: Final = CREDIT // 2
 _TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
@@ -50,6 +52,7 @@ class SendLink(CommitListener):
         max_message_bytes: int,
         output: Output,
         coordinator: Coordinator,
+        via: Via | None = None,
     ) -> None:
         super().__init__()
         self._link: Link = link
@@ -62,6 +65,8 @@ class SendLink(CommitListener):
         self._output: Output = output
         # The transactions of the connection.
         self._coordinator: Coordinator = coordinator
+        # If the messages are for another entity than the one attached to.
+        self._via: Via | None = via
 
     def start(self) -> None:
         """The attach was answered: let the client send."""
@@ -100,6 +105,10 @@ class SendLink(CommitListener):
             return False
         home, fragment = self._home, self._fragment
         messages = self._read(delivery, now)
+        if self._via is not None:
+            link = None if delivery.settled else self
+            self._via.send(messages, delivery.delivery_id, link)
+            return False
         if finds_duplicates(fragment):
             link = None if delivery.settled else self
             home.admit(
@@ -127,8 +136,9 @@ class SendLink(CommitListener):
             messages = read_batch(payload)
         else:
             messages = [read_message(payload)]
-        for message in messages:
-            check(self._fragment, message)
+        if self._via is None:
+            for message in messages:
+                check(self._fragment, message)
         return messages
 
     def _take_in_transaction(self, delivery: MessageReceived, now: int) -> None:
@@ -142,9 +152,7 @@ class SendLink(CommitListener):
         transaction = self._coordinator.find(state.txn_id, now)
         try:
             messages = self._read(delivery, now)
-            transaction.enlist(
-                TransactionalSend(self._home, self._fragment, messages, self._actor)
-            )
+            transaction.enlist(self._work(messages))
         except ServiceBusError as error:
             transaction.doom(error)
             raise
@@ -153,6 +161,11 @@ class SendLink(CommitListener):
             answer = accepted_in(state.txn_id)
             self._link.session.send_disposition(True, at, at, True, answer)
             self._output.mark()
+
+    def _work(self, messages: list[Message]) -> Work:
+        if self._via is not None:
+            return self._via.work(messages)
+        return TransactionalSend(self._home, self._fragment, messages, self._actor)
 
     def committed(self, items: list[int]) -> None:
         """Accept what is durable: one frame for each run of ids."""

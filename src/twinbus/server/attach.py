@@ -14,7 +14,7 @@ from twinbus.amqp.types import ULong
 from twinbus.auth.claims import Claim, require
 from twinbus.auth.resource import address_path
 from twinbus.broker.entity_path import EntityPath, parse_entity_path
-from twinbus.broker.fragment import MAIN
+from twinbus.broker.fragment import MAIN, Fragment
 from twinbus.errors import (
     ArgumentError,
     NotAllowed,
@@ -26,8 +26,10 @@ from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
+from twinbus.links.via import Via
 from twinbus.server import cbs, namespace_management
 from twinbus.server.cbs import CbsNode
+from twinbus.server.entity import Entity
 from twinbus.server.managed_queue import ManagedQueue
 from twinbus.server.management import ManagementNode
 from twinbus.server.namespace_management import NamespaceNode
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from twinbus.server.amqp_connection import AmqpConnection
 
 _MAX_BATCH_SIZE = "com.microsoft:max-message-batch-size"
+_TRANSFER_DESTINATION = "com.microsoft:transfer-destination-address"
 _SETTLED = 1
 
 
@@ -187,12 +190,39 @@ def _attach_sender(
         limit,
         connection.output,
         connection.coordinator,
+        _via(connection, link, queue, actor),
     )
     link.context = send_link
     connection.attached(send_link, queue.send_links())
     properties = {**link.properties, _MAX_BATCH_SIZE: ULong(limit)}
     link.accept(properties=properties, max_message_size=limit)
     send_link.start()
+
+
+def _via(
+    connection: "AmqpConnection", link: Link, way: Entity, actor: int
+) -> Via | None:
+    """Where the messages go on to, if the sender says so.
+
+    Raises ArgumentError, UnauthorizedAccess. Whether the destination is there and
+    takes messages is seen when they come.
+    """
+    address = link.properties.get(_TRANSFER_DESTINATION)
+    if address is None:
+        return None
+    if not isinstance(address, str):
+        raise ArgumentError.about(
+            _TRANSFER_DESTINATION, value=address, expected="the path of an entity"
+        )
+    namespace, path = connection.namespace, address_path(str(address))
+    require(connection.grants.all(), Claim.SEND, path, connection.clock.now())
+
+    def find_destination() -> Fragment:
+        destination = namespace.entity(path)
+        destination.check_may_send()
+        return destination.fragment()
+
+    return Via(way.owner, way.fragment(), find_destination, actor)
 
 
 def _attach_receiver(

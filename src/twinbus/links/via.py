@@ -1,0 +1,157 @@
+"""Sending by way of another entity: the destination gets it, or the way keeps it.
+
+A sender that is attached to one entity (the way) names another as its destination.
+Its messages are accepted by the way, and go on in the same commit; what the
+destination does not take (it is missing, disabled or full) is kept in the transfer
+dead-letter queue of the way. So a transaction that only touches the way cannot fail
+because of the destination.
+"""
+
+from collections.abc import Callable
+from typing import Final, final
+
+from twinbus.broker import operation_log
+from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
+from twinbus.broker.transaction import Work
+from twinbus.encoding.identity import duplicate_key
+from twinbus.errors import ServiceBusError
+from twinbus.links.commit_listener import CommitListener
+from twinbus.links.home import Home
+from twinbus.links.sending import (
+    accept_unless_seen,
+    check,
+    check_room,
+    check_status,
+    finds_duplicates,
+)
+
+_REFUSED: Final = "TransferFailed"
+
+
+@final
+class Via:
+    """The way of one sender's messages."""
+
+    def __init__(
+        self,
+        home: Home,
+        way: Fragment,
+        find_destination: Callable[[], Fragment],
+        actor: int,
+    ) -> None:
+        self._home: Home = home
+        self._way: Fragment = way
+        # Raises ServiceBusError if it is gone, or takes nothing now.
+        self._find_destination: Callable[[], Fragment] = find_destination
+        self._actor: int = actor
+
+    def send(
+        self,
+        messages: list[Message],
+        delivery_id: int,
+        link: CommitListener | None,
+    ) -> None:
+        """Send on after a look at the store; the link is told when that is durable."""
+        self._home.admit(ViaSending(self._home, self, messages, delivery_id, link))
+
+    def work(self, messages: list[Message]) -> Work:
+        """The same as a part of a transaction."""
+        return TransactionalViaSend(self._home, self, messages)
+
+    def check(self, now: int) -> None:
+        """Raises if the way itself takes nothing: ServerBusy, QuotaExceeded,
+        EntityDisabled, MessagingEntityNotFound."""
+        check_room(self._home, self._way, 0, now)
+        check_status(self._way)
+        self._way.check_transfer_dead_letters()
+
+    def ask(self, messages: list[Message], admission: Admission) -> None:
+        try:
+            destination = self._find_destination()
+        except ServiceBusError:
+            return
+        if not finds_duplicates(destination):
+            return
+        for message in messages:
+            unique_id = duplicate_key(message)
+            if unique_id is not None:
+                admission.ask(destination, unique_id)
+
+    def apply(self, messages: list[Message], duplicates: Duplicates, now: int) -> None:
+        """Each message to the destination, or to the dead letters of the way."""
+        for message in messages:
+            try:
+                destination = self._find_destination()
+                check_room(self._home, destination, len(message.raw), now)
+                check(destination, message)
+            except ServiceBusError as error:
+                self._keep(message, error, now)
+                continue
+            accept_unless_seen(
+                self._home, destination, message, self._actor, now, duplicates
+            )
+
+    def _keep(self, message: Message, error: ServiceBusError, now: int) -> None:
+        changes = self._home.changes
+        kept = self._way.fail_transfer(message, _REFUSED, error.text, now, changes)
+        changes.log.record(operation_log.SEND, self._actor, kept, now)
+
+
+@final
+class ViaSending(Admission):
+    """A delivery on its way to another entity."""
+
+    def __init__(
+        self,
+        home: Home,
+        via: Via,
+        messages: list[Message],
+        delivery_id: int,
+        link: CommitListener | None,
+    ) -> None:
+        super().__init__()
+        self._home: Home = home
+        self._via: Via = via
+        self._messages: list[Message] = messages
+        self._delivery_id: int = delivery_id
+        # Who is to be told; None if nobody waits.
+        self._link: CommitListener | None = link
+        for message in messages:
+            self.pending_bytes += len(message.raw)
+        via.ask(messages, self)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        home, link = self._home, self._link
+        try:
+            self._via.check(now)
+        except ServiceBusError as error:
+            if link is not None:
+                link.failed([self._delivery_id], error)
+            return
+        self._via.apply(self._messages, duplicates, now)
+        if link is not None:
+            link.note(home.changes, self._delivery_id, home.listeners)
+
+
+@final
+class TransactionalViaSend(Work):
+    """A delivery that goes on its way with the commit."""
+
+    def __init__(self, home: Home, via: Via, messages: list[Message]) -> None:
+        super().__init__(home)
+        self._via: Via = via
+        self._messages: list[Message] = messages
+        self.message_count = len(messages)
+        for message in messages:
+            self.added_bytes += len(message.raw)
+
+    def ask(self, admission: Admission) -> None:
+        self._via.ask(self._messages, admission)
+
+    def check(self, now: int) -> None:
+        self._via.check(now)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        self._via.apply(self._messages, duplicates, now)
