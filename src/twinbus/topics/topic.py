@@ -106,7 +106,9 @@ class TopicRouter(Router):
             if matched.plain:
                 plain.append(fragment)
             for rule in matched.actions:
-                self._put_changed(subscribed, fragment, message, rule, view, now, changes)
+                self._put_changed(
+                    subscribed, fragment, message, rule, view, now, changes
+                )
             if matched.error is not None and not _is_selected(matched):
                 _fail(subscribed, fragment, message, matched.error, now, changes)
         is_shared = len(plain) > 1
@@ -133,7 +135,6 @@ class TopicRouter(Router):
             _fail(subscribed, fragment, message, error, now, changes)
             return
         copy.body_id = message.row_id
-        copy.annex = message.annex
         _put(fragment, copy, now, changes)
 
 
