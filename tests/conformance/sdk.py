@@ -140,6 +140,14 @@ class SyncSdk:
         sub_queue = sync_package.ServiceBusSubQueue.DEAD_LETTER
         return self.subscription_receiver(topic, subscription, sub_queue=sub_queue)
 
+    def session_receiver(self, queue: str, session_id: Any, **options: Any) -> Any:
+        """An open receiver that holds a session."""
+        return self.receiver(queue, session_id=session_id, **options)
+
+    def session_ids(self, queue: str, **options: Any) -> list[str]:
+        """The ids that the list of sessions has."""
+        return list(self.client().list_queue_sessions(queue, **options))
+
     def renewer(self, **options: Any) -> Any:
         """An `AutoLockRenewer` of this half of the package."""
         return self._track(sync_package.AutoLockRenewer(**options))
@@ -189,6 +197,11 @@ class AsyncSdk(SyncSdk):
         made = self._run(_on_loop(async_package.AutoLockRenewer, (), options))
         return self._track(Blocking(made, self._run))
 
+    def session_ids(self, queue: str, **options: Any) -> list[str]:
+        """The ids that the list of sessions has."""
+        pages = self.client().inner.list_queue_sessions(queue, **options)
+        return list(self._run(_collected(pages)))
+
     def close(self) -> None:
         """Close all that was opened, then the loop."""
         self.close_handlers()
@@ -204,6 +217,10 @@ class AsyncSdk(SyncSdk):
         # Far above every wait in the cases: it only keeps a hang from lasting for ever.
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         return future.result(timeout=120)
+
+
+async def _collected(items: Any) -> list[Any]:
+    return [item async for item in items]
 
 
 def _close_quietly(handler: Any) -> None:
