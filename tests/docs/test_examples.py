@@ -39,9 +39,10 @@ def test_generic_client_sends_and_receives(place: Place) -> None:
     assert output_of("generic_amqp.py", place) == ["half price"]
 
 
-def test_tests_with_a_bus_of_their_own_pass(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["test_orders.py", "test_events.py"])
+def test_tests_with_a_bus_of_their_own_pass(tmp_path: Path, name: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += ["-p", "no:xdist", str(EXAMPLES / "test_orders.py")]
+    command += ["-p", "no:xdist", str(EXAMPLES / name)]
     done = run(command, tmp_path, clean_environment())
     assert done.returncode == 0, done.stdout
     assert "2 passed" in done.stdout
