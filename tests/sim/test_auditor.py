@@ -8,7 +8,7 @@ import pytest
 
 from twinbus.store.base import CommitFailed
 from twinbus.testing.sim import run_world
-from twinbus.testing.sim.auditor import Violation
+from twinbus.testing.sim.sighting import Violation
 
 WORLDS = 150
 

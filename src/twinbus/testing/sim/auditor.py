@@ -18,9 +18,7 @@ first thing that no correct bus could have done:
 A crash, and a commit that failed, end all locks. That is part of the contract.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from twinbus.testing.sim.audited_message import (
     ACTIVE,
@@ -37,72 +35,34 @@ from twinbus.testing.sim.audited_message import (
     Lock,
     Rules,
 )
-
-_PLACES = {
-    (False, "active"): ACTIVE,
-    (False, "deferred"): DEFERRED,
-    (False, "scheduled"): SCHEDULED,
-    (True, "active"): DEAD,
-    (True, "deferred"): DEAD_DEFERRED,
-}
-
-
-class Violation(AssertionError):
-    """The bus did what it must not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
-    """A message as a client saw it."""
-
-    uid: str
-    path: str
-    dead_letter: bool
-    sequence_number: int
-    delivery_count: int
-    enqueued_at: int
-    # "active", "deferred" or "scheduled".
-    state: str
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """What the bus says it holds of a queue."""
-
-    active: int
-    deferred: int
-    scheduled: int
-    dead_letter: int
-    size_bytes: int
+from twinbus.testing.sim.history import History
+from twinbus.testing.sim.judgement import PLACES, Judgement, text_of
+from twinbus.testing.sim.sighting import Counts, Sighting, Violation
 
 
 class Auditor:
     """Knows what was asked and answered, and nothing else."""
 
     def __init__(self) -> None:
-        self._messages: dict[str, AuditedMessage] = {}
+        self._history = History()
+        self._judgement = Judgement(self._history)
         # The present life of each path that may exist.
         self._queues: dict[str, AuditedQueue] = {}
         # Queues whose creation was not confirmed.
         self._unsure: dict[str, AuditedQueue] = {}
         # Messages with a lock that is not over, by token.
         self._locked: dict[bytes, AuditedMessage] = {}
-        self._now = 0
-        # Events are numbered, to tell before from after.
-        self.event = 0
-        # First event and highest time of each stretch without a jump back.
-        self._stretches: list[list[int]] = [[0, 0]]
+
+    @property
+    def event(self) -> int:
+        """The number of the present event."""
+        return self._history.event
 
     # --- time -----------------------------------------------------------------
 
     def tell_time(self, now: int) -> None:
         """What the clock shows; told with everything else that happens."""
-        self.event += 1
-        if now < self._now:
-            self._stretches.append([self.event, now])
-        self._now = now
-        self._stretches[-1][1] = now
+        self._history.tell(now)
         for token, message in list(self._locked.items()):
             lock = message.lock
             if lock is not None and lock.token == token and lock.locked_until <= now:
@@ -115,23 +75,11 @@ class Auditor:
         if not lock.is_settling:
             message.count_high += 1
 
-    def _highest_since(self, event: int) -> int:
-        """The latest time that the clock has shown since an event."""
-        starts = [start for start, _ in self._stretches[1:]] + [self.event + 1]
-        return max(
-            highest
-            for (_, highest), end in zip(self._stretches, starts, strict=True)
-            if end > event
-        )
-
-    def _may_be_at(self, message: AuditedMessage) -> set[str]:
-        return message.may_be_at(self._highest_since(message.sent_event))
-
     # --- faults ---------------------------------------------------------------
 
     def locks_lost(self) -> None:
         """The bus crashed, or could not commit: it has no locks any more."""
-        for message in self._messages.values():
+        for message in self._judgement.messages.values():
             message.lock = None
         self._locked.clear()
         for queue in self._queues.values():
@@ -156,8 +104,8 @@ class Auditor:
             return
         queue.excused_count[dead_letter] += count
         place = DEAD if dead_letter else ACTIVE
-        for message in self._messages.values():
-            if message.queue is queue and place in self._may_be_at(message):
+        for message in self._judgement.messages.values():
+            if message.queue is queue and place in self._judgement.may_be_at(message):
                 if not message.places & {GONE, NEVER}:
                     message.is_excused = True
                 message.places.add(GONE)
@@ -180,14 +128,14 @@ class Auditor:
     def deletion_requested(self, path: str) -> None:
         queue = self._queues[path]
         queue.is_ending = True
-        for message in self._of(queue):
+        for message in self._judgement.of(queue):
             message.places.add(GONE)
             message.is_excused = False
             message.touched_event = self.event
 
     def queue_deleted(self, path: str) -> None:
         queue = self._queues.pop(path)
-        for message in self._of(queue):
+        for message in self._judgement.of(queue):
             message.places = {GONE}
             message.touched_event = self.event
 
@@ -217,25 +165,22 @@ class Auditor:
     def paths(self) -> list[str]:
         return sorted(self._queues)
 
-    def _of(self, queue: AuditedQueue) -> list[AuditedMessage]:
-        return [m for m in self._messages.values() if m.queue is queue]
-
     # --- sending --------------------------------------------------------------
 
     def send_requested(
         self, uid: str, path: str, *, size_bytes: int, ttl_ms: int, scheduled_at: int
     ) -> None:
-        is_later = scheduled_at > self._now
+        is_later = scheduled_at > self._history.now
         message = AuditedMessage(
             uid=uid,
             queue=self._queues[path],
             size_bytes=size_bytes,
             ttl_ms=ttl_ms,
             scheduled_at=scheduled_at if is_later else 0,
-            sent_at=self._now,
+            sent_at=self._history.now,
             sent_event=self.event,
         )
-        self._messages[uid] = message
+        self._judgement.messages[uid] = message
         place = SCHEDULED if is_later else ACTIVE
         message.begin("send", frozenset((place,)))
 
@@ -255,7 +200,7 @@ class Auditor:
             message.did_not_happen("send")
         if sequence_number is not None:
             group = "scheduled" if message.scheduled_at else "main"
-            self._check_number(message, group, sequence_number)
+            self._judgement.check_number(message, group, sequence_number)
 
     def send_refused(self, uid: str) -> None:
         message = self._touched(uid)
@@ -271,21 +216,21 @@ class Auditor:
 
     def cancelled(self, uid: str) -> None:
         message = self._touched(uid)
-        if SCHEDULED not in self._may_be_at(message):
-            raise Violation(f"{uid} was cancelled while {_text(message.places)}")
+        if SCHEDULED not in self._judgement.may_be_at(message):
+            raise Violation(f"{uid} was cancelled while {text_of(message.places)}")
         message.happened("cancel")
 
     def cancel_refused(self, uid: str, *, not_found: bool) -> None:
         message = self._touched(uid)
         message.did_not_happen("cancel")
-        if not_found and self._may_be_at(message) == {SCHEDULED}:
+        if not_found and self._judgement.may_be_at(message) == {SCHEDULED}:
             raise Violation(f"{uid} is scheduled and could not be cancelled")
 
     def cancel_unknown(self, uid: str) -> None:
         self._touched(uid).may_have_happened("cancel")
 
     def _touched(self, uid: str) -> AuditedMessage:
-        message = self._messages[uid]
+        message = self._judgement.messages[uid]
         message.touched_event = self.event
         return message
 
@@ -293,30 +238,32 @@ class Auditor:
 
     def delivered(self, seen: Sighting, token: bytes, locked_until: int) -> None:
         """A client was handed a message under a lock."""
-        message = self._known(seen)
+        message = self._judgement.known(seen)
         lock = message.lock
         if lock is not None and not lock.is_over and not lock.is_settling:
             raise Violation(
                 f"{seen.uid} was delivered while its lock lasts until "
-                f"{lock.locked_until}, now is {self._now}"
+                f"{lock.locked_until}, now is {self._history.now}"
             )
         if lock is not None and not lock.is_settling:
             message.count_low = max(message.count_low, lock.delivery_count + 1)
-        self._check(message, seen)
+        self._judgement.check(message, seen)
         message.forget_settlements()
-        self._check_expiry(message, seen)
-        self._check_order_of_delivery(message, seen)
+        self._judgement.check_expiry(message, seen)
+        self._judgement.check_order_of_delivery(message, seen)
         if seen.delivery_count >= message.queue.highest_limit() and not (
             seen.dead_letter
         ):
             raise Violation(f"{seen.uid} was delivered beyond the delivery limit")
         durations = {rules.lock_duration_ms for rules in message.queue.rules}
-        if locked_until - self._now not in durations:
-            raise Violation(f"the lock of {seen.uid} lasts {locked_until - self._now}")
+        if locked_until - self._history.now not in durations:
+            raise Violation(
+                f"the lock of {seen.uid} lasts {locked_until - self._history.now}"
+            )
         message.lock = Lock(
             token=token,
             locked_until=locked_until,
-            place=_PLACES[seen.dead_letter, seen.state],
+            place=PLACES[seen.dead_letter, seen.state],
             delivery_count=seen.delivery_count,
         )
         message.was_delivered = True
@@ -325,11 +272,11 @@ class Auditor:
 
     def delivered_for_good(self, seen: Sighting) -> None:
         """A client was handed a message that is no longer there."""
-        message = self._known(seen)
+        message = self._judgement.known(seen)
         lock = message.lock
         if lock is not None and not lock.is_over and not lock.is_settling:
             raise Violation(f"{seen.uid} was given away while somebody has its lock")
-        self._check(message, seen)
+        self._judgement.check(message, seen)
         message.forget_settlements()
         message.places = {GONE}
         message.lock = None
@@ -345,9 +292,9 @@ class Auditor:
     ) -> None:
         """A peek that was asked for at event `since` showed this."""
         for one in seen:
-            message = self._known(one)
+            message = self._judgement.known(one)
             if message.touched_event < since:
-                self._check(message, one)
+                self._judgement.check(message, one)
         queue = self._queues.get(path)
         if not is_all or queue is None or queue.is_ending:
             return
@@ -355,123 +302,14 @@ class Auditor:
             return
         shown = {one.uid for one in seen}
         places = DEAD_PLACES if dead_letter else MAIN_PLACES
-        for message in self._of(queue):
-            may_be_at = self._may_be_at(message)
+        for message in self._judgement.of(queue):
+            may_be_at = self._judgement.may_be_at(message)
             if (
                 message.uid not in shown
                 and message.touched_event < since
                 and may_be_at <= places
             ):
-                raise Violation(f"{message.uid} is {_text(may_be_at)}, peek hid it")
-
-    def _known(self, seen: Sighting) -> AuditedMessage:
-        message = self._messages.get(seen.uid)
-        if message is None:
-            raise Violation(f"nobody sent {seen.uid}")
-        if message.queue.path != seen.path:
-            raise Violation(f"{seen.uid} was sent to {message.queue.path}")
-        return message
-
-    def _check(self, message: AuditedMessage, seen: Sighting) -> None:
-        """The message may be where it was seen, as it was seen."""
-        place = _PLACES[seen.dead_letter, seen.state]
-        may_be_at = self._may_be_at(message)
-        if place not in may_be_at:
-            raise Violation(
-                f"{seen.uid} is {place}, it should be {_text(may_be_at)} "
-                f"(number {seen.sequence_number}, count {seen.delivery_count})"
-            )
-        group = "dead" if seen.dead_letter else "main"
-        if seen.state == "scheduled":
-            group = "scheduled"
-        self._check_number(message, group, seen.sequence_number)
-        if not message.count_low <= seen.delivery_count <= message.count_high:
-            raise Violation(
-                f"delivery count of {seen.uid} is {seen.delivery_count}, not "
-                f"{message.count_low} to {message.count_high}"
-            )
-        if not message.under_way:
-            message.count_low = seen.delivery_count
-        self._check_enqueued(message, seen)
-        if seen.dead_letter:
-            self._check_reason(message, seen)
-        message.places = {place}
-        message.is_excused = False
-        message.touched_event = self.event
-
-    def _check_number(self, message: AuditedMessage, group: str, number: int) -> None:
-        numbers = message.queue.numbers[group == "dead"]
-        other = numbers.setdefault(number, message.uid)
-        if other != message.uid:
-            raise Violation(f"{message.uid} and {other} both have number {number}")
-        known = message.sequence_numbers.setdefault(group, number)
-        if known != number:
-            raise Violation(f"{message.uid} has the numbers {known} and {number}")
-        if group == "main" and message.scheduled_at == 0:
-            self._check_order_of_acceptance(message, number)
-
-    def _check_order_of_acceptance(self, message: AuditedMessage, number: int) -> None:
-        for other in self._of(message.queue):
-            theirs = other.sequence_numbers.get("main")
-            if theirs is None or other.scheduled_at or other is message:
-                continue
-            first, second = (other, message) if theirs < number else (message, other)
-            if second.accepted_event and second.accepted_event < first.sent_event:
-                raise Violation(
-                    f"{second.uid} was accepted before {first.uid} was sent and has "
-                    "the higher number"
-                )
-
-    def _check_enqueued(self, message: AuditedMessage, seen: Sighting) -> None:
-        if seen.state == "scheduled":
-            return
-        times = message.queue.enqueued[seen.dead_letter]
-        entry = (seen.sequence_number, seen.enqueued_at)
-        at = bisect_left(times, (seen.sequence_number,))
-        if at < len(times) and times[at][0] == seen.sequence_number:
-            if times[at] != entry:
-                raise Violation(f"the enqueued time of {seen.uid} has changed")
-            return
-        is_before = at > 0 and times[at - 1][1] > seen.enqueued_at
-        is_after = at < len(times) and times[at][1] < seen.enqueued_at
-        if is_before or is_after:
-            raise Violation(f"the enqueued time goes back at {seen.uid}")
-        times.insert(at, entry)
-        if not seen.dead_letter:
-            message.enqueued_at = seen.enqueued_at
-
-    def _check_reason(self, message: AuditedMessage, seen: Sighting) -> None:
-        queue, reason = message.queue, seen.reason
-        if reason in message.reasons:
-            return
-        if reason == "MaxDeliveryCountExceeded":
-            is_right = message.count_high >= queue.lowest_limit()
-        elif reason == "TTLExpiredException":
-            highest_now = self._highest_since(message.sent_event)
-            is_right = message.may_have_expired(highest_now)
-            is_right = is_right and DEAD in queue.after_expiry()
-        else:
-            is_right = False
-        if not is_right:
-            raise Violation(f"{seen.uid} is a dead letter because of {reason!r}")
-
-    def _check_expiry(self, message: AuditedMessage, seen: Sighting) -> None:
-        if seen.dead_letter or seen.state != "active":
-            return
-        if message.must_have_expired(self._now):
-            raise Violation(f"{seen.uid} was delivered at {self._now}, expired")
-
-    def _check_order_of_delivery(self, message: AuditedMessage, seen: Sighting) -> None:
-        """What nobody had before comes in the order of its numbers."""
-        if seen.state != "active" or message.was_delivered:
-            return
-        through = message.queue.delivered_through
-        if seen.sequence_number < through[seen.dead_letter]:
-            raise Violation(
-                f"{seen.uid} has number {seen.sequence_number} and came after "
-                f"{through[seen.dead_letter]}"
-            )
-        through[seen.dead_letter] = seen.sequence_number
+                raise Violation(f"{message.uid} is {text_of(may_be_at)}, peek hid it")
 
     # --- settling -------------------------------------------------------------
 
@@ -539,7 +377,7 @@ class Auditor:
         if lock_lost and not lock.is_over and not message.queue.is_ending:
             raise Violation(
                 f"the lock of {uid} lasts until {lock.locked_until} and was refused "
-                f"at {self._now}"
+                f"at {self._history.now}"
             )
 
     def settle_unknown(self, token: bytes, uid: str) -> None:
@@ -559,7 +397,7 @@ class Auditor:
         lock = message.lock
         if lock is None:
             return
-        if lock.token != token or self._now >= lock.locked_until:
+        if lock.token != token or self._history.now >= lock.locked_until:
             raise Violation(f"a lock of {uid} that is over was renewed")
         # A clock that jumped back may have saved it before the bus looked.
         lock.is_over = False
@@ -567,7 +405,7 @@ class Auditor:
         self._locked[token] = message
 
     def renew_refused(self, token: bytes, uid: str) -> None:
-        message = self._messages[uid]
+        message = self._judgement.messages[uid]
         lock = message.lock
         if lock is None or lock.token != token or message.queue.is_ending:
             return
@@ -589,7 +427,9 @@ class Auditor:
 
     def deferred_not_found(self, uids: Iterable[str], *, since: int) -> None:
         """None of several deferred messages was had, because one was not there."""
-        if not any(self._may_be_absent(self._messages[uid], since) for uid in uids):
+        if not any(
+            self._may_be_absent(self._judgement.messages[uid], since) for uid in uids
+        ):
             raise Violation(f"deferred {', '.join(uids)} could not be had by number")
 
     def _may_be_absent(self, message: AuditedMessage, since: int) -> bool:
@@ -597,7 +437,10 @@ class Auditor:
             return True
         lock = message.lock
         is_locked = lock is not None and not lock.is_settling
-        return is_locked or not self._may_be_at(message) <= {DEFERRED, DEAD_DEFERRED}
+        return is_locked or not self._judgement.may_be_at(message) <= {
+            DEFERRED,
+            DEAD_DEFERRED,
+        }
 
     # --- what a client would remember ------------------------------------------
 
@@ -610,7 +453,7 @@ class Auditor:
             place = DEAD_DEFERRED if group == "dead" else DEFERRED
         return [
             (message.queue.path, message.uid, message.sequence_numbers[group])
-            for message in self._messages.values()
+            for message in self._judgement.messages.values()
             if group in message.sequence_numbers
             and place in message.places
             and not message.under_way
@@ -619,15 +462,15 @@ class Auditor:
         ]
 
     def is_settling(self, token: bytes, uid: str) -> bool:
-        return token in self._messages[uid].settling
+        return token in self._judgement.messages[uid].settling
 
     # --- the end --------------------------------------------------------------
 
     def drained(self, path: str, dead_letter: bool) -> None:
         """A receiver took all it could get: nothing certain may be left."""
         place = DEAD if dead_letter else ACTIVE
-        for message in self._of(self._queues[path]):
-            if self._may_be_at(message) == {place} and message.lock is None:
+        for message in self._judgement.of(self._queues[path]):
+            if self._judgement.may_be_at(message) == {place} and message.lock is None:
                 raise Violation(f"{message.uid} is {place} and cannot be received")
 
     def concluded(self, path: str, seen: list[Sighting], counts: Counts) -> None:
@@ -636,9 +479,9 @@ class Auditor:
         if len(set(uids)) < len(uids):
             raise Violation(f"{path} holds a message twice: {sorted(uids)}")
         for one in seen:
-            self._check(self._known(one), one)
-        self._check_missing(self._queues[path], set(uids))
-        sizes = [self._messages[uid].size_bytes for uid in uids]
+            self._judgement.check(self._judgement.known(one), one)
+        self._judgement.check_missing(self._queues[path], set(uids))
+        sizes = [self._judgement.messages[uid].size_bytes for uid in uids]
         held = Counts(
             active=_count(seen, False, "active"),
             deferred=_count(seen, False, "deferred"),
@@ -649,32 +492,6 @@ class Auditor:
         if held != counts:
             raise Violation(f"{path} says it holds {counts}, it holds {held}")
 
-    def _check_missing(self, queue: AuditedQueue, present: set[str]) -> None:
-        excused = 0
-        for message in self._of(queue):
-            if message.uid in present:
-                continue
-            may_be_at = self._may_be_at(message)
-            if not may_be_at & {GONE, NEVER}:
-                raise Violation(
-                    f"{message.uid} is lost; it should be {_text(may_be_at)}"
-                )
-            excused += message.is_excused and not self._may_be_expired(message)
-        if excused > sum(queue.excused_count):
-            raise Violation(
-                f"{excused} messages of {queue.path} are lost, "
-                f"{sum(queue.excused_count)} were taken away"
-            )
-
-    def _may_be_expired(self, message: AuditedMessage) -> bool:
-        highest_now = self._highest_since(message.sent_event)
-        is_dropped = GONE in message.queue.after_expiry()
-        return is_dropped and message.may_have_expired(highest_now)
-
 
 def _count(seen: list[Sighting], dead_letter: bool, state: str) -> int:
     return sum(one.dead_letter == dead_letter and one.state == state for one in seen)
-
-
-def _text(places: set[str]) -> str:
-    return " or ".join(sorted(places)) or "nowhere"

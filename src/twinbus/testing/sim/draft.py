@@ -16,7 +16,7 @@ from twinbus.amqp.messaging import (
 )
 from twinbus.amqp.types import Timestamp
 from twinbus.broker import message as broker_message
-from twinbus.testing.sim.auditor import Sighting
+from twinbus.testing.sim.sighting import Sighting
 
 _UID_BYTES: Final = 8
 _STATES: Final = ("active", "deferred", "scheduled")

@@ -19,8 +19,8 @@ from twinbus.errors import InternalError, ServiceBusError
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.outcomes import settle
 from twinbus.server.queue import Queue
-from twinbus.testing.sim.auditor import Sighting
 from twinbus.testing.sim.draft import Draft, sighting_of
+from twinbus.testing.sim.sighting import Sighting
 
 if TYPE_CHECKING:
     from twinbus.testing.sim.life import Life

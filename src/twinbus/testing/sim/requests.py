@@ -27,10 +27,10 @@ from twinbus.server import (
 from twinbus.server.namespace_management import describe
 from twinbus.server.request_links import Request, Response
 from twinbus.testing.sim.audited_message import Rules
-from twinbus.testing.sim.auditor import Counts, Sighting
 from twinbus.testing.sim.draft import Draft, sighting_in
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.links import Held, Settlement
+from twinbus.testing.sim.sighting import Counts, Sighting
 
 _STATUS: Final = {
     "complete": "completed",

@@ -18,13 +18,14 @@ from typing import Final
 
 from twinbus.store.base import Store, StoreError
 from twinbus.testing.sim import requests
-from twinbus.testing.sim.auditor import Auditor, Sighting, Violation
+from twinbus.testing.sim.auditor import Auditor
 from twinbus.testing.sim.catalog import FaultyCatalog
 from twinbus.testing.sim.clock import SimulatedClock
 from twinbus.testing.sim.disk import Disk, DiskInMemory, DiskOfFiles
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.links import Settlement, SimulatedReceiver
 from twinbus.testing.sim.loop import NothingToWaitFor, VirtualLoop, run_virtually
+from twinbus.testing.sim.sighting import Sighting, Violation
 from twinbus.testing.sim.store import Faults, FaultyStore
 from twinbus.testing.sim.trace import Trace
 from twinbus.testing.sim.workload import Workload
