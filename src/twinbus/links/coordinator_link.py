@@ -20,7 +20,6 @@ from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import AmqpValue, decode_message
 from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.transactions import Declare, Declared, Discharge
-from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.transaction import Transaction
 from twinbus.errors import (
     ArgumentError,
@@ -31,11 +30,11 @@ from twinbus.errors import (
     TransactionRolledBack,
 )
 from twinbus.limits import CONTROL_REQUEST_BYTES, MANAGEMENT_CREDIT
-from twinbus.links.commit_listener import CommitListener
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.home import Home
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
+from twinbus.links.transaction_commit import Commit, TransactionListener
 
 NOBODY: Final = -1
 """In place of a delivery id: the request came settled and wants no answer."""
@@ -44,7 +43,7 @@ _TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
 
 
 @final
-class CoordinatorLink(CommitListener):
+class CoordinatorLink(TransactionListener):
     """Declares and discharges for one client."""
 
     def __init__(self, link: Link, coordinator: Coordinator, output: Output) -> None:
@@ -144,37 +143,6 @@ class CoordinatorLink(CommitListener):
         """The link is gone, and what was declared on it is rolled back. A commit that
         was asked for before goes on."""
         self._coordinator.roll_back_of(self)
-
-
-@final
-class Commit(Admission):
-    """A transaction on its way into the change set that is committed next."""
-
-    def __init__(
-        self,
-        home: Home,
-        transaction: Transaction,
-        answer_to: int,
-        link: CoordinatorLink,
-    ) -> None:
-        super().__init__()
-        self._home: Home = home
-        self._transaction: Transaction = transaction
-        self._answer_to: int = answer_to
-        self._link: CoordinatorLink = link
-        self.pending_bytes = transaction.held_bytes
-        transaction.ask(self)
-
-    def apply(self, duplicates: Duplicates, now: int) -> None:
-        transaction = self._transaction
-        try:
-            transaction.check(now)
-        except ServiceBusError as error:
-            transaction.roll_back()
-            self._link.refused(self._answer_to, error)
-            return
-        transaction.apply(duplicates, now)
-        self._link.applied(transaction, self._answer_to, self._home)
 
 
 def _request(delivery: MessageReceived) -> Declare | Discharge:

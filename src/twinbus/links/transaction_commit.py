@@ -1,0 +1,60 @@
+"""The commit of a transaction: checked as a whole, then applied as a whole.
+
+It is an admission, because some of the work must be looked up in the store first. From
+the check to the last change nothing else runs; all changes are in one change set.
+"""
+
+from abc import abstractmethod
+from typing import final
+
+from mypy_extensions import mypyc_attr
+
+from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.transaction import Transaction
+from twinbus.errors import ServiceBusError
+from twinbus.links.commit_listener import CommitListener
+from twinbus.links.home import Home
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class TransactionListener(CommitListener):
+    """Whoever asked for commits."""
+
+    @abstractmethod
+    def applied(self, transaction: Transaction, answer_to: int, home: Home) -> None:
+        """Everything is in the open change set; note it there."""
+
+    @abstractmethod
+    def refused(self, answer_to: int, error: ServiceBusError) -> None:
+        """It could not be committed; nothing was applied."""
+
+
+@final
+class Commit(Admission):
+    """A transaction on its way into the change set that is committed next."""
+
+    def __init__(
+        self,
+        home: Home,
+        transaction: Transaction,
+        answer_to: int,
+        listener: TransactionListener,
+    ) -> None:
+        super().__init__()
+        self._home: Home = home
+        self._transaction: Transaction = transaction
+        self._answer_to: int = answer_to
+        self._listener: TransactionListener = listener
+        self.pending_bytes = transaction.held_bytes
+        transaction.ask(self)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        transaction = self._transaction
+        try:
+            transaction.check(now)
+        except ServiceBusError as error:
+            transaction.roll_back()
+            self._listener.refused(self._answer_to, error)
+            return
+        transaction.apply(duplicates, now)
+        self._listener.applied(transaction, self._answer_to, self._home)
