@@ -40,6 +40,11 @@ class TopicDescription:
             default_ttl_ms=self.default_message_time_to_live_ms,
             max_size_bytes=self.max_size_in_megabytes * 1024 * 1024,
             takes_messages=self.may_send(),
+            duplicate_window_ms=(
+                self.duplicate_detection_history_time_window_ms
+                if self.requires_duplicate_detection
+                else 0
+            ),
         )
 
     def may_send(self) -> bool:
