@@ -206,6 +206,10 @@ class Peer:
 
     def attach(self, role: bool, **changes: Any) -> tuple[Frame, int]:
         """Send an attach and wait for the answer; raises LinkRefused."""
+        return self.answer_to(*self.send_attach(role, **changes))
+
+    def send_attach(self, role: bool, **changes: Any) -> tuple[str, int]:
+        """Send an attach; gives the link's name and handle."""
         handle = next(self._handles)
         fields = {
             "name": f"link-{handle}-{time.monotonic_ns()}",
@@ -214,7 +218,11 @@ class Peer:
             **changes,
         }
         self.send(ATTACH, [fields.get(name) for name in FIELDS[ATTACH].split()])
-        answer = self.expect(ATTACH, lambda frame: frame.name == fields["name"])
+        return str(fields["name"]), handle
+
+    def answer_to(self, name: str, handle: int) -> tuple[Frame, int]:
+        """Wait for the answer to an attach; raises LinkRefused."""
+        answer = self.expect(ATTACH, lambda frame: frame.name == name)
         if answer.source is None and answer.target is None:
             detach = self.expect(DETACH, lambda frame: frame.handle == answer.handle)
             raise LinkRefused(answer, detach)
