@@ -60,6 +60,9 @@ def test_a_queue_from_its_making_to_its_end(entities: Any) -> None:
             *("--dead-lettering-on-message-expiration",),
             *("--max-size-in-megabytes", "2048"),
             *("--max-message-size-in-kilobytes", "64"),
+            *("--requires-session", "--requires-duplicate-detection"),
+            *("--duplicate-detection-history-time-window", "1m"),
+            *("--auto-delete-on-idle", "1d", "--forward-dead-lettered-messages-to", ""),
             *("--status", "SendDisabled", "--user-metadata", "mine"),
         )
     )
@@ -76,6 +79,14 @@ def test_a_queue_from_its_making_to_its_end(entities: Any) -> None:
         "status": "SendDisabled",
         "user_metadata": "mine",
         "authorization_rules": [],
+        "requires_session": True,
+        "requires_duplicate_detection": True,
+        "duplicate_detection_history_time_window_ms": 60_000,
+        "forward_to": "",
+        "forward_dead_lettered_messages_to": "",
+        "auto_delete_on_idle_ms": 86_400_000,
+        "enable_partitioning": False,
+        "enable_express": False,
     }
     zero = {"active": 0, "deferred": 0, "scheduled": 0, "dead_letter": 0}
     assert (made["counts"], made["size_bytes"]) == (zero, 0)
@@ -98,6 +109,66 @@ def test_a_queue_from_its_making_to_its_end(entities: Any) -> None:
     deleted = succeeded(entities("delete", "life", "--yes", "--json"))
     assert deleted == {"deleted": "life"}
     complaint(entities("show", "life"), exit_codes.NOT_FOUND)
+
+
+def test_a_topic_with_its_subscription_and_rules(entities: Any) -> None:
+    topic = succeeded(
+        entities(
+            "create", "topic", "news", "--default-message-time-to-live", "7d", "--json"
+        )
+    )
+    assert (topic["path"], topic["kind"]) == ("news", "topic")
+    assert topic["properties"]["default_message_time_to_live_ms"] == 604_800_000
+    path = "news/Subscriptions/eu"
+    made = succeeded(
+        entities(
+            "create", "subscription", "news", "eu", "--lock-duration", "5s", "--json"
+        )
+    )
+    assert (made["path"], made["kind"]) == (path, "subscription")
+    assert [rule["name"] for rule in made["rules"]] == ["$Default"]
+    sql = succeeded(
+        entities(
+            *("create", "rule", "news", "eu", "large", "--json"),
+            *("--sql-filter", "total > 100", "--action", "SET large = TRUE"),
+        )
+    )
+    assert sql["path"] == f"{path}/Rules/large"
+    assert sql["rule"]["filter"]["text"] == "total > 100"
+    assert sql["rule"]["action"]["text"] == "SET large = TRUE"
+    correlation = succeeded(
+        entities(
+            *("create", "rule", "news", "eu", "match", "--json"),
+            *("--correlation", "label=eu", "--correlation", "colour=red"),
+        )
+    )
+    assert correlation["rule"]["filter"]["fields"] == {"label": "eu"}
+    assert correlation["rule"]["filter"]["properties"] == {"colour": ["string", "red"]}
+    shown = entities("show", path).stdout.splitlines()
+    rows = [" ".join(line.split()) for line in shown]
+    assert "rule $Default every message" in rows
+    assert "rule large total > 100" in rows
+    assert "rule match label=eu, colour=red" in rows
+    rule = entities("show", f"{path}/rules/LARGE").stdout
+    assert "SET large = TRUE" in rule
+    listed = succeeded(entities("list", "--json"))
+    paths = [item["path"] for item in listed]
+    assert paths.index("news") + 1 == paths.index(path)
+    line = complaint(entities("delete", f"{path}/Rules/large"), exit_codes.USAGE)
+    assert f"whether to delete the rule '{path}/Rules/large': give --yes" in line
+    for each in (f"{path}/Rules/large", path, "news"):
+        deleted = succeeded(entities("delete", each, "--yes", "--json"))
+        assert deleted == {"deleted": each}
+        complaint(entities("show", each), exit_codes.NOT_FOUND)
+
+
+def test_what_an_entity_has_not_cannot_be_changed(entities: Any) -> None:
+    entities("create", "topic", "loud")
+    ended = entities("update", "loud", "--lock-duration", "5s")
+    line = complaint(ended, exit_codes.USAGE)
+    assert "'loud' has no property 'lock_duration_ms'" in line
+    changed = succeeded(entities("update", "loud", "--status", "Disabled", "--json"))
+    assert changed["properties"]["status"] == "Disabled"
 
 
 def test_tables_are_for_people(entities: Any) -> None:
@@ -135,7 +206,9 @@ def test_what_is_not_there(entities: Any, command: tuple[str, ...]) -> None:
         (("create", "queue", "q", "--status", "Off"), "must be one of Active"),
         (("create", "queue"), "Missing argument 'NAME'"),
         (("update", "q"), "Nothing to change of 'q'"),
-        (("create", "topic", "t"), "No such command 'topic'"),
+        (("create", "stream", "s"), "No such command 'stream'"),
+        (("create", "rule", "t", "s", "r", "--sql-filter", "a = = 1"), "line 1, column 5"),
+        (("create", "rule", "t", "s", "r", "--correlation", "x"), "not NAME=VALUE"),
     ],
 )
 def test_what_cannot_be_meant(
@@ -147,7 +220,7 @@ def test_what_cannot_be_meant(
 def test_deleting_unasked_needs_a_word(entities: Any) -> None:
     assert entities("create", "queue", "kept").returncode == exit_codes.OK
     line = complaint(entities("delete", "kept"), exit_codes.USAGE)
-    assert "'kept' and its 0 messages are deleted only with --yes" in line
+    assert "the queue 'kept' and its 0 messages: give --yes" in line
     assert entities("show", "kept").returncode == exit_codes.OK
 
 

@@ -54,8 +54,8 @@ MAY_IMPORT = {
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
-        *("config_entities", "durations", "errors", "limits", "server", "store"),
-        "testing",
+        *("config_entities", "config_rules", "durations", "errors", "limits"),
+        *("rules", "server", "store", "testing"),
     },
 }
 

@@ -44,6 +44,14 @@ def print_entity(entity: Mapping[str, Any]) -> None:
     table.add_column(overflow="fold")
     table.add_row("name", escape(entity["path"]))
     table.add_row("kind", entity["kind"])
+    if "rule" in entity:
+        _add_rule(table, entity["rule"])
+    else:
+        _add_properties(table, entity)
+    _console().print(table)
+
+
+def _add_properties(table: Table, entity: Mapping[str, Any]) -> None:
     for name, value in entity["properties"].items():
         table.add_row(name.removesuffix(_DURATION_SUFFIX), _readable(name, value))
     for name, count in entity["counts"].items():
@@ -51,7 +59,27 @@ def print_entity(entity: Mapping[str, Any]) -> None:
     table.add_row("size", readable_size(entity["size_bytes"]))
     table.add_row("created", _readable_instant(entity["created_at"]))
     table.add_row("updated", _readable_instant(entity["updated_at"]))
-    _console().print(table)
+    for rule in entity.get("rules", ()):
+        table.add_row(f"rule {escape(rule['name'])}", _readable_filter(rule["filter"]))
+
+
+def _add_rule(table: Table, rule: Mapping[str, Any]) -> None:
+    table.add_row("filter", _readable_filter(rule["filter"]))
+    if "action" in rule:
+        table.add_row("action", escape(rule["action"]["text"]))
+    table.add_row("created", _readable_instant(rule["created_at"]))
+
+
+def _readable_filter(filter: Mapping[str, Any]) -> str:
+    if filter["kind"] == "sql":
+        return escape(filter["text"])
+    if filter["kind"] == "correlation":
+        asked = {
+            **filter["fields"],
+            **{name: value for name, (_, value) in filter["properties"].items()},
+        }
+        return escape(", ".join(f"{name}={value}" for name, value in asked.items()))
+    return "every message" if filter["kind"] == "true" else "no message"
 
 
 def _console() -> Console:

@@ -1,0 +1,151 @@
+"""Flags and arguments of `twinbus entities`, named after the SDK's properties."""
+
+import json
+from typing import Annotated, Any, Final
+
+import typer
+
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import Failure
+from twinbus.cli.flags import setting
+
+Text = str | None
+Number = int | None
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Path of the entity; TOPIC/Subscriptions/NAME for a subscription, and "
+        "/Rules/NAME behind that for a rule.",
+    ),
+]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Path of the topic.")]
+Subscription = Annotated[
+    str, typer.Argument(metavar="SUBSCRIPTION", help="Name of the subscription.")
+]
+ConnectionString = Annotated[
+    Text,
+    typer.Option(
+        "--connection-string",
+        metavar="TEXT",
+        help="Server and key. Default: the server of this machine. "
+        "(TWINBUS_CONNECTION_STRING)",
+    ),
+]
+Data = Annotated[
+    Text, setting("--data", "Where that server keeps its key. Default: data.", "DIR")
+]
+Port = Annotated[
+    Text, setting("--port", "Port of the server of this machine. Default: 5672.", "N")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+LockDuration = Annotated[
+    Text,
+    typer.Option(
+        metavar="DURATION",
+        help="How long a received message stays locked, 5s to 5m.",
+    ),
+]
+MaxDeliveryCount = Annotated[
+    Number,
+    typer.Option(
+        metavar="N", help="Deliveries after which a message is dead-lettered."
+    ),
+]
+TimeToLive = Annotated[
+    Text,
+    typer.Option(
+        metavar="DURATION", help="Life of messages that bring none; or: unlimited."
+    ),
+]
+DeadLettering = Annotated[
+    bool | None,
+    typer.Option(help="Whether expired messages are dead-lettered or dropped."),
+]
+MaxSize = Annotated[
+    Number, typer.Option(metavar="N", help="1024, 2048, 3072, 4096 or 5120.")
+]
+MaxMessageSize = Annotated[
+    Number, typer.Option(metavar="N", help="Largest message; 0: the server's limit.")
+]
+Status = Annotated[
+    Text,
+    typer.Option(
+        metavar="STATUS", help="Active, Disabled, SendDisabled or ReceiveDisabled."
+    ),
+]
+UserMetadata = Annotated[
+    Text, typer.Option(metavar="TEXT", help="A text of yours, kept with the entity.")
+]
+RequiresSession = Annotated[
+    bool | None, typer.Option(help="Whether messages belong to sessions.")
+]
+RequiresDuplicateDetection = Annotated[
+    bool | None, typer.Option(help="Whether a message id is taken only once.")
+]
+DuplicateWindow = Annotated[
+    Text,
+    typer.Option(metavar="DURATION", help="For how long ids are known, 20s to 7d."),
+]
+ForwardTo = Annotated[
+    Text,
+    typer.Option(metavar="PATH", help="Where messages go on to; '' for nowhere."),
+]
+ForwardDeadLetters = Annotated[
+    Text,
+    typer.Option(metavar="PATH", help="Where dead letters go; '' for nowhere."),
+]
+AutoDelete = Annotated[
+    Text,
+    typer.Option(
+        metavar="DURATION", help="Deleted after so long unused, 5m or more; unlimited."
+    ),
+]
+SqlFilter = Annotated[
+    Text, typer.Option(metavar="SQL", help="Which messages, such as: amount > 100.")
+]
+CorrelationFilter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--correlation",
+        metavar="NAME=VALUE",
+        help="Which messages: those with this property, such as label=eu; of several "
+        "all. Names that are none of Service Bus's are application properties.",
+    ),
+]
+Action = Annotated[
+    Text, typer.Option(metavar="SQL", help="What is changed, such as: SET eu = TRUE.")
+]
+
+PROPERTIES: Final = (
+    "lock_duration",
+    "max_delivery_count",
+    "default_message_time_to_live",
+    "dead_lettering_on_message_expiration",
+    "max_size_in_megabytes",
+    "max_message_size_in_kilobytes",
+    "status",
+    "user_metadata",
+    "requires_session",
+    "requires_duplicate_detection",
+    "duplicate_detection_history_time_window",
+    "forward_to",
+    "forward_dead_lettered_messages_to",
+    "auto_delete_on_idle",
+)
+
+
+def given(arguments: dict[str, Any]) -> str:
+    """The properties among a command's arguments that were given, as JSON."""
+    from twinbus.config_entities import entity_properties
+
+    properties = {
+        name: arguments[name] for name in PROPERTIES if arguments.get(name) is not None
+    }
+    try:
+        return json.dumps(entity_properties(properties))
+    except ValueError as error:
+        raise Failure(str(error), exit_codes.USAGE) from None
