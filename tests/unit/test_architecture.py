@@ -35,7 +35,9 @@ MAY_IMPORT = {
     "rule_sql": {"errors", "limits", "rules"},
     "broker": {"errors", "limits"},
     "encoding": {"amqp", "broker", "errors", "limits", "rules"},
+    "topics": {"broker", "encoding", "rule_sql", "rules"},
     "links": {"amqp", "broker", "encoding", "errors", "limits"},
+    "topics": {"broker", "encoding", "errors", "limits", "rule_sql", "rules"},
     "store": {"broker", "errors", "limits"},
     "client": {"amqp", "auth", "clock", "encoding", "errors", "limits"},
     "gateway": {
@@ -45,7 +47,7 @@ MAY_IMPORT = {
     "server": {
         *("amqp", "auth", "broker", "clock", "compilation", "config", "durations"),
         *("encoding", "errors", "gateway", "limits", "links", "rule_sql", "rules"),
-        "store",
+        *("store", "topics"),
     },
     "testing": {
         *("amqp", "auth", "broker", "client", "clock", "config", "config_entities"),
@@ -59,7 +61,7 @@ MAY_IMPORT = {
     },
 }
 
-PURE = ("amqp", "auth", "broker", "encoding", "rules")
+PURE = ("amqp", "auth", "broker", "encoding", "rules", "topics")
 FORBIDDEN_IN_PURE = {
     *("asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib"),
     *("psycopg", "random", "secrets", "select", "selectors", "signal", "socket"),
