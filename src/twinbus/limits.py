@@ -47,7 +47,8 @@ MAX_SIZE_IN_MEGABYTES: Final = (
     *(1024, 2048, 3072, 4096, 5120),
     *(10_240, 20_480, 40_960, 81_920),
 )
-"""Sizes that the tiers offer, the standard one's first; the first is the default (T7)."""
+"""Sizes that the tiers offer, the standard one's first; the first is the default
+(T7)."""
 
 ENTITY_MEGABYTES: Final = 5120
 """The largest of them that an entity gets: the standard tier's. A setting
