@@ -22,7 +22,7 @@ from types import ModuleType
 PACKAGE = Path(__file__).parent
 
 # The packages that are compiled, without their __init__ files.
-COMPILED = ("amqp", "broker", "encoding", "links", "rules", "store/rows")
+COMPILED = ("amqp", "broker", "encoding", "links", "rules", "store/rows", "topics")
 
 # mypyc puts the code of all modules into one library of this name.
 LIBRARY = "twinbus__mypyc"

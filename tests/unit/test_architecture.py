@@ -35,9 +35,8 @@ MAY_IMPORT = {
     "rule_sql": {"errors", "limits", "rules"},
     "broker": {"errors", "limits"},
     "encoding": {"amqp", "broker", "errors", "limits", "rules"},
-    "topics": {"broker", "encoding", "rule_sql", "rules"},
+    "topics": {"broker", "encoding", "rules"},
     "links": {"amqp", "broker", "encoding", "errors", "limits"},
-    "topics": {"broker", "encoding", "errors", "limits", "rule_sql", "rules"},
     "store": {"broker", "errors", "limits"},
     "client": {"amqp", "auth", "clock", "encoding", "errors", "limits"},
     "gateway": {

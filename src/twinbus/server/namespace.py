@@ -42,7 +42,11 @@ from twinbus.server.idle_entities import IdleEntities
 from twinbus.server.owner import StoreOwner
 from twinbus.server.queue import Queue
 from twinbus.server.subscription import Subscription
-from twinbus.server.subscription_rules import SubscriptionRules, stored_rule
+from twinbus.server.subscription_rules import (
+    SubscriptionRules,
+    read_rule,
+    stored_rule,
+)
 from twinbus.server.topic import Topic
 from twinbus.server.topic_quotas import DOCUMENTED_QUOTAS, TopicQuotas
 from twinbus.store.catalog import Catalog, EntityRecord
@@ -181,7 +185,7 @@ class Namespace:
             table.admit(generation, queue.settings())
             return queue
         if record.kind == "topic":
-            router = TopicRouter(self._entropy)
+            router = TopicRouter(self._entropy, read_rule)
             described = topic_description(record.description, path)
             topic = Topic(record, described, router, owner, now)
             table.admit(generation, topic.settings(), router=router)

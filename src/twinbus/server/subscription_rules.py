@@ -16,6 +16,7 @@ from twinbus.errors import (
     MessagingEntityNotFound,
     QuotaExceeded,
 )
+from twinbus.rule_sql.rule_checks import rule_of_json
 from twinbus.rules.filters import CorrelationFilter, Filter, SqlFilter
 from twinbus.rules.rule import Rule
 from twinbus.server.owner import StoreOwner
@@ -32,6 +33,11 @@ def stored_rule(fragment_number: int, rule: Rule) -> StoredRule:
         definition=json.dumps(rule.to_json()),
         created_at=rule.created_at,
     )
+
+
+def read_rule(stored: StoredRule) -> Rule:
+    """The rule that a store kept."""
+    return rule_of_json(json.loads(stored.definition))
 
 
 class SubscriptionRules:

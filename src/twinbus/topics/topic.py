@@ -15,22 +15,20 @@ Rules are read from their stored form when the first message comes, or somebody 
 for them: a topic that nobody uses costs no parsing.
 """
 
-import json
 from collections.abc import Callable
 from typing import final
 
 from twinbus.broker.changes import ChangeSet, SharedBody, StoredRule
+from twinbus.broker.dead_letter import SESSION_ID_IS_NULL
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.router import Router
 from twinbus.encoding.message_view import EncodedView
 from twinbus.encoding.rewriting import rewritten
-from twinbus.rule_sql.rule_checks import rule_of_json
 from twinbus.rules.filter_error import FilterError
 from twinbus.rules.index import Matched, RuleIndex
 from twinbus.rules.rule import Rule
 
-_NO_SESSION = "Session ID is null."
 _NO_SESSION_TEXT = (
     "The subscription requires sessions, and the message has no session id."
 )
@@ -57,8 +55,14 @@ class Subscribed:
 class TopicRouter(Router):
     """Distributes the messages of one topic."""
 
-    def __init__(self, entropy: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        entropy: Callable[[int], bytes],
+        read_rule: Callable[[StoredRule], Rule],
+    ) -> None:
         self._entropy: Callable[[int], bytes] = entropy
+        # Takes the parser, which is not for here.
+        self._read_rule: Callable[[StoredRule], Rule] = read_rule
         # By lower-case name.
         self._subscribed: dict[str, Subscribed] = {}
         self._index: RuleIndex = RuleIndex()
@@ -87,7 +91,7 @@ class TopicRouter(Router):
             stored, self._stored = self._stored, {}
             for key, rules in stored.items():
                 for rule in rules:
-                    self._index.add(key, rule_of_json(json.loads(rule.definition)))
+                    self._index.add(key, self._read_rule(rule))
         return self._index
 
     # --- messages -------------------------------------------------------------
@@ -153,7 +157,7 @@ def _copy(message: Message, is_shared: bool) -> Message:
 
 def _put(fragment: Fragment, copy: Message, now: int, changes: ChangeSet) -> None:
     if fragment.settings.requires_session and copy.session_id is None:
-        fragment.reject(copy, _NO_SESSION, _NO_SESSION_TEXT, now, changes)
+        fragment.reject(copy, SESSION_ID_IS_NULL, _NO_SESSION_TEXT, now, changes)
     else:
         fragment.adopt(copy, now, changes)
 

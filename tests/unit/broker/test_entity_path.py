@@ -2,33 +2,42 @@
 
 import pytest
 
-from twinbus.broker.entity_path import check_entity_name, parse_entity_path
+from twinbus.broker.entity_path import (
+    check_entity_name,
+    check_subscription_name,
+    parse_entity_path,
+    split_subscription_path,
+    subscription_path,
+)
+from twinbus.broker.fragment import DEAD_LETTER, MAIN, TRANSFER_DEAD_LETTER
 from twinbus.errors import ArgumentError
 
 
 @pytest.mark.parametrize(
-    ("path", "entity", "is_dead_letter_queue", "is_management"),
+    ("path", "entity", "sub_queue", "is_management"),
     [
-        ("orders", "orders", False, False),
-        ("Orders/New", "Orders/New", False, False),
-        ("orders/$DeadLetterQueue", "orders", True, False),
-        ("orders/$deadletterqueue", "orders", True, False),
-        ("orders/$management", "orders", False, True),
-        ("orders/$Management", "orders", False, True),
-        ("orders/$DeadLetterQueue/$management", "orders", True, True),
-        ("$management", "", False, True),
-        ("/$management", "", False, True),
-        ("orders$management", "orders$management", False, False),
-        ("$DeadLetterQueue", "$DeadLetterQueue", False, False),
-        ("", "", False, False),
+        ("orders", "orders", MAIN, False),
+        ("Orders/New", "Orders/New", MAIN, False),
+        ("orders/$DeadLetterQueue", "orders", DEAD_LETTER, False),
+        ("orders/$deadletterqueue", "orders", DEAD_LETTER, False),
+        ("orders/$management", "orders", MAIN, True),
+        ("orders/$Management", "orders", MAIN, True),
+        ("orders/$DeadLetterQueue/$management", "orders", DEAD_LETTER, True),
+        ("$management", "", MAIN, True),
+        ("/$management", "", MAIN, True),
+        ("orders$management", "orders$management", MAIN, False),
+        ("$DeadLetterQueue", "$DeadLetterQueue", MAIN, False),
+        ("orders/$Transfer/$DeadLetterQueue", "orders", TRANSFER_DEAD_LETTER, False),
+        ("t/Subscriptions/s/$deadletterqueue", "t/Subscriptions/s", DEAD_LETTER, False),
+        ("", "", MAIN, False),
     ],
 )
 def test_addresses_are_taken_apart(
-    path: str, entity: str, is_dead_letter_queue: bool, is_management: bool
+    path: str, entity: str, sub_queue: int, is_management: bool
 ) -> None:
     found = parse_entity_path(path)
     assert found.entity == entity
-    assert found.is_dead_letter_queue == is_dead_letter_queue
+    assert found.sub_queue == sub_queue
     assert found.is_management == is_management
 
 
@@ -54,3 +63,26 @@ def test_other_names_are_refused(name: str) -> None:
 def test_long_names_are_refused_with_the_limit() -> None:
     with pytest.raises(ArgumentError, match="261 characters; at most 260"):
         check_entity_name("x" * 261)
+
+
+@pytest.mark.parametrize("name", ["Subscriptions/a", "a/subscriptions/b"])
+def test_word_that_parts_topics_from_subscriptions_is_no_name(name: str) -> None:
+    with pytest.raises(ArgumentError, match="'Subscriptions' is the word"):
+        check_entity_name(name)
+
+
+@pytest.mark.parametrize("name", ["a", "A.b-c_1", "x" * 50])
+def test_subscription_names_are_taken(name: str) -> None:
+    check_subscription_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "-a", "a b", "$a", "x" * 51])
+def test_other_subscription_names_are_refused(name: str) -> None:
+    with pytest.raises(ArgumentError, match="subscription name"):
+        check_subscription_name(name)
+
+
+def test_subscription_paths_are_put_together_and_taken_apart() -> None:
+    path = subscription_path("a/b", "c")
+    assert path == "a/b/Subscriptions/c"
+    assert split_subscription_path("a/b/subscriptions/c") == ("a/b", "c")

@@ -5,10 +5,18 @@ from typing import Any
 import pytest
 
 from twinbus.amqp.types import AmqpArray, Int, ULong
+from twinbus.broker.fragment import DEAD_LETTER, MAIN
 from twinbus.errors import ArgumentError, ArgumentOutOfRange, MessagingEntityNotFound
 from twinbus.server.managed_queue import ManagedQueue, array_items, integer
+from twinbus.server.queue import Queue
+from twinbus.server.session_pages import SessionPages
 
 from .world import World, message
+
+
+def managed_queue(world: World, queue: Queue, sub_queue: int) -> ManagedQueue:
+    rules = world.namespace.rules
+    return ManagedQueue(queue, sub_queue, 1, 1_000, SessionPages(), rules)
 
 
 @pytest.mark.parametrize("value", [[1, 2], (1, 2), AmqpArray(0x81, [1, 2])])
@@ -51,7 +59,7 @@ async def test_what_was_asked_for_before_is_durable_when_it_has_settled(
     world: World,
 ) -> None:
     queue = await world.namespace.create_queue("orders", {})
-    managed = ManagedQueue(queue, False, 1, 1_000)
+    managed = managed_queue(world, queue, MAIN)
     managed.fragment.enqueue(message(), 1, managed.now(), world.owner.changes)
     await managed.settle_down()
     assert len(await world.store.browse(managed.fragment.number, 0, 9, 99)) == 1
@@ -60,7 +68,7 @@ async def test_what_was_asked_for_before_is_durable_when_it_has_settled(
 
 async def test_queue_that_was_deleted_meanwhile_is_not_found(world: World) -> None:
     queue = await world.namespace.create_queue("orders", {})
-    managed = ManagedQueue(queue, True, 1, 1_000)
+    managed = managed_queue(world, queue, DEAD_LETTER)
     await world.namespace.delete_queue("orders")
     with pytest.raises(MessagingEntityNotFound, match="orders"):
         await managed.settle_down()

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from twinbus.broker import settlement
+from twinbus.broker.fragment import DEAD_LETTER
 from twinbus.errors import (
     ArgumentError,
     EntityAlreadyExists,
@@ -34,7 +35,7 @@ async def test_created_queue_is_there_after_a_restart(world: World) -> None:
     await again.start()
     queue = again.namespace.queue("orders")
     assert queue.description.max_delivery_count == 3
-    assert queue.fragment(dead_letter=False).settings.max_delivery_count == 3
+    assert queue.fragment().settings.max_delivery_count == 3
     await again.stop()
 
 
@@ -102,8 +103,8 @@ async def test_update_changes_what_it_names_and_keeps_the_rest(world: World) -> 
     await world.namespace.create_queue("a", {"max_delivery_count": 3})
     queue = await world.namespace.update_queue("A", {"lock_duration_ms": 5_000})
     assert queue.description.max_delivery_count == 3
-    assert queue.fragment(dead_letter=False).settings.lock_duration_ms == 5_000
-    assert queue.fragment(dead_letter=True).settings.lock_duration_ms == 5_000
+    assert queue.fragment().settings.lock_duration_ms == 5_000
+    assert queue.fragment(DEAD_LETTER).settings.lock_duration_ms == 5_000
 
 
 async def test_update_of_nothing_is_refused(world: World) -> None:
@@ -122,12 +123,12 @@ async def test_update_and_removal_at_once_leave_no_queue(world: World) -> None:
     with pytest.raises(MessagingEntityNotFound):
         world.namespace.queue("a")
     await world.namespace.close()
-    assert await world.catalog.open() == []
+    assert [record.kind for record in await world.catalog.open()] == ["namespace"]
 
 
 async def test_deleted_queue_leaves_no_rows(world: World) -> None:
     queue = await world.namespace.create_queue("a", {})
-    fragment = queue.fragment(dead_letter=False)
+    fragment = queue.fragment()
     fragment.enqueue(message(), 1, world.clock.now(), world.owner.changes)
     await world.owner.durable()
     await world.namespace.delete_queue("A")
@@ -142,7 +143,7 @@ async def test_queue_can_be_made_again_after_its_removal(world: World) -> None:
     await world.namespace.delete_queue("a")
     second = await world.namespace.create_queue("a", {})
     assert first.record.generation != second.record.generation
-    assert second.fragment(dead_letter=False).active_count == 0
+    assert second.fragment().active_count == 0
 
 
 async def test_removal_that_cannot_be_committed_is_told(world: World) -> None:
@@ -159,7 +160,7 @@ async def test_time_does_nothing_to_a_deleted_queue(world: World) -> None:
     queue = await world.namespace.create_queue(
         "a", {"max_delivery_count": 1, "dead_lettering_on_message_expiration": True}
     )
-    fragment, owner = queue.fragment(dead_letter=False), world.owner
+    fragment, owner = queue.fragment(), world.owner
     client = Client(wanted=1)
     owner.join(fragment, client)
     for _ in range(2):
@@ -179,7 +180,7 @@ async def test_message_on_its_way_into_a_deleted_queue_is_gone(world: World) -> 
     queue = await world.namespace.create_queue(
         "a", {"dead_lettering_on_message_expiration": True}
     )
-    fragment = queue.fragment(dead_letter=False)
+    fragment = queue.fragment()
     fragment.enqueue(message(ttl_ms=10), 1, world.clock.now(), world.owner.changes)
     await world.namespace.delete_queue("a")
     await world.advance(1_000)

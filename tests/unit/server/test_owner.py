@@ -32,7 +32,7 @@ class Ear(CommitListener):
 @pytest.fixture
 async def queue(world: World) -> Fragment:
     made = await world.namespace.create_queue("orders", {"max_delivery_count": 3})
-    return made.fragment(dead_letter=False)
+    return made.fragment()
 
 
 def send(world: World, queue: Fragment, count: int = 1) -> None:

@@ -34,8 +34,8 @@ async def test_update_of_the_status_detaches_what_it_disables(
     world: World, queue: Queue, status: str, sends: bool, receives: bool
 ) -> None:
     sender, receiver = FakeLink(), FakeLink()
-    queue.send_links.add(sender)
-    queue.receive_links.add(receiver)
+    queue.send_links().add(sender)
+    queue.receive_links().add(receiver)
     await world.namespace.update_queue("orders", {"status": status})
     for link, stays, check in (
         (sender, sends, queue.check_may_send),
@@ -51,8 +51,8 @@ async def test_update_of_the_status_detaches_what_it_disables(
 
 async def test_deleted_queue_detaches_everybody(world: World, queue: Queue) -> None:
     links = [FakeLink(), FakeLink()]
-    queue.send_links.add(links[0])
-    queue.receive_links.add(links[1])
+    queue.send_links().add(links[0])
+    queue.receive_links().add(links[1])
     await world.namespace.delete_queue("orders")
     for link in links:
         [error] = link.errors
