@@ -207,7 +207,10 @@ def test_what_is_not_there(entities: Any, command: tuple[str, ...]) -> None:
         (("create", "queue"), "Missing argument 'NAME'"),
         (("update", "q"), "Nothing to change of 'q'"),
         (("create", "stream", "s"), "No such command 'stream'"),
-        (("create", "rule", "t", "s", "r", "--sql-filter", "a = = 1"), "line 1, column 5"),
+        (
+            ("create", "rule", "t", "s", "r", "--sql-filter", "a = = 1"),
+            "line 1, column 5",
+        ),
         (("create", "rule", "t", "s", "r", "--correlation", "x"), "not NAME=VALUE"),
     ],
 )
