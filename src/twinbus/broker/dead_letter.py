@@ -6,9 +6,14 @@ rely on (D6), and the number it had is kept beside it.
 """
 
 from dataclasses import replace
+from typing import Final
 
 from twinbus.broker.message import NO_ANNEX, Message
 from twinbus.broker.row_id import sequence_of
+
+SESSION_ID_IS_NULL: Final = "Session ID is null."
+"""The service's reason for what is passed on to an entity that requires sessions and
+belongs to none. A sender is refused instead."""
 
 
 def dead_letter_of(

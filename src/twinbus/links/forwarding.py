@@ -13,6 +13,7 @@ from typing import Final, final
 from twinbus.broker import operation_log
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.changes import ChangeSet
+from twinbus.broker.dead_letter import SESSION_ID_IS_NULL
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import LEAVING, LOCKED, NO_ANNEX, Message
 from twinbus.broker.message_lock import MessageLock
@@ -20,7 +21,7 @@ from twinbus.broker.receiver import Receiver
 from twinbus.broker.row_id import sequence_of
 from twinbus.encoding.identity import duplicate_key
 from twinbus.encoding.incoming import read_message
-from twinbus.errors import ServiceBusError
+from twinbus.errors import NotAllowed, ServiceBusError
 from twinbus.limits import FORWARDING_HOPS
 from twinbus.links.home import Home
 from twinbus.links.sending import check, finds_duplicates
@@ -98,6 +99,9 @@ class Forwarder(Receiver):
         try:
             target.check_quota(len(copy.raw))
             check(target, copy)
+        except NotAllowed as error:
+            self._fail(message, SESSION_ID_IS_NULL, error.text, now, changes)
+            return False
         except ServiceBusError as error:
             self._fail(message, _REFUSED, error.text, now, changes)
             return False
