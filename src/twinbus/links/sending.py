@@ -74,7 +74,7 @@ def finds_duplicates(fragment: Fragment) -> bool:
 
 @final
 class Sending(Admission):
-    """A delivery to an entity that detects duplicates."""
+    """Messages for an entity that detects duplicates, or is to number them first."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Sending(Admission):
         self._link: CommitListener | None = link
         for message in messages:
             self.pending_bytes += len(message.raw)
-            unique_id = duplicate_key(message)
+            unique_id = duplicate_key(message) if finds_duplicates(fragment) else None
             if unique_id is not None:
                 self.ask(fragment, unique_id)
 
@@ -111,42 +111,3 @@ class Sending(Admission):
             accept_unless_seen(home, fragment, message, self._actor, now, duplicates)
         if link is not None:
             link.note(home.changes, self._delivery_id, home.listeners)
-
-
-@final
-class Scheduling(Admission):
-    """A request whose messages get their numbers before it is answered."""
-
-    def __init__(
-        self, home: Home, fragment: Fragment, messages: list[Message], actor: int
-    ) -> None:
-        super().__init__()
-        self._home: Home = home
-        self._fragment: Fragment = fragment
-        self._messages: list[Message] = messages
-        self._actor: int = actor
-        self._error: ServiceBusError | None = None
-        for message in messages:
-            self.pending_bytes += len(message.raw)
-            unique_id = duplicate_key(message) if finds_duplicates(fragment) else None
-            if unique_id is not None:
-                self.ask(fragment, unique_id)
-
-    def apply(self, duplicates: Duplicates, now: int) -> None:
-        home, fragment = self._home, self._fragment
-        try:
-            check_room(home, fragment, self.pending_bytes, now)
-        except ServiceBusError as error:
-            self._error = error
-            return
-        for message in self._messages:
-            accept_unless_seen(home, fragment, message, self._actor, now, duplicates)
-
-    def sequence_numbers(self) -> list[int]:
-        """Of the messages; 0 for a duplicate. Raises why none was taken."""
-        if self._error is not None:
-            raise self._error
-        return [
-            self._fragment.sequence_number(message) if message.row_id != 0 else 0
-            for message in self._messages
-        ]

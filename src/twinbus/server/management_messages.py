@@ -26,11 +26,12 @@ from twinbus.errors import (
 from twinbus.limits import PEEK_BYTES, PEEK_COUNT
 from twinbus.limits import SCHEDULE_PER_REQUEST as SCHEDULE_LIMIT
 from twinbus.links.enlistment import Enlistment
-from twinbus.links.sending import Scheduling, check
+from twinbus.links.sending import Sending, check
 from twinbus.links.transactional_schedule import (
     TransactionalCancel,
     TransactionalSchedule,
 )
+from twinbus.server.awaited_commit import AwaitedCommit
 from twinbus.server.managed_queue import ManagedQueue, array_items, integer
 from twinbus.server.management_sessions import optional_session, receiving_session
 from twinbus.server.request_links import Request, Response
@@ -179,10 +180,14 @@ async def schedule_messages(queue: ManagedQueue, request: Request) -> Response:
         request.transaction.enlist(work, queue.now())
         numbers = list(work.reserve())
     else:
-        scheduling = Scheduling(owner, fragment, messages, queue.actor)
-        owner.admit(scheduling)
-        await owner.durable()
-        numbers = list(scheduling.sequence_numbers())
+        answer = AwaitedCommit()
+        owner.admit(Sending(owner, fragment, messages, queue.actor, 0, answer))
+        await answer.done()
+        # A duplicate was dropped, and has none.
+        numbers = [
+            fragment.sequence_number(message) if message.row_id != 0 else 0
+            for message in messages
+        ]
     return Response(value={"sequence-numbers": AmqpArray(_LONG, numbers)})
 
 
