@@ -19,6 +19,7 @@ from twinbus.broker.message import LEAVING, LOCKED, NO_ANNEX, Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.row_id import sequence_of
+from twinbus.broker.window import Window
 from twinbus.encoding.identity import duplicate_key
 from twinbus.encoding.incoming import read_message
 from twinbus.errors import NotAllowed, ServiceBusError
@@ -125,9 +126,9 @@ class Forwarder(Receiver):
         changes.log.record(operation_log.DUPLICATE, self.actor, message, now)
         self._source.forget(message, changes)
 
-    def is_still_there(self, message: Message) -> bool:
-        """Nothing happened to the source while the store was being asked."""
-        return not self._source.is_dropped and message.place == LOCKED
+    def window(self) -> Window:
+        """The source's; a source that was restored from its store has another."""
+        return self._source.window
 
     def _copy(self, message: Message) -> Message:
         """As it was sent; the target decides on its time to live anew."""
@@ -183,14 +184,15 @@ class Forwarding(Admission):
         self._copy: Message = copy
         self._target: Fragment = target
         self._home: Home = home
+        self._window: Window = forwarder.window()
         self._unique_id: bytes | None = duplicate_key(copy)
         if self._unique_id is not None:
             self.ask(target, self._unique_id)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
         forwarder, message, changes = self._forwarder, self._message, self._home.changes
-        if not forwarder.is_still_there(message):
-            return
+        if forwarder.window() is not self._window:
+            return  # the source was deleted, or will forward this anew
         message.place = LEAVING
         copy, target, unique_id = self._copy, self._target, self._unique_id
         if not forwarder.may_move(message, copy, target, now, changes):
