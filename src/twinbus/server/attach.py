@@ -232,6 +232,7 @@ def _attach_receiver(
     require(connection.grants.all(), Claim.LISTEN, entity.text, now)
     queue = connection.namespace.entity(entity.entity)
     queue.check_may_receive(entity.sub_queue)
+    queue.used_at = now
     fragment = queue.fragment(entity.sub_queue)
     actor = connection.introduce(queue.owner, f"receive {entity.text}")
     peek_lock = link.snd_settle_mode != _SETTLED

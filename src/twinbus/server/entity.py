@@ -125,6 +125,11 @@ class Entity:
         main = self.counters(MAIN)
         return max(self.used_at, main.last_enqueued_at if main is not None else 0)
 
+    def notice_links(self, now: int) -> None:
+        """Whoever is attached uses it."""
+        if self._send_links or self._receive_links:
+            self.used_at = now
+
     def is_idle_since(self, instant: int) -> bool:
         """Nobody is attached, nothing is scheduled, and nothing happened since."""
         main = self.counters(MAIN)

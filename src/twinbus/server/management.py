@@ -101,7 +101,9 @@ class ManagementNode:
         claim, operation = found
         self._check_transaction(request)
         require(self._grants.all(), claim, self._path, self._clock.now())
-        return await operation(self._find(), request)
+        managed = self._find()
+        managed.queue.used_at = self._clock.now()
+        return await operation(managed, request)
 
     def _check_transaction(self, request: Request) -> None:
         """Raises NotAllowed, TransactionNotFound, TransactionTimedOut."""

@@ -44,6 +44,11 @@ class Subscription(Entity):
         """What the topic's router knows it by."""
         return self.name.lower()
 
+    @property
+    def accessed_at(self) -> int:
+        """Of the last receive: what its topic passes on is no use of it."""
+        return self.used_at
+
     def rules(self) -> list[Rule]:
         """By name."""
         rules = self.router.rules().rules(self.key)

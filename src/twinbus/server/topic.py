@@ -47,6 +47,12 @@ class Topic(Entity):
         own = super().size_bytes()
         return own + sum(item.size_bytes() for item in self.subscriptions.values())
 
+    def is_idle_since(self, instant: int) -> bool:
+        """A topic is in use with any of its subscriptions."""
+        return super().is_idle_since(instant) and all(
+            item.is_idle_since(instant) for item in self.subscriptions.values()
+        )
+
     def check_may_send(self) -> None:
         if not self.description.may_send():
             raise self._disabled("sending")

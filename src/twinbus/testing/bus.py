@@ -257,10 +257,12 @@ class Bus:
         self._run(self._let_time_pass())
 
     async def _let_time_pass(self) -> None:
-        owner = self.server.owner
+        owner, namespace = self.server.owner, self.server.namespace
+        # The server looks at its entities now and then, by the machine's clock.
+        namespace.tick(self.clock.now())
         while True:
             self.server.tick()
-            await self.server.namespace.idle.finished()
+            await namespace.idle.finished()
             await owner.durable()
             if not owner.has_due_work():
                 return
