@@ -180,9 +180,7 @@ def test_receiving_and_deleting_from_a_full_store_lets_time_pass() -> None:
         assert 0 < script.calls.count("commit") < 30
         del script.before["commit"]
         await asyncio.sleep(20)
-        assert (
-            life.namespace.queue("apples").fragment(dead_letter=False).size_bytes == 0
-        )
+        assert life.namespace.queue("apples").fragment().size_bytes == 0
 
     play(scene)
 
@@ -197,7 +195,7 @@ def test_what_is_asked_while_the_bus_starts_over_is_refused() -> None:
         with pytest.raises(ServerBusy):
             await life.namespace.create_queue("pears", {})
         queue = await life.namespace.create_queue("pears", {})
-        assert queue.fragment(dead_letter=False).active_count == 0
+        assert queue.fragment().active_count == 0
 
     play(scene)
 
@@ -210,7 +208,7 @@ def test_a_cancelled_message_is_not_activated_meanwhile() -> None:
         script.after["read_scheduled"] = sleep(0.5)
         await ask(management_messages.cancel_scheduled, life, sequence_numbers=[1])
         await asyncio.sleep(1)
-        fragment = life.namespace.queue("apples").fragment(dead_letter=False)
+        fragment = life.namespace.queue("apples").fragment()
         assert (fragment.active_count, fragment.scheduled_count) == (0, 0)
 
     play(scene)
@@ -236,7 +234,7 @@ def test_a_deferred_message_is_taken_by_one_of_two() -> None:
             False,
             True,
         ]
-        fragment = life.namespace.queue("apples").fragment(dead_letter=False)
+        fragment = life.namespace.queue("apples").fragment()
         assert fragment.deferred_count == 0
 
     play(scene)
@@ -285,7 +283,7 @@ def test_a_refill_for_nobody_leaves_the_window_small() -> None:
         await asyncio.sleep(0.5)
         taker.leave()
         await asyncio.sleep(5)
-        window = life.namespace.queue("apples").fragment(dead_letter=False).window
+        window = life.namespace.queue("apples").fragment().window
         assert 0 <= window.room()
 
     play(scene)

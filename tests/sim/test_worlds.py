@@ -68,5 +68,9 @@ def test_the_faults_of_the_table_happen() -> None:
         "another owner takes the store",
         "the clock jumps by -",
         "the clock jumps by 4",
+        " is committed",
+        "asks for its commit",
+        "MessageLockLost, rolled back",
+        "ServerBusy, rolled back",
     ):
         assert any(what in line for line in stories), f"no world had: {what}"

@@ -9,6 +9,10 @@ Shares no code with the bus, on purpose: the same mistake must not be made twice
 """
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from twinbus.testing.sim.shared_fate import SharedFate
 
 NEVER = "never accepted"
 ACTIVE = "active"
@@ -72,6 +76,8 @@ class AuditedMessage:
     # Numbers under which it was seen: as scheduled, in the queue, as dead letter.
     sequence_numbers: dict[str, int] = field(default_factory=dict)
     enqueued_at: int | None = None
+    # What it shares with other messages, while that is not known.
+    fate: "SharedFate | None" = None
 
     def begin(self, request: str, places: frozenset[str]) -> None:
         """A request is under way that may put the message there."""
@@ -101,9 +107,12 @@ class AuditedMessage:
         """Where it may be, time aside."""
         return self.places.union(*self.under_way.values())
 
-    def may_be_at(self, highest_now: int) -> set[str]:
-        """Where it may be, if the clock has shown that time since it was sent."""
-        places = self.known_places()
+    def may_be_at(self, highest_now: int, places: set[str] | None = None) -> set[str]:
+        """Where it may be, if the clock has shown that time since it was sent.
+
+        It began where it is known to be, or in these places.
+        """
+        places = self.known_places() if places is None else set(places)
         if SCHEDULED in places and highest_now >= self.scheduled_at:
             places.add(ACTIVE)
         if ACTIVE in places and self.may_have_expired(highest_now):

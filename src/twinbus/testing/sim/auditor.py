@@ -37,6 +37,7 @@ from twinbus.testing.sim.audited_message import (
 )
 from twinbus.testing.sim.history import History
 from twinbus.testing.sim.judgement import PLACES, Judgement, text_of
+from twinbus.testing.sim.shared_fate import Member, SharedFate
 from twinbus.testing.sim.sighting import Counts, Sighting, Violation
 
 
@@ -411,6 +412,57 @@ class Auditor:
             return
         if not lock.is_over and not lock.is_settling:
             raise Violation(f"the live lock of {uid} could not be renewed")
+
+    # --- transactions ---------------------------------------------------------
+
+    def knows_queue(self, path: str) -> bool:
+        return path in self._queues
+
+    def knows_message(self, uid: str) -> bool:
+        return uid in self._judgement.messages
+
+    def commit_refused(self, tokens: list[tuple[bytes, str]]) -> None:
+        """A transaction was rolled back because one of these locks was lost."""
+        for token, uid in tokens:
+            message = self._judgement.messages[uid]
+            lock = message.lock
+            is_lost = lock is None or lock.token != token or lock.is_over
+            if is_lost or message.queue.is_ending:
+                return
+        raise Violation(f"the locks of {[uid for _, uid in tokens]} are all held")
+
+    def commit_unknown(
+        self, uids: list[str], settlements: list[tuple[bytes, str, str]]
+    ) -> None:
+        """A commit was asked for and nobody says what became of it."""
+        fate = SharedFate()
+        for uid in uids:
+            if self.knows_message(uid):
+                message = self._touched(uid)
+                before = frozenset(message.places)
+                self.send_unknown(uid)
+                self._share(fate, message, before, True)
+        for token, uid, kind in settlements:
+            message = self._touched(uid)
+            before = frozenset(message.places)
+            self.settle_unknown(token, uid)
+            if_seen = False if kind == "complete" else None
+            self._share(fate, message, before, if_seen)
+
+    def _share(
+        self,
+        fate: SharedFate,
+        message: AuditedMessage,
+        before: frozenset[str],
+        if_seen: bool | None,
+    ) -> None:
+        after = frozenset(message.places) - before
+        # Where it cannot have moved, it shows nothing.
+        if after and not message.under_way:
+            member = Member(
+                message=message, before=before, after=after, if_seen=if_seen
+            )
+            fate.add(member)
 
     # --- deferred -------------------------------------------------------------
 

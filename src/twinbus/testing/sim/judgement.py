@@ -76,6 +76,8 @@ class Judgement:
             self._check_reason(message, seen)
         message.places = {place}
         message.is_excused = False
+        if message.fate is not None:
+            message.fate.seen(message)
         message.touched_event = self._history.event
 
     def check_number(self, message: AuditedMessage, group: str, number: int) -> None:
@@ -157,6 +159,9 @@ class Judgement:
         for message in self.of(queue):
             if message.uid in present:
                 continue
+            if message.fate is not None:
+                highest_now = self._history.highest_since(message.sent_event)
+                message.fate.missing(message, highest_now)
             may_be_at = self.may_be_at(message)
             if not may_be_at & {GONE, NEVER}:
                 raise Violation(

@@ -23,6 +23,7 @@ from twinbus.testing.sim.clock import SimulatedClock
 from twinbus.testing.sim.links import Held, SimulatedReceiver, SimulatedSender
 from twinbus.testing.sim.store import FaultyStore
 from twinbus.testing.sim.trace import Trace
+from twinbus.testing.sim.transactions import SimulatedTransaction
 
 
 class Life:
@@ -67,10 +68,13 @@ class Life:
             max_message_bytes=MESSAGE_BYTES,
         )
         self.is_alive = True
+        # Set when it dies.
+        self.ended = asyncio.Event()
         # Set when the owner said that it cannot go on.
         self.fatal: StoreError | None = None
         self.senders: list[SimulatedSender] = []
         self.receivers: list[SimulatedReceiver] = []
+        self.transactions: list[SimulatedTransaction] = []
         self.held: dict[bytes, Held] = {}
         self.requests: set[asyncio.Task[None]] = set()
         self._managed: dict[tuple[str, bool], ManagedQueue] = {}
@@ -102,8 +106,10 @@ class Life:
     async def _tick_for_ever(self) -> None:
         while True:
             await asyncio.sleep(self._tick_ms / 1000)
-            self.tell(None)
+            now = self.tell(None)
             self.owner.tick()
+            for transaction in self.transactions:
+                transaction.tick(now)
 
     def _on_fatal(self, error: StoreError) -> None:
         self.fatal = error
@@ -165,6 +171,7 @@ class Life:
             bool(self.requests)
             or any(sender.is_waiting() for sender in self.senders)
             or any(receiver.confirmations.is_waiting() for receiver in self.receivers)
+            or any(transaction.is_committing for transaction in self.transactions)
         )
 
     # --- the end --------------------------------------------------------------
@@ -172,12 +179,15 @@ class Life:
     def die(self) -> None:
         """Drop everything; what has no reply gets none."""
         self.is_alive = False
+        self.ended.set()
         self.store.is_dead = True
         self.catalog.is_dead = True
         for sender in self.senders:
             sender.lost()
         for receiver in self.receivers:
             receiver.lost()
+        for transaction in self.transactions:
+            transaction.lost()
         self.auditor.locks_lost()
 
     async def bury(self) -> None:

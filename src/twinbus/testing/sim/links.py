@@ -35,8 +35,8 @@ class SimulatedSender(CommitListener):
         self._life = life
         self.path = queue.path
         self.number = number
-        self._fragment: Fragment = queue.fragment()
-        self._actor = life.owner.introduce(f"sender {number}")
+        self.fragment: Fragment = queue.fragment()
+        self.actor = life.owner.introduce(f"sender {number}")
         # Messages of each request; those without a reply.
         self._requests: list[list[Draft]] = []
         self._waiting: set[int] = set()
@@ -68,7 +68,7 @@ class SimulatedSender(CommitListener):
         self._requests.append(drafts)
         self._waiting.add(request)
         try:
-            self._fragment.check_quota(sum(len(raw) for raw in encoded))
+            self.fragment.check_quota(sum(len(raw) for raw in encoded))
             for raw in encoded:
                 self._enqueue(read_message(raw), now)
         except ServiceBusError as error:
@@ -80,10 +80,10 @@ class SimulatedSender(CommitListener):
     def _enqueue(self, message: Message, now: int) -> None:
         owner = self._life.owner
         if message.scheduled_at > now:
-            schedule.schedule(self._fragment, message, self._actor, now, owner.changes)
+            schedule.schedule(self.fragment, message, self.actor, now, owner.changes)
             owner.expect(message.scheduled_at)
         else:
-            self._fragment.enqueue(message, self._actor, now, owner.changes)
+            self.fragment.enqueue(message, self.actor, now, owner.changes)
 
     def committed(self, items: list[int]) -> None:
         for request in self._answered(items):
@@ -181,13 +181,13 @@ class SimulatedReceiver(Receiver):
         self.path = queue.path
         self.dead_letter = dead_letter
         self.number = number
-        self._fragment: Fragment = queue.fragment(DEAD_LETTER if dead_letter else MAIN)
+        self.fragment: Fragment = queue.fragment(DEAD_LETTER if dead_letter else MAIN)
         self.confirmations = SimulatedConfirmations(life)
         self.credit = 0
         self.is_draining = False
         self.is_attached = True
         queue.receive_links().add(self)
-        life.owner.join(self._fragment, self)
+        life.owner.join(self.fragment, self)
         if not peek_lock:
             life.auditor.taker_joined(self.path, dead_letter)
 
@@ -243,7 +243,7 @@ class SimulatedReceiver(Receiver):
         self.leave()
 
     def _sighting(self, message: Message) -> Sighting:
-        number = self._fragment.sequence_number(message)
+        number = self.fragment.sequence_number(message)
         return sighting_of(message, number, self.path, self.dead_letter)
 
     def _fragment_text(self) -> str:
@@ -259,7 +259,7 @@ class SimulatedReceiver(Receiver):
             + (" and drains" if drain else "")
             + ("" if self.peek_lock else " to receive and delete")
         )
-        self._life.owner.offer_capacity(self._fragment, self)
+        self._life.owner.offer_capacity(self.fragment, self)
 
     def settle(self, held: Held, settlement: Settlement) -> None:
         """Send a disposition, as a client does on the link of the delivery."""
@@ -272,7 +272,7 @@ class SimulatedReceiver(Receiver):
         request = self.confirmations.expect(held, settlement, now)
         state = settlement.state()
         try:
-            settle(self._fragment, lock, state, self.actor, now, owner.changes)
+            settle(self.fragment, lock, state, self.actor, now, owner.changes)
         except ServiceBusError as error:
             self.confirmations.failed([request], error)
             return
@@ -283,7 +283,7 @@ class SimulatedReceiver(Receiver):
         """Close the link. Locks stay, and so does what is under way."""
         if self.is_attached:
             self.is_attached = False
-            self._life.owner.leave(self._fragment, self)
+            self._life.owner.leave(self.fragment, self)
 
     def lost(self) -> None:
         """The bus crashed, and with it what was on its way."""

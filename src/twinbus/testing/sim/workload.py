@@ -19,6 +19,7 @@ from twinbus.testing.sim.links import (
     SimulatedReceiver,
     SimulatedSender,
 )
+from twinbus.testing.sim.transactions import SimulatedTransaction
 
 _KINDS = ("complete", "abandon", "release", "defer", "dead-letter")
 _PATHS = ("apples", "pears", "plums")
@@ -33,6 +34,7 @@ class Workload:
         # How many messages, senders and receivers there have been.
         self._message_count = 0
         self._link_count = 0
+        self._transaction_count = 0
         # Worlds differ in what their clients like to do.
         self._steps: list[tuple[Callable[[Life], None], float]] = [
             (self._send, 14 * random.random()),
@@ -42,6 +44,7 @@ class Workload:
             (self._receive, 6 * random.random()),
             (self._receive_and_delete, 2 * random.random()),
             (self._settle, 25 * random.random()),
+            (self._transact, 15 * random.random()),
             (self._renew, 3 * random.random()),
             (self._receive_deferred, 4 * random.random()),
             (self._peek, 3 * random.random()),
@@ -221,25 +224,29 @@ class Workload:
             return None
         return life.held[self._random.choice(tokens)]
 
-    def _settle(self, life: Life) -> None:
+    def _settlement(self) -> Settlement:
         random = self._random
-        held = self._held(life)
         kind = random.choices(_KINDS, (8, 5, 2, 3, 2))[0]
         reason = random.choice((None, "Broken", "Late"))
         modified: dict[object, object] | None = None
         if random.random() < 0.3:
             modified = {"attempt": random.randint(1, 9)}
+        return Settlement(
+            kind=kind,
+            reason=reason if kind == "dead-letter" else None,
+            modified=modified if kind in ("abandon", "defer", "dead-letter") else None,
+        )
+
+    def _settle(self, life: Life) -> None:
+        random = self._random
+        held = self._held(life)
+        settlement = self._settlement()
         by_token = random.random() < 0.3
         is_repeated = random.random() < 0.1
         if held is None:
             return
         if not is_repeated:
             del life.held[held.token]
-        settlement = Settlement(
-            kind=kind,
-            reason=reason if kind == "dead-letter" else None,
-            modified=modified if kind in ("abandon", "defer", "dead-letter") else None,
-        )
         if self._auditor.is_settling(held.token, held.uid):
             return
         if by_token or held.receiver is None or held.lock is None:
@@ -247,6 +254,34 @@ class Workload:
                 life.request(requests.settle(life, held, settlement))
         else:
             held.receiver.settle(held, settlement)
+
+    # --- transactions ---------------------------------------------------------
+
+    def _transact(self, life: Life) -> None:
+        """A step of a transaction: begin, add work, or end it."""
+        random = self._random
+        transaction = self._transaction(life)
+        sender = self._sender(life)
+        held, settlement = self._held(life), self._settlement()
+        wish = random.random()
+        if wish < 0.3 and transaction.has_work():
+            transaction.commit()
+        elif 0.3 <= wish < 0.33:
+            transaction.roll_back()
+        elif wish < 0.66 and held is not None and held.lock is not None:
+            if not self._auditor.is_settling(held.token, held.uid):
+                transaction.settle(held, settlement)
+        elif sender is not None:
+            transaction.send(sender, self.drafts(random.randint(1, 3)))
+
+    def _transaction(self, life: Life) -> SimulatedTransaction:
+        open_ones = [item for item in life.transactions if item.is_open]
+        if open_ones and (len(open_ones) > 2 or self._random.random() < 0.8):
+            return self._random.choice(open_ones)
+        self._transaction_count += 1
+        transaction = SimulatedTransaction(life, self._transaction_count)
+        life.transactions.append(transaction)
+        return transaction
 
     def _renew(self, life: Life) -> None:
         held = self._held(life)

@@ -170,8 +170,18 @@ class World:
         await self._conclude()
 
     async def _begin(self) -> None:
+        starting = asyncio.ensure_future(self.life.start())
+        ending = asyncio.ensure_future(self.life.ended.wait())
+        await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if not self.life.is_alive:
+            # It crashed before it was up, and its start goes on for ever.
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            await self._revive()
+            return
         try:
-            await self.life.start()
+            await starting
         except StoreError as error:
             raise Violation(f"the bus does not start: {error}") from error
         paths = [queue.path for queue in self.life.namespace.queues()]
@@ -258,6 +268,8 @@ class World:
     async def _settle_down(self) -> None:
         for receiver in self.life.receivers:
             receiver.leave()
+        for transaction in self.life.transactions:
+            transaction.roll_back()
         for _ in range(100):
             await asyncio.sleep(1)
             self._check()
