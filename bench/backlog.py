@@ -18,7 +18,7 @@ from statistics import median
 from bench.load_client import LoadResult, build_client, run_load
 from bench.prerequisites import MissingPrerequisite
 from bench.processes import Usage, usage_of_tree
-from bench.results import BacklogResult, StartResult, origin_of, write_backlogs
+from bench.results import BacklogResult, StartResult, origin_of, write_results
 from bench.tables import backlog_table, start_table
 from bench.twinbus_server import TwinbusServer
 
@@ -137,7 +137,8 @@ def main() -> int:
         backlogs.append(result)
         print(backlog_table(backlogs[-1:]), file=sys.stderr, flush=True)
         if options.json:
-            write_backlogs(options.json, origin_of("bench.backlog"), start, backlogs)
+            origin = origin_of("bench.backlog")
+            write_results(options.json, origin, start=start, backlogs=backlogs)
     print(backlog_table(backlogs))
     return 0
 

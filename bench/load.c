@@ -31,7 +31,7 @@ enum {
 static void open_connections(void)
 {
     uint32_t senders = sends() ? options.connections : 0;
-    uint32_t receivers = receives() ? options.connections : 0;
+    uint32_t receivers = receives() ? options.connections * options.copies : 0;
     run.connection_count = senders + receivers;
     run.connections = calloc(run.connection_count, sizeof *run.connections);
     for (uint32_t i = 0; i < run.connection_count && !run.errors; i++)
@@ -73,7 +73,7 @@ static bool is_complete(void)
     if (options.mode == MODE_BOTH)
         return run.receives_done >= run.sends_settled && are_settled(ROLE_RECEIVER);
     if (options.mode == MODE_RECEIVE)
-        return options.count ? run.receives_done >= options.count
+        return options.count ? run.receives_done >= options.count * options.copies
                              : is_due && are_settled(ROLE_RECEIVER);
     return true;
 }
@@ -196,9 +196,10 @@ static void check_totals(void)
     if (sends() && run.sends_settled != run.sends_started)
         fail(run.sends_started - run.sends_settled, "%llu sends were never settled",
              (unsigned long long)(run.sends_started - run.sends_settled));
-    if (options.mode == MODE_RECEIVE && options.count && run.receives_done < options.count)
-        fail(options.count - run.receives_done, "%llu messages are missing",
-             (unsigned long long)(options.count - run.receives_done));
+    uint64_t expected = options.mode == MODE_RECEIVE ? options.count * options.copies : 0;
+    if (run.receives_done < expected)
+        fail(expected - run.receives_done, "%llu messages are missing",
+             (unsigned long long)(expected - run.receives_done));
     if (options.mode == MODE_BOTH && run.receives_done != run.sends_settled)
         fail(1, "%llu sent, %llu received", (unsigned long long)run.sends_settled,
              (unsigned long long)run.receives_done);
@@ -248,6 +249,7 @@ int main(int argc, char **argv)
     run.ring_size = RING_SIZE_LEAST;
     while (run.ring_size < options.window * 4)
         run.ring_size *= 2;
+    run.receives_granted = calloc(options.copies, sizeof *run.receives_granted);
     make_message();
     execute();
     check_totals();

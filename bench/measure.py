@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.cases import Case, Operation
-from bench.load_client import Latency, LoadResult, run_load
+from bench.load_client import Latency, LoadResult, Target, run_load
 from bench.processes import usage_of_tree
 from bench.server import Server
 
@@ -28,6 +28,23 @@ class Measurement:
     server_cpu_us: float  # per message
     client_cpu_share: float  # of one core; near 1 the client was the bottleneck
     latency: Latency
+
+
+def timed(
+    target: Target, pid: int, arguments: list[str], is_tls: bool = False
+) -> tuple[Measurement, LoadResult]:
+    """Run the load client once, and say what it cost the server of that pid."""
+    before = usage_of_tree(pid)
+    result = run_load(target, arguments, is_tls)
+    after = usage_of_tree(pid)
+    cpu = after.cpu_seconds - before.cpu_seconds
+    measurement = Measurement(
+        messages_per_second=result.messages_per_second,
+        server_cpu_us=cpu / result.messages * 1e6,
+        client_cpu_share=result.client_cpu_seconds / result.seconds,
+        latency=result.delivery_latency or result.latency,
+    )
+    return measurement, result
 
 
 class Bench:
@@ -96,21 +113,9 @@ class Bench:
     def _timed(
         self, case: Case, arguments: list[str]
     ) -> tuple[Measurement, LoadResult]:
-        before = usage_of_tree(self._server.pid)
-        result = run_load(
-            self._server.target, [*arguments, *_shape(case)], is_tls=case.is_tls
-        )
-        after = usage_of_tree(self._server.pid)
-        cpu = after.cpu_seconds - before.cpu_seconds
-        return (
-            Measurement(
-                messages_per_second=result.messages_per_second,
-                server_cpu_us=cpu / result.messages * 1e6,
-                client_cpu_share=result.client_cpu_seconds / result.seconds,
-                latency=result.delivery_latency or result.latency,
-            ),
-            result,
-        )
+        server = self._server
+        shape = [*arguments, *_shape(case)]
+        return timed(server.target, server.pid, shape, case.is_tls)
 
 
 def _shape(case: Case) -> list[str]:

@@ -2,16 +2,21 @@
 
 It shares nothing with a RabbitMQ of the system, which may run meanwhile. The
 queue is declared by the first link: RabbitMQ makes `/queue/NAME` as durable as
-the link's terminus asks, and the load client asks for it. Settings are RabbitMQ's
-own, except where it listens.
+the link's terminus asks, and the load client asks for it. Links cannot bind durable
+queues to an exchange, so those of a fan-out come from a file of definitions that the
+node reads at its start. Settings are RabbitMQ's own, except where it listens.
 """
 
+import json
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from bench.load_client import Target
 from bench.prerequisites import RABBITMQ_INSTALL, MissingPrerequisite, find_rabbitmq
@@ -22,11 +27,18 @@ from bench.server import wait_for_port
 # sends beyond the credit when flow frames cross deliveries.
 _ALLOWANCES = ("--settles-first", "--tolerate-overrun")
 
+_USER = "guest"
+_FAN_OUT = "bench"
+FAN_OUT_ADDRESS = f"/exchange/{_FAN_OUT}/any"
+FAN_OUT_QUEUES = f"/amq/queue/{_FAN_OUT}-"
+"""With a number behind it, the address of one queue of the fan-out."""
+
 
 class RabbitMQ:
     """One node with the AMQP 1.0 plugin, from `__enter__` to `__exit__`."""
 
-    def __init__(self) -> None:
+    def __init__(self, fan_out: int = 0) -> None:
+        self._fan_out = fan_out
         script = find_rabbitmq()
         if script is None:
             raise MissingPrerequisite(f"RabbitMQ is missing: {RABBITMQ_INSTALL}")
@@ -41,8 +53,8 @@ class RabbitMQ:
         return Target(
             port=self._port,
             tls_port=self._tls_port,
-            user="guest",
-            password="guest",
+            user=_USER,
+            password=_USER,
             address="/queue/bench",
             allowances=_ALLOWANCES,
         )
@@ -82,7 +94,10 @@ class RabbitMQ:
             f"listeners.ssl.1 = 127.0.0.1:{self._tls_port}\n"
             f"ssl_options.certfile = {self._folder}/certificate.pem\n"
             f"ssl_options.keyfile = {self._folder}/key.pem\n"
+            f"load_definitions = {self._folder}/definitions.json\n"
         )
+        definitions = json.dumps(_definitions(self._fan_out))
+        (self._folder / "definitions.json").write_text(definitions)
 
     def _make_certificate(self) -> None:
         subprocess.run(
@@ -108,3 +123,29 @@ class RabbitMQ:
             "RABBITMQ_CONFIG_FILE": str(self._folder / "rabbitmq.conf"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self._folder / "plugins"),
         }
+
+
+def _definitions(fan_out: int) -> dict[str, Any]:
+    """The usual user, which a node with definitions lacks, and a fan-out exchange with
+    that many durable queues."""
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    durable = {"vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
+    queues = [f"{_FAN_OUT}-{number}" for number in range(fan_out)]
+    exchange = {"name": _FAN_OUT, "type": "fanout", "internal": False}
+    binding = {"source": _FAN_OUT, "vhost": "/", "destination_type": "queue"}
+    binding |= {"routing_key": ""}
+    return {
+        "users": [{"name": _USER, "password_hash": _password_hash(), "tags": ""}],
+        "vhosts": [{"name": "/"}],
+        "permissions": [{"user": _USER, "vhost": "/"} | everything],
+        "exchanges": [exchange | durable],
+        "queues": [{"name": queue} | durable for queue in queues],
+        "bindings": [
+            binding | {"destination": queue, "arguments": {}} for queue in queues
+        ],
+    }
+
+
+def _password_hash() -> str:
+    salt = secrets.token_bytes(4)
+    return b64encode(salt + sha256(salt + _USER.encode()).digest()).decode()

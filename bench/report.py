@@ -1,20 +1,37 @@
 """`python -m bench.report FILE...`: puts results into docs/benchmarks.md.
 
 The page has marked places, `<!-- bench:NAME -->` to `<!-- bench:end -->`, and only
-what is between them is replaced. A file of `bench.run` fills the places of cases, a
-file of `bench.backlog` those of starts and backlogs; a place no file speaks about
-keeps what it has. Figures come from files only: nobody types them.
+what is between them is replaced. Each bench has places of its own; a place no file
+speaks about keeps what it has. Figures come from files only: nobody types them.
 """
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.cases import Operation
-from bench.results import CaseResult, read_backlogs, read_cases
-from bench.tables import backlog_table, case_table, start_table
+from bench.results import (
+    CaseResult,
+    DiskResult,
+    EntitiesResult,
+    read_backlogs,
+    read_cases,
+    read_comparisons,
+    read_entity_latencies,
+    read_rules,
+)
+from bench.tables import (
+    backlog_table,
+    case_table,
+    comparison_table,
+    disk_table,
+    entities_table,
+    entity_latency_table,
+    rules_table,
+    start_table,
+)
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 _END = "<!-- bench:end -->"
@@ -22,14 +39,8 @@ _END = "<!-- bench:end -->"
 
 def places_of(content: dict[str, Any]) -> dict[str, str]:
     """What a result file has to say, by the name of the place it belongs to."""
-    if "cases" in content:
-        places = _case_places(read_cases(content))
-        kind = "run"
-    else:
-        start, backlogs = read_backlogs(content)
-        places = {"start": start_table(start), "backlog": backlog_table(backlogs)}
-        kind = "backlog"
-    return places | {f"{kind}-origin": _origin(content["origin"])}
+    kind = next(kind for kind in _PLACES if kind in content)
+    return _PLACES[kind](content) | {f"{kind}-origin": _origin(content["origin"])}
 
 
 def fill(page: str, places: dict[str, str]) -> str:
@@ -43,12 +54,52 @@ def fill(page: str, places: dict[str, str]) -> str:
     return page
 
 
-def _case_places(results: list[CaseResult]) -> dict[str, str]:
+def _case_places(content: dict[str, Any]) -> dict[str, str]:
     """The base point, fixed rates, and each other dimension, in tables of their own."""
     places: dict[str, list[CaseResult]] = {}
-    for result in results:
+    for result in read_cases(content["cases"]):
         places.setdefault(_place_of(result.name), []).append(result)
     return {name: case_table(cases) for name, cases in places.items()}
+
+
+def _backlog_places(content: dict[str, Any]) -> dict[str, str]:
+    start, backlogs = read_backlogs(content)
+    return {"start": start_table(start), "backlogs": backlog_table(backlogs)}
+
+
+def _comparison_places(content: dict[str, Any]) -> dict[str, str]:
+    return {"comparisons": comparison_table(read_comparisons(content))}
+
+
+def _topic_places(content: dict[str, Any]) -> dict[str, str]:
+    disk = [DiskResult(**one) for one in content["disk"]]
+    return {
+        "topics": case_table(read_cases(content["topics"])),
+        "disk": disk_table(disk),
+    }
+
+
+def _rule_places(content: dict[str, Any]) -> dict[str, str]:
+    return {"rules": rules_table(read_rules(content))}
+
+
+def _entity_places(content: dict[str, Any]) -> dict[str, str]:
+    entities = [EntitiesResult(**one) for one in content["entities"]]
+    return {
+        "entities": entities_table(entities),
+        "latencies": entity_latency_table(read_entity_latencies(content)),
+    }
+
+
+# What a result file is told by, and what it fills.
+_PLACES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
+    "cases": _case_places,
+    "backlogs": _backlog_places,
+    "comparisons": _comparison_places,
+    "topics": _topic_places,
+    "rules": _rule_places,
+    "entities": _entity_places,
+}
 
 
 def _place_of(case: str) -> str:

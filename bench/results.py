@@ -1,4 +1,4 @@
-"""Results as a file: what `run` and `backlog` write and `report` reads.
+"""Results as a file: what the benches write and `report` reads.
 
 A file holds raw measurements, never medians: how they are summed up is decided
 when they are read, and a doubtful figure can be traced to its rounds.
@@ -83,6 +83,65 @@ class StartResult:
     idle_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A case in two trees of twinbus, the measurements of a round side by side."""
+
+    name: str
+    here: list[Measurement]
+    there: list[Measurement]
+
+    def rate_ratios(self) -> list[float]:
+        pairs = zip(self.here, self.there, strict=True)
+        return [a.messages_per_second / b.messages_per_second for a, b in pairs]
+
+    def cpu_ratios(self) -> list[float]:
+        pairs = zip(self.here, self.there, strict=True)
+        return [a.server_cpu_us / b.server_cpu_us for a, b in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskResult:
+    """What the same messages for several readers take of the disk."""
+
+    size: int
+    messages: int
+    readers: int
+    topic_bytes: int
+    queues_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RulesResult:
+    """Sending to a topic with so many rules of one kind."""
+
+    kind: str
+    count: int
+    rounds: list[Measurement]
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesResult:
+    """A server with that many entities, besides the one queue of every bench."""
+
+    kind: str
+    count: int
+    created_per_second: float
+    # At rest: after they were made, and after a restart.
+    created_bytes: int
+    restarted_bytes: int
+    start_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EntityLatency:
+    """One message at a time, with that many entities around."""
+
+    count: int
+    send: list[Measurement]
+    receive: list[Measurement]
+
+
 def origin_of(module: str) -> Origin:
     """The origin of what this process measures."""
     return Origin(
@@ -108,34 +167,27 @@ def summarize(rounds: list[Measurement]) -> Summary:
     )
 
 
-def write_cases(file: Path, origin: Origin, results: list[CaseResult]) -> None:
-    content = {"origin": asdict(origin), "cases": [asdict(one) for one in results]}
+def write_results(file: Path, origin: Origin, **parts: Any) -> None:
+    """Each part is a result or a list of them."""
+    content: dict[str, Any] = {"origin": asdict(origin)}
+    for name, part in parts.items():
+        is_list = isinstance(part, list)
+        content[name] = [asdict(one) for one in part] if is_list else asdict(part)
     file.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def read_cases(content: dict[str, Any]) -> list[CaseResult]:
+def read_cases(cases: list[dict[str, Any]]) -> list[CaseResult]:
     return [
         CaseResult(
             name=case["name"],
             rounds={
-                server: [_measurement_from(one) for one in rounds]
+                server: _measurements(rounds)
                 for server, rounds in case["rounds"].items()
             },
             failures=case["failures"],
         )
-        for case in content["cases"]
+        for case in cases
     ]
-
-
-def write_backlogs(
-    file: Path, origin: Origin, start: StartResult, backlogs: list[BacklogResult]
-) -> None:
-    content = {
-        "origin": asdict(origin),
-        "start": asdict(start),
-        "backlogs": [asdict(one) for one in backlogs],
-    }
-    file.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def read_backlogs(content: dict[str, Any]) -> tuple[StartResult, list[BacklogResult]]:
@@ -143,5 +195,31 @@ def read_backlogs(content: dict[str, Any]) -> tuple[StartResult, list[BacklogRes
     return StartResult(**content["start"]), backlogs
 
 
-def _measurement_from(content: dict[str, Any]) -> Measurement:
-    return Measurement(**content | {"latency": Latency(**content["latency"])})
+def read_comparisons(content: dict[str, Any]) -> list[Comparison]:
+    return [
+        Comparison(one["name"], _measurements(one["here"]), _measurements(one["there"]))
+        for one in content["comparisons"]
+    ]
+
+
+def read_rules(content: dict[str, Any]) -> list[RulesResult]:
+    return [
+        RulesResult(one["kind"], one["count"], _measurements(one["rounds"]))
+        for one in content["rules"]
+    ]
+
+
+def read_entity_latencies(content: dict[str, Any]) -> list[EntityLatency]:
+    return [
+        EntityLatency(
+            one["count"], _measurements(one["send"]), _measurements(one["receive"])
+        )
+        for one in content["latencies"]
+    ]
+
+
+def _measurements(contents: list[dict[str, Any]]) -> list[Measurement]:
+    return [
+        Measurement(**content | {"latency": Latency(**content["latency"])})
+        for content in contents
+    ]

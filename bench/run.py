@@ -18,7 +18,7 @@ from bench.load_client import LoadFailed, build_client
 from bench.measure import Bench
 from bench.prerequisites import RABBITMQ_INSTALL, MissingPrerequisite, find_rabbitmq
 from bench.rabbitmq import RabbitMQ
-from bench.results import CaseResult, origin_of, summarize, write_cases
+from bench.results import CaseResult, origin_of, summarize, write_results
 from bench.server import Server, ServerFailed
 from bench.tables import PLAIN, RABBITMQ, TWINBUS, case_table
 from bench.twinbus_server import TwinbusServer
@@ -101,7 +101,8 @@ def main() -> int:
         results[result.name] = result
         print(_progress(result), file=sys.stderr, flush=True)
         if options.json:
-            write_cases(options.json, origin_of("bench.run"), list(results.values()))
+            origin = origin_of("bench.run")
+            write_results(options.json, origin, cases=list(results.values()))
     print(case_table(results.values()))
     return 1 if any(result.failures for result in results.values()) else 0
 

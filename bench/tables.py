@@ -1,10 +1,16 @@
 """Results as Markdown tables: on the terminal and in the docs alike."""
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from bench.results import (
     BacklogResult,
     CaseResult,
+    Comparison,
+    DiskResult,
+    EntitiesResult,
+    EntityLatency,
+    RulesResult,
     StartResult,
     Summary,
     summarize,
@@ -92,6 +98,111 @@ def start_table(start: StartResult) -> str:
             ("memory at rest", f"{_megabytes(start.idle_bytes)} MB"),
         ],
     )
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> str:
+    """Ratios of this tree to the other one: above 1 it is faster, or costs more."""
+    columns = ("case", "rounds", "msg/s", "before", "ratio", "spread", "CPU ratio")
+    return markdown_table(
+        (*columns, "CPU spread"), [_comparison_row(one) for one in comparisons]
+    )
+
+
+def _comparison_row(one: Comparison) -> tuple[str, ...]:
+    rates, cpus = one.rate_ratios(), one.cpu_ratios()
+    return (
+        one.name,
+        str(len(rates)),
+        f"{summarize(one.here).rate:,.0f}",
+        f"{summarize(one.there).rate:,.0f}",
+        f"{median(rates):.3f}",
+        f"{min(rates):.3f}..{max(rates):.3f}",
+        f"{median(cpus):.3f}",
+        f"{min(cpus):.3f}..{max(cpus):.3f}",
+    )
+
+
+def disk_table(results: Sequence[DiskResult]) -> str:
+    """Bytes per message sent, with all that the store keeps besides it."""
+    columns = ("body", "readers", "topic, bytes", "queues, bytes", "topic to queues")
+    rows = [
+        (
+            f"{one.size} B",
+            str(one.readers),
+            f"{one.topic_bytes / one.messages:,.0f}",
+            f"{one.queues_bytes / one.messages:,.0f}",
+            f"{one.topic_bytes / one.queues_bytes:.2f}x",
+        )
+        for one in results
+    ]
+    return markdown_table(columns, rows)
+
+
+def rules_table(results: Sequence[RulesResult]) -> str:
+    """Each kind's rows, with the ratio to the one with the fewest rules."""
+    columns = ("rules", "number", "msg/s", "spread", "to one rule", "CPU us/msg")
+    fewest = {one.kind: one for one in sorted(results, key=lambda one: -one.count)}
+    rows = []
+    for one in results:
+        summary, few = summarize(one.rounds), summarize(fewest[one.kind].rounds)
+        ratio = summary.rate / few.rate
+        rows.append(
+            (
+                one.kind,
+                f"{one.count:,}",
+                f"{summary.rate:,.0f}",
+                f"{summary.lowest:,.0f}..{summary.highest:,.0f}",
+                "" if one is fewest[one.kind] else f"{ratio:.2f}x",
+                f"{summary.server_cpu_us:.1f}",
+            )
+        )
+    return markdown_table(columns, rows)
+
+
+def entities_table(results: Sequence[EntitiesResult]) -> str:
+    """Bytes per entity are those beyond the first row, which has hardly any."""
+    columns = (
+        *("entities", "number", "created per s", "memory MB", "bytes per entity"),
+        *("memory after restart MB", "bytes per entity", "restart s"),
+    )
+    first = results[0]
+    rows = []
+    for one in results:
+        more = one.count - first.count
+        created = one.created_bytes - first.created_bytes
+        restarted = one.restarted_bytes - first.restarted_bytes
+        rows.append(
+            (
+                one.kind,
+                f"{one.count:,}",
+                f"{one.created_per_second:,.0f}",
+                f"{one.created_bytes / 1e6:.1f}",
+                f"{created / more:,.0f}" if more else "",
+                f"{one.restarted_bytes / 1e6:.1f}",
+                f"{restarted / more:,.0f}" if more else "",
+                f"{one.start_seconds:.2f}",
+            )
+        )
+    return markdown_table(columns, rows)
+
+
+def entity_latency_table(results: Sequence[EntityLatency]) -> str:
+    columns = ("entities", "operation", "msg/s", "spread", "p50 ms", "p99 ms")
+    rows = []
+    for one in results:
+        for operation, rounds in (("send", one.send), ("receive", one.receive)):
+            summary = summarize(rounds)
+            rows.append(
+                (
+                    f"{one.count:,}",
+                    operation,
+                    f"{summary.rate:,.0f}",
+                    f"{summary.lowest:,.0f}..{summary.highest:,.0f}",
+                    f"{summary.p50_us / 1000:.2f}",
+                    f"{summary.p99_us / 1000:.2f}",
+                )
+            )
+    return markdown_table(columns, rows)
 
 
 def _backlog_row(backlog: BacklogResult, small: BacklogResult) -> tuple[str, ...]:

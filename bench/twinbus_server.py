@@ -2,7 +2,8 @@
 
 The data folder outlives a stop, so the same object can be started again: that is
 how restarts are measured. `ready_seconds` is the time from the start of the
-process to the line `ready` on its output.
+process to the line `ready` on its output. `source` is another tree of twinbus than
+the one at hand, to compare the two.
 """
 
 import os
@@ -33,12 +34,20 @@ max_size_in_megabytes = 5120
 class TwinbusServer:
     """A server with one queue; start and stop it as often as you like."""
 
-    def __init__(self, is_plain: bool = False) -> None:
+    def __init__(
+        self,
+        is_plain: bool = False,
+        config: str = _CONFIG,
+        source: Path | None = None,
+    ) -> None:
+        self._config = config
         self._folder = Path(tempfile.mkdtemp(prefix="bench-twinbus-"))
         self._key = secrets.token_urlsafe(32)
         self._port = free_port()
         self._tls_port = free_port()
         self._environment = os.environ | {"TWINBUS_PURE": "1" if is_plain else "0"}
+        if source is not None:
+            self._environment["PYTHONPATH"] = str(source.resolve() / "src")
         self._is_ready = threading.Event()
         self._ready_at: float | None = None
         self.ready_seconds = 0.0
@@ -64,7 +73,7 @@ class TwinbusServer:
 
     def __enter__(self) -> Self:
         try:
-            (self._folder / "config.toml").write_text(_CONFIG)
+            (self._folder / "config.toml").write_text(self._config)
             self.start()
         except BaseException:
             self.__exit__()

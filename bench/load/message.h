@@ -1,7 +1,7 @@
 /* The message that is sent: made once, patched per send.
  *
  * Durable header, a numbered id of fixed width, a data body that begins with the instant
- * it should have been sent; time to live and schedule when asked for.
+ * it should have been sent; time to live, schedule and a property when asked for.
  */
 #ifndef TWINBUS_BENCH_MESSAGE_H
 #define TWINBUS_BENCH_MESSAGE_H
@@ -34,6 +34,18 @@ static void put_schedule(struct buffer *out)
     run.schedule_offset = out->size - 8;
 }
 
+static void put_application_property(struct buffer *out)
+{
+    if (!options.property)
+        return;
+    const char *value = strchr(options.property, '=');
+    put_descriptor(out, SECTION_APPLICATION);
+    size_t map = open_compound(out);
+    put_variable(out, 0xa1, options.property, (size_t)(value - options.property));
+    put_string(out, value + 1);
+    close_map(out, map, 1);
+}
+
 static void make_message(void)
 {
     struct buffer *out = &run.message;
@@ -52,6 +64,7 @@ static void make_message(void)
     put_variable(out, 0xa1, id, sizeof id);
     close_list(out, properties, 1);
     run.id_offset = out->size - MESSAGE_ID_SIZE;
+    put_application_property(out);
     put_descriptor(out, SECTION_DATA);
     uint8_t *body = malloc(options.body_size + 1);
     for (size_t i = 0; i < options.body_size; i++)

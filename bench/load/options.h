@@ -17,17 +17,19 @@ struct range { int64_t low, high; };
 static struct options {
     enum mode mode;
     enum settle settle;
-    const char *host, *port, *hostname, *address, *user, *password, *token, *audience;
+    const char *host, *port, *hostname, *address, *user, *password, *token, *audience,
+        *property;
     bool is_tls, has_size, has_ttl, has_schedule, ignores_ids, settles_first,
         tolerates_overrun;
     size_t body_size;
-    uint32_t connections, window, batch;
+    uint32_t connections, window, batch, copies;
     uint64_t count, first_id;
     double duration, rate, timeout;
     struct range ttl_ms, schedule_s;
 } options = {
     .host = "127.0.0.1", .port = "5672", .hostname = "localhost", .address = "bench",
-    .body_size = 256, .connections = 1, .window = 1000, .batch = 1, .timeout = 30
+    .body_size = 256, .connections = 1, .window = 1000, .batch = 1, .copies = 1,
+    .timeout = 30
 };
 
 static bool sends(void) { return options.mode != MODE_RECEIVE && options.mode != MODE_DRAIN; }
@@ -56,6 +58,10 @@ static const char usage_text[] =
     "                                  awaited (RabbitMQ knows no other, and echoes)\n"
     "  --tolerate-overrun              count deliveries beyond the credit instead of failing\n"
     "  --batch K                       messages per envelope in mode batch\n"
+    "  --copies N                      in mode receive, every message is in N places, whose\n"
+    "                                  addresses are the given one with 0 to N-1 behind it;\n"
+    "                                  connections are per place, and so is --count\n"
+    "  --property NAME=TEXT            an application property of every message\n"
     "  --first-id N                    number of the first message id (0)\n"
     "  --ignore-ids                    do not check ids of received messages\n"
     "  --ttl-ms LOW[:HIGH]             time to live, picked at random in the range\n"
@@ -100,7 +106,7 @@ enum option_code {
     OPT_HOST, OPT_PORT, OPT_HOSTNAME, OPT_TLS, OPT_ADDRESS, OPT_USER, OPT_PASSWORD, OPT_TOKEN,
     OPT_AUDIENCE, OPT_SIZE, OPT_CONNECTIONS, OPT_WINDOW, OPT_COUNT, OPT_DURATION, OPT_RATE,
     OPT_SETTLE, OPT_BATCH, OPT_FIRST_ID, OPT_IGNORE_IDS, OPT_TTL, OPT_SCHEDULE, OPT_TIMEOUT,
-    OPT_SETTLES_FIRST, OPT_OVERRUN, OPT_HELP
+    OPT_SETTLES_FIRST, OPT_OVERRUN, OPT_COPIES, OPT_PROPERTY, OPT_HELP
 };
 static const struct option long_options[] = {
     {"host", 1, 0, OPT_HOST}, {"port", 1, 0, OPT_PORT}, {"hostname", 1, 0, OPT_HOSTNAME},
@@ -113,6 +119,7 @@ static const struct option long_options[] = {
     {"ignore-ids", 0, 0, OPT_IGNORE_IDS}, {"ttl-ms", 1, 0, OPT_TTL},
     {"schedule-s", 1, 0, OPT_SCHEDULE}, {"timeout", 1, 0, OPT_TIMEOUT},
     {"settles-first", 0, 0, OPT_SETTLES_FIRST}, {"tolerate-overrun", 0, 0, OPT_OVERRUN},
+    {"copies", 1, 0, OPT_COPIES}, {"property", 1, 0, OPT_PROPERTY},
     {"help", 0, 0, OPT_HELP}, {0, 0, 0, 0}
 };
 
@@ -150,6 +157,8 @@ static void take_load(int code, const char *value)
         options.settle = (enum settle)index_of(value, settles, "unknown --settle");
         break;
     case OPT_BATCH: options.batch = (uint32_t)number_of(value); break;
+    case OPT_COPIES: options.copies = (uint32_t)number_of(value); break;
+    case OPT_PROPERTY: options.property = value; break;
     case OPT_FIRST_ID: options.first_id = (uint64_t)number_of(value); break;
     case OPT_IGNORE_IDS: options.ignores_ids = true; break;
     case OPT_SETTLES_FIRST: options.settles_first = true; break;
@@ -177,6 +186,12 @@ static void check_options(void)
         quit_with_usage("give --count or --duration, and not both");
     if (!options.connections || !options.window || !options.batch || options.window > 1u << 24)
         quit_with_usage("--connections, --window and --batch must be at least 1");
+    if (!options.copies || options.copies > 1000)
+        quit_with_usage("--copies must be from 1 to 1000");
+    if (options.copies > 1 && options.mode != MODE_RECEIVE)
+        quit_with_usage("--copies is for mode receive");
+    if (options.property && !strchr(options.property, '='))
+        quit_with_usage("a property is NAME=TEXT");
     if ((options.user && !options.password) || (options.token && !options.audience))
         quit_with_usage("--user needs --password, --sas-token needs --audience");
     if (options.batch > 1 && options.mode != MODE_BATCH)

@@ -90,13 +90,20 @@ static void put_attach(struct connection *c, enum link link, const char *address
     close_frame(&frame);
 }
 
+/* Which of the places that have every message this connection is for. */
+static uint32_t place_of(const struct connection *c) { return c->number % options.copies; }
+
 static void put_main_attach(struct connection *c)
 {
+    char place[512];
     c->stage = STAGE_ATTACH;
+    if (options.copies > 1)
+        snprintf(place, sizeof place, "%s%u", options.address, place_of(c));
+    const char *address = options.copies > 1 ? place : options.address;
     if (c->role == ROLE_SENDER)
-        put_attach(c, LINK_MAIN, options.address, false, 0, 0);
+        put_attach(c, LINK_MAIN, address, false, 0, 0);
     else
-        put_attach(c, LINK_MAIN, options.address, true, options.settle == SETTLE_DELETE,
+        put_attach(c, LINK_MAIN, address, true, options.settle == SETTLE_DELETE,
                    waits_for_echo() && !options.settles_first);
 }
 

@@ -1,7 +1,8 @@
 /* Receiving: credit, checking what arrives, settling it in ranges.
  *
  * Credit and deliveries that are not settled yet never exceed the window together. The
- * latency of a receive begins with the credit that asked for the message.
+ * latency of a receive begins with the credit that asked for the message. Where messages
+ * are in several places, each place has every one of them, once.
  */
 #ifndef TWINBUS_BENCH_RECEIVING_H
 #define TWINBUS_BENCH_RECEIVING_H
@@ -27,7 +28,7 @@ static bool mark_seen(uint64_t id)
     return is_new;
 }
 
-static void check_id(const struct value *properties)
+static void check_id(const struct connection *c, const struct value *properties)
 {
     struct value fields[MAX_FIELDS];
     uint64_t id = 0;
@@ -42,7 +43,7 @@ static void check_id(const struct value *properties)
         && (!options.count || id < options.first_id + options.count);
     if (!is_expected)
         fail(1, "message id %llu is not one of this run", (unsigned long long)id);
-    else if (!mark_seen(id)) {
+    else if (!mark_seen(id * options.copies + place_of(c))) {
         run.duplicates++;
         fail(1, "message %llu was delivered twice", (unsigned long long)id);
     }
@@ -63,7 +64,8 @@ static void check_body(const struct value *data, uint64_t now)
     }
 }
 
-static void check_message(const uint8_t *payload, size_t size, uint64_t now)
+static void check_message(const struct connection *c, const uint8_t *payload, size_t size,
+                          uint64_t now)
 {
     struct value section;
     const uint8_t *at = payload, *end = payload + size;
@@ -73,7 +75,7 @@ static void check_message(const uint8_t *payload, size_t size, uint64_t now)
             break;
         if (section.number == SECTION_PROPERTIES && !options.ignores_ids) {
             has_properties = true;
-            check_id(&section);
+            check_id(c, &section);
         } else if (section.number == SECTION_DATA) {
             has_body = true;
             check_body(&section, now);
@@ -83,13 +85,14 @@ static void check_message(const uint8_t *payload, size_t size, uint64_t now)
         fail(1, "a delivered message is malformed or lacks properties or body");
 }
 
-static uint64_t grant_limit(void)
+static uint64_t grant_limit(const struct connection *c)
 {
     if (run.is_stopping || (!options.count && options.mode == MODE_RECEIVE
                             && now_ns() >= run.deadline_ns))
         return 0;
+    uint64_t granted = run.receives_granted[place_of(c)];
     return options.count && options.mode != MODE_DRAIN
-        ? (options.count > run.receives_granted ? options.count - run.receives_granted : 0)
+        ? (options.count > granted ? options.count - granted : 0)
         : UINT64_MAX;
 }
 
@@ -97,7 +100,7 @@ static uint64_t grant_limit(void)
 static void grant_credit(struct connection *c)
 {
     uint32_t taken = c->credit + c->in_flight;
-    uint64_t limit = grant_limit(), grant = options.window - taken;
+    uint64_t limit = grant_limit(c), grant = options.window - taken;
     if (!run.is_started || taken >= options.window || limit == 0)
         return;
     bool is_worth_a_frame = grant * 4 >= options.window || grant > limit;
@@ -109,7 +112,7 @@ static void grant_credit(struct connection *c)
     for (uint64_t i = 0; i < grant; i++)
         c->granted_ns[c->granted_count++ & (run.ring_size - 1)] = now;
     c->credit += (uint32_t)grant;
-    run.receives_granted += grant;
+    run.receives_granted[place_of(c)] += grant;
     put_flow(c, LINK_MAIN, c->delivery_count, c->credit);
 }
 
@@ -144,7 +147,7 @@ static bool accept_overrun(struct connection *c, uint64_t now)
         return false;
     }
     run.overruns++;
-    run.receives_granted++;
+    run.receives_granted[place_of(c)]++;
     c->granted_ns[c->granted_count++ & (run.ring_size - 1)] = now;
     c->credit++;
     return true;
@@ -159,7 +162,7 @@ static void on_message(struct connection *c, const uint8_t *payload, size_t size
     c->credit--;
     if (run.is_stopping)
         return; /* the close gives it back */
-    check_message(payload, size, now);
+    check_message(c, payload, size, now);
     if (c->is_current_settled != (options.settle == SETTLE_DELETE)) {
         give_up("deliveries are %ssettled", c->is_current_settled ? "" : "not ");
         return;

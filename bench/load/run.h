@@ -54,7 +54,8 @@ static struct run {
     int poll, timer;
     bool is_started, is_stopping;
     uint32_t ring_size;
-    uint64_t sends_started, sends_settled, receives_granted, receives_done;
+    uint64_t sends_started, sends_settled, receives_done;
+    uint64_t *receives_granted; /* by place */
     uint64_t started_ns, ended_ns, progress_ns, deadline_ns;
     uint64_t errors, duplicates, overruns;
     char first_error[512];
