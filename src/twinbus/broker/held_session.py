@@ -29,6 +29,8 @@ class HeldSession:
         self.locks: dict[int, MessageLock] = {}
         # Who is told when the claim ends by itself.
         self.receiver: Receiver | None = None
+        # Size of the state that is kept with it; -1 before somebody asked the store.
+        self.state_bytes: int = -1
         # Given up; free for others once the commit under way has happened.
         self.is_released: bool = False
         # Has news for its receiver.

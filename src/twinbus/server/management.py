@@ -50,6 +50,7 @@ _PARTS_OF_TRANSACTIONS: Final = {
     "update-disposition",
     "schedule-message",
     "cancel-scheduled-message",
+    "set-session-state",
     "add-rule",
     "remove-rule",
 }

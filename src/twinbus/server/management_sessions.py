@@ -9,8 +9,10 @@ from typing import Final
 
 from twinbus.amqp.types import AmqpArray, Int, Timestamp
 from twinbus.broker import session_lock
+from twinbus.broker.admission import Duplicates
 from twinbus.broker.changes import SessionState
 from twinbus.broker.held_session import HeldSession
+from twinbus.broker.transaction import Work
 from twinbus.errors import (
     ArgumentError,
     MessageSizeExceeded,
@@ -56,7 +58,15 @@ async def set_session_state(queue: ManagedQueue, request: Request) -> Response:
     owner = queue.owner
     async with owner.reading:
         stored = await owner.store.session_state(queue.fragment.number, session_id)
-        _replace(queue, session_id, stored, state)
+        session = _held(queue, session_id)
+        if session.state_bytes < 0:
+            session.state_bytes = len(stored or b"")
+        change = SessionStateChange(queue, session, state)
+        if request.transaction is not None:
+            request.transaction.enlist(change, queue.now())
+            return Response()
+        change.check_room(queue.now())
+        change.write(queue.now())
     await owner.durable()
     return Response()
 
@@ -77,32 +87,53 @@ def _state(queue: ManagedQueue, request: Request) -> bytes | None:
     return state
 
 
-def _replace(
-    queue: ManagedQueue, session_id: str, stored: bytes | None, state: bytes | None
-) -> None:
-    """Write the new state, and account for what it takes more than the old one."""
-    fragment, owner, now = queue.fragment, queue.owner, queue.now()
-    fragment.check_exists()
-    _held(queue, session_id)
-    for pending in owner.changes.session_states:
-        if (pending.fragment_number, pending.session_id) == (
-            fragment.number,
-            session_id,
-        ):
-            stored = pending.state
-    added_bytes = len(state or b"") - len(stored or b"")
-    if added_bytes > 0:
-        check_room(owner, fragment, added_bytes, now)
-    fragment.resize(added_bytes)
-    fragment.touch(owner.changes)
-    owner.changes.session_states.append(
-        SessionState(
-            fragment_number=fragment.number,
-            session_id=session_id,
-            state=state,
-            updated_at=now,
+class SessionStateChange(Work):
+    """A new state of a held session; whoever holds it is the only one to change it."""
+
+    def __init__(
+        self, queue: ManagedQueue, session: HeldSession, state: bytes | None
+    ) -> None:
+        super().__init__(queue.owner)
+        self._fragment = queue.fragment
+        self._owner = queue.owner
+        self._session = session
+        self._state = state
+        self.target = queue.fragment
+        # In full, although it replaces another: so much is held until the commit.
+        self.added_bytes = len(state or b"")
+
+    def check(self, now: int) -> None:
+        fragment, session = self._fragment, self._session
+        fragment.check_exists()
+        if session_lock.held(fragment, session.session_id, now) is not session:
+            raise fragment.lock_lost()
+
+    def check_room(self, now: int) -> None:
+        """Raises if what it takes more than the old state has no room."""
+        added_bytes = self._growth()
+        if added_bytes > 0:
+            check_room(self._owner, self._fragment, added_bytes, now)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        self.write(now)
+
+    def write(self, now: int) -> None:
+        """Write the state, and account for what it takes more than the old one."""
+        fragment, session, changes = self._fragment, self._session, self._owner.changes
+        fragment.resize(self._growth())
+        session.state_bytes = len(self._state or b"")
+        fragment.touch(changes)
+        changes.session_states.append(
+            SessionState(
+                fragment_number=fragment.number,
+                session_id=session.session_id,
+                state=self._state,
+                updated_at=now,
+            )
         )
-    )
+
+    def _growth(self) -> int:
+        return len(self._state or b"") - self._session.state_bytes
 
 
 async def list_sessions(queue: ManagedQueue, request: Request) -> Response:
