@@ -168,6 +168,17 @@ class QuotaExceeded(ServiceBusError):
             entity_path=entity_path,
         )
 
+    @classmethod
+    def counted(
+        cls, nouns: str, *, limit: int, actual: int, setting: str, entity_path: str
+    ) -> Self:
+        """There would be `actual` of these; a setting of the server says `limit`."""
+        return cls(
+            f"'{entity_path}' would have {actual} {nouns} and {limit} is the limit. "
+            f"Delete some, or raise the server's setting '{setting}'.",
+            entity_path=entity_path,
+        )
+
 
 class MessageSizeExceeded(ServiceBusError):
     """The message is larger than '{entity_path}' accepts. Send a smaller one, or

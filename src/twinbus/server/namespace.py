@@ -333,7 +333,9 @@ class Namespace:
         self.forwarders.check(path, description)
         count = len(topic.subscriptions)
         limit = self._topic_quotas.subscriptions
-        _check_count("subscriptions", count, limit, topic.path)
+        _check_count(
+            "subscriptions", count, limit, "max_subscriptions_per_topic", topic.path
+        )
         if rules is None:
             rules = [default_rule(self._clock.now())]
         self.rules.check_counts(topic.router, topic.path, rules)
@@ -379,7 +381,8 @@ class Namespace:
         self, path: str, kind: str, description: Description
     ) -> Entity:
         busy = len(self._busy)
-        _check_count("entities", self._top_count + busy, self._max_entities, self.name)
+        count, limit = self._top_count + busy, self._max_entities
+        _check_count("entities", count, limit, "max_entities", self.name)
         return await self._create(path, kind, description, ())
 
     def check_sizes(
@@ -522,10 +525,10 @@ class Namespace:
         self.policy = Policy(rules)
 
 
-def _check_count(noun: str, count: int, limit: int, path: str) -> None:
+def _check_count(nouns: str, count: int, limit: int, setting: str, path: str) -> None:
     if count >= limit:
-        raise QuotaExceeded.measured(
-            f"number of {noun}", limit=limit, actual=count + 1, entity_path=path
+        raise QuotaExceeded.counted(
+            nouns, limit=limit, actual=count + 1, setting=setting, entity_path=path
         )
 
 

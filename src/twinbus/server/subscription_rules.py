@@ -141,9 +141,9 @@ class SubscriptionRules:
         """Raises QuotaExceeded."""
         index, quotas = router.rules(), self._quotas
         for noun, kind, count, limit in (
-            ("SQL rules", SqlFilter, index.sql_rule_count, quotas.sql_rules),
+            ("sql", SqlFilter, index.sql_rule_count, quotas.sql_rules),
             (
-                "correlation rules",
+                "correlation",
                 CorrelationFilter,
                 index.correlation_rule_count,
                 quotas.correlation_rules,
@@ -152,10 +152,11 @@ class SubscriptionRules:
             more = _count(added, kind) - _count(removed, kind)
             # A topic that has too many since the quota was lowered may have fewer.
             if more > 0 and count + more > limit:
-                raise QuotaExceeded.measured(
-                    f"number of {noun}",
+                raise QuotaExceeded.counted(
+                    f"{noun} rules",
                     limit=limit,
                     actual=count + more,
+                    setting=f"max_{noun}_rules_per_topic",
                     entity_path=topic_path,
                 )
 

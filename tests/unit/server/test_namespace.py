@@ -65,7 +65,7 @@ async def test_number_of_entities_has_a_limit() -> None:
     world = World(max_entities=1)
     await world.start()
     await world.namespace.create_queue("a", {})
-    with pytest.raises(QuotaExceeded, match="2 would be needed and 1 is the limit"):
+    with pytest.raises(QuotaExceeded, match="2 entities and 1 is the limit"):
         await world.namespace.create_queue("b", {})
     await world.stop()
 
