@@ -150,9 +150,9 @@ async def test_quotas_of_topics_are_settings() -> None:
         await namespace.update_topic("orders", {"max_size_in_megabytes": 20_480})
     by_label = [rule("a", correlation_filter={"label": "x"})]
     await namespace.create_subscription("orders", "billing", {}, by_label)
-    with pytest.raises(QuotaExceeded, match="number of subscriptions"):
+    with pytest.raises(QuotaExceeded, match="2 subscriptions and 1 is the limit"):
         await namespace.create_subscription("orders", "audit", {})
-    with pytest.raises(QuotaExceeded, match="number of correlation rules"):
+    with pytest.raises(QuotaExceeded, match="2 correlation rules and 1 is the limit"):
         await namespace.add_rule(
             "orders", "billing", rule("b", correlation_filter={"label": "y"})
         )
