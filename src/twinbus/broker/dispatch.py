@@ -89,7 +89,7 @@ class Dispatch:
     def deliver(self, now: int, changes: ChangeSet) -> None:
         """Hand out what is ready to whoever can take it."""
         ring = self._ring
-        if not ring:
+        if not ring or self._must_wait():
             return
         window = self.window()
         share = min(max(1, window.ready_count() // len(ring)), _SHARE_LIMIT)
@@ -134,8 +134,14 @@ class Dispatch:
             receiver.promised_count += len(messages)
             self._promised.append((receiver, messages))
 
+    def _must_wait(self) -> bool:
+        """What comes first in the session is still on its way back."""
+        return self.session is not None and self.session.returning_count > 0
+
     def served(self) -> None:
         """Nothing more is to be had: tell those who asked to be told."""
+        if self._must_wait():
+            return
         for receiver in list(self._untold):
             if receiver.promised_count == 0:
                 self._untold.discard(receiver)

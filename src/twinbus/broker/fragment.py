@@ -224,6 +224,7 @@ class Fragment:
         for message in returned:
             session = sessions.live(message.session_id)
             if session is not None:
+                session.returning_count -= 1
                 session.window.give_back(message)
                 self._watch_ready(message)
                 sessions.stir(session)
@@ -484,6 +485,10 @@ class Fragment:
     def come_back(self, message: Message, changes: ChangeSet) -> None:
         """A locked message is ready again once the commit has happened."""
         self._coming_back.append(message)
+        if self.sessions is not None:
+            session = self.sessions.live(message.session_id)
+            if session is not None:
+                session.returning_count += 1
         self.touch(changes)
 
     def expire(self, message: Message, now: int, changes: ChangeSet) -> None:

@@ -27,6 +27,9 @@ class HeldSession:
         self.window.open_wide()
         # Live locks of its messages, by row id.
         self.locks: dict[int, MessageLock] = {}
+        # Messages that come back with the commit under way. Until then nothing is
+        # delivered: they come first.
+        self.returning_count: int = 0
         # Who is told when the claim ends by itself.
         self.receiver: Receiver | None = None
         # Size of the state that is kept with it; -1 before somebody asked the store.
