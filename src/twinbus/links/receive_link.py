@@ -17,6 +17,7 @@ from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock, tag_without_lock
 from twinbus.broker.receiver import Receiver
+from twinbus.broker.settlement import check_not_enlisted
 from twinbus.broker.transaction import Transaction
 from twinbus.encoding.outgoing import DeliveryEncoder
 from twinbus.errors import MessageLockLost, ServiceBusError, SessionLockLost
@@ -170,6 +171,7 @@ class ReceiveLink(Receiver):
 
         Raises NotAllowed, QuotaExceeded, ServerBusy, and as `settlement_of`.
         """
+        check_not_enlisted(self._fragment, lock)
         settlement = settlement_of(outcome, self.path)
         work = TransactionalSettlement(
             self._home, self._fragment, lock, settlement, self.actor
