@@ -14,8 +14,15 @@ QUEUES = f"""
 key_name = "listener"
 primary_key = "listening"
 rights = ["Listen"]
+[[rules]]
+key_name = "sender"
+primary_key = "sending"
+rights = ["Send"]
 [queues.target]
 lock_duration = "PT5M"
+[queues.sessions]
+requires_session = true
+[topics.news.subscriptions.all]
 {witness.CONFIG}
 """
 

@@ -89,7 +89,11 @@ def correlation_filter(
     return CorrelationFilter(given, values)
 
 
-def _check_field(name: str, value: str) -> None:
+def _check_field(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise ArgumentError.about(
+            f"{name} of the correlation filter", value=value, expected="a text"
+        )
     if len(value) > RULE_VALUE_CHARACTERS:
         raise ArgumentOutOfRange.measured(
             f"length of {name} of the correlation filter",

@@ -94,12 +94,17 @@ def _locks(queue: ManagedQueue, request: Request, now: int) -> list[MessageLock]
     queue.fragment.check_exists()
     session_id = optional_session(queue, request)
     locks = []
-    tokens = array_items(request.argument("lock-tokens"), "lock-tokens")
-    for token in dict.fromkeys(tokens):
-        if not isinstance(token, UUID):
-            raise ArgumentError("'lock-tokens' must be an array of uuids.")
+    for token in dict.fromkeys(_lock_tokens(request)):
         lock = queue.fragment.lock_of(token.bytes_le, now)
         if session_id is not None and lock.message.session_id != session_id:
             raise SessionLockLost.named(session_id, entity_path=queue.path)
         locks.append(lock)
     return locks
+
+
+def _lock_tokens(request: Request) -> list[UUID]:
+    """Raises ArgumentError."""
+    tokens = array_items(request.argument("lock-tokens"), "lock-tokens")
+    if not all(isinstance(token, UUID) for token in tokens):
+        raise ArgumentError("'lock-tokens' must be an array of uuids.")
+    return tokens

@@ -84,7 +84,7 @@ class NamespaceNode:
         document = {**_object(request, "rule"), "created_at": self._clock.now()}
         try:
             rule = rule_of_json(document)
-        except (AssertionError, KeyError, TypeError, AttributeError) as error:
+        except (AssertionError, LookupError, TypeError, AttributeError) as error:
             raise ArgumentError(f"'rule' is no rule: {error!r}.") from None
         kept = await self._namespace.add_rule(
             resource.entity, resource.subscription, rule
@@ -193,7 +193,9 @@ def _text(request: Request, name: str) -> str:
 def _object(request: Request, name: str) -> dict[str, Any]:
     try:
         value = json.loads(_text(request, name))
-    except ValueError as error:
+        # JSON can say half of a surrogate pair, which no store takes for a text.
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
         raise ArgumentError(f"'{name}' is no JSON: {error}.") from None
     if not isinstance(value, dict):
         raise ArgumentError(f"'{name}' must be a JSON object.")

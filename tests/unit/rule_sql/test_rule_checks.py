@@ -107,6 +107,13 @@ def test_correlation_filter_needs_a_property() -> None:
             correlation_filter(fields)
 
 
+@pytest.mark.parametrize("value", [1, [], {}, True])
+def test_fields_of_a_correlation_filter_are_texts(value: object) -> None:
+    document = {"kind": "correlation", "fields": {"label": value}, "properties": {}}
+    with pytest.raises(ArgumentError, match="label of the correlation filter"):
+        rule_of_json({"name": "r", "filter": document, "created_at": 0})
+
+
 def test_correlation_filter_knows_its_fields() -> None:
     with pytest.raises(ArgumentError, match=r"'subject'.*correlation_id, message_id"):
         correlation_filter({"subject": "a"})
