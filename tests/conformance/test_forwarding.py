@@ -320,6 +320,33 @@ def test_subscription_whose_target_is_disabled(sync_sdk, bus, make_queue, make_t
     assert text_of(dead) == "kept"
 
 
+def test_topic_that_is_disabled(sync_sdk, bus, make_queue, make_topic):
+    """SB-F-0138 a topic that takes no messages is no target either."""
+    topic = make_topic()
+    bus.create_subscription(topic, "s")
+    source = make_queue(forward_to=topic)
+    bus.update_topic(topic, status="Disabled")
+    _send(sync_sdk, source, "kept")
+    assert text_of(_dead(sync_sdk, source)) == "kept"
+    assert sync_sdk.subscription_receiver(topic, "s").peek_messages() == []
+
+
+def test_deferred_messages_are_not_forwarded(sync_sdk, bus, make_queue):
+    """SB-F-0139 what was deferred before stays deferred at the source."""
+    source, target = make_queue(), make_queue()
+    _send(sync_sdk, source, "deferred", "active")
+    receiver = sync_sdk.receiver(source)
+    deferred, active = receive(receiver, 2)
+    receiver.defer_message(deferred)
+    receiver.abandon_message(active)
+    bus.update_queue(source, forward_to=target)
+    assert texts_of(receive(sync_sdk.receiver(target), 1)) == ["active"]
+    bus.update_queue(source, forward_to="")
+    receiver = sync_sdk.receiver(source)
+    (again,) = receiver.receive_deferred_messages(deferred.sequence_number)
+    assert text_of(again) == "deferred"
+
+
 # --- dead letters that are forwarded ----------------------------------------------
 
 

@@ -176,6 +176,17 @@ def test_scheduled_message_keeps_a_queue(idle):
     assert text_of(receive_one(idle.receiver("q"))) == "x"
 
 
+def test_queue_that_forwards_is_in_use(idle):
+    """SB-I-0116 forwarding is like a receiver: the source stays, and works."""
+    bus = idle.bus
+    bus.create_queue("target")
+    bus.create_queue("source", forward_to="target", auto_delete_on_idle=IDLE)
+    for _ in range(3):
+        bus.advance(STEP)
+    idle.sender("source").send_messages(ServiceBusMessage("x"))
+    assert text_of(receive_one(idle.receiver("target"))) == "x"
+
+
 def test_idle_time_has_a_least(own_sync):
     """SB-I-0112 less than five minutes is refused, with the limit."""
     with pytest.raises(Refusal, match="300000 ms"):
