@@ -86,6 +86,16 @@ def test_what_is_usual_binds_least() -> None:
         assert (insert[0], len(insert[2])) == (shape, count)
 
 
+def test_rows_of_several_fragments_are_written_in_the_order_of_the_table() -> None:
+    copies = [
+        message(fragment, sequence, body_id=9, is_shared=True)
+        for sequence in (1, 2)
+        for fragment in (2, 1)
+    ]
+    (insert,) = active_inserts(copies)
+    assert insert[2][::6] == sorted(copy.row_id for copy in copies)
+
+
 @given(
     runs=st.lists(
         st.tuples(

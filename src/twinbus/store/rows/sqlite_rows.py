@@ -40,15 +40,16 @@ class BodyMissing(Exception):
 def active_inserts(messages: list[Message]) -> list[Insert]:
     """Messages as runs of rows of the same shape, at most `ROWS_PER_INSERT` each.
 
-    In the order of the messages: it is that of the table, which only grows at its
-    end then. Bytes become a bytearray, the one kind of bytes that Python's sqlite3
-    binds without looking for an adapter, which would cost more than the copy.
+    In the order of the table, where neighbours are found without a search: messages
+    of one fragment come that way, those of several are sorted. Bytes become a
+    bytearray, the one kind of bytes that Python's sqlite3 binds without looking for
+    an adapter, which would cost more than the copy.
     """
     inserts: list[Insert] = []
     values: list[object] = []
     run_shape = PLAIN
     count = 0
-    for message in messages:
+    for message in _in_order(messages):
         shape = _shape_of(message)
         if count == ROWS_PER_INSERT or (shape != run_shape and count != 0):
             inserts.append((run_shape, count, values))
@@ -68,6 +69,21 @@ def active_inserts(messages: list[Message]) -> list[Insert]:
     if count != 0:
         inserts.append((run_shape, count, values))
     return inserts
+
+
+def _in_order(messages: list[Message]) -> list[Message]:
+    if not messages:
+        return messages
+    last = messages[0].row_id
+    for message in messages:
+        if message.row_id < last:
+            return sorted(messages, key=_row_id)
+        last = message.row_id
+    return messages
+
+
+def _row_id(message: Message) -> int:
+    return message.row_id
 
 
 def _append_unusual(values: list[object], message: Message, shape: int) -> None:
