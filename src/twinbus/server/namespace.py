@@ -206,7 +206,7 @@ class Namespace:
             subscription.key,
             Subscribed(
                 subscription.record.generation,
-                subscription.fragment,
+                self._owner.table,
                 description.dead_lettering_on_filter_evaluation_exceptions,
             ),
         )

@@ -20,7 +20,8 @@ from typing import final
 
 from twinbus.broker.changes import ChangeSet, SharedBody, StoredRule
 from twinbus.broker.dead_letter import SESSION_ID_IS_NULL
-from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment import MAIN, Fragment
+from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.message import Message
 from twinbus.broker.router import Router
 from twinbus.encoding.message_view import EncodedView
@@ -42,13 +43,19 @@ class Subscribed:
     def __init__(
         self,
         generation: bytes,
-        find: Callable[[], Fragment],
+        table: FragmentTable,
         dead_letters_failures: bool,
     ) -> None:
         self.generation: bytes = generation
-        # Its fragment, which is in memory only when needed.
-        self.find: Callable[[], Fragment] = find
+        self._table: FragmentTable = table
         self.dead_letters_failures: bool = dead_letters_failures
+
+    def fragment(self) -> Fragment:
+        """Asked for anew each time: it is in memory only when needed, and another
+        one after a commit that failed."""
+        found = self._table.find(self.generation, 0, MAIN)
+        assert found is not None, "a subscription without a fragment"
+        return found
 
 
 @final
@@ -106,7 +113,7 @@ class TopicRouter(Router):
             subscribed = self._subscribed.get(matched.subscription_key)
             if subscribed is None:
                 continue
-            fragment = subscribed.find()
+            fragment = subscribed.fragment()
             if matched.plain:
                 plain.append(fragment)
             for rule in matched.actions:
