@@ -3,7 +3,8 @@
 Another tree is a checkout of twinbus, compiled there (`make compiled`) if this one is.
 Both servers run at once and are measured in turns, the base cases only; each round
 gives one ratio per case, so that what slows the machine down slows down both sides of
-it. CPU per message is the steadier of the two figures where others use the machine.
+it. Where others use the machine, CPU per message is the steadier figure, and that of
+the best round of each side the steadiest.
 """
 
 import argparse

@@ -38,7 +38,7 @@ _ATOM = "http://www.w3.org/2005/Atom"
 _CONNECT = "http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"
 
 # Ten thousand is the usual limit, and the bench has a queue of its own.
-_CONFIG = "max_entities = 20000\n[queues.bench]\n"
+_CONFIG = "[server]\nmax_entities = 20000\n[queues.bench]\n"
 
 
 def paths_of(kind: str, count: int) -> Iterator[tuple[str, str]]:

@@ -95,6 +95,11 @@ class Comparison:
         pairs = zip(self.here, self.there, strict=True)
         return [a.messages_per_second / b.messages_per_second for a, b in pairs]
 
+    def least_cpu_ratio(self) -> float:
+        """Of each side's best round: what others took of the machine is not in it."""
+        here = min(one.server_cpu_us for one in self.here)
+        return here / min(one.server_cpu_us for one in self.there)
+
     def cpu_ratios(self) -> list[float]:
         pairs = zip(self.here, self.there, strict=True)
         return [a.server_cpu_us / b.server_cpu_us for a, b in pairs]

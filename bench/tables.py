@@ -102,10 +102,11 @@ def start_table(start: StartResult) -> str:
 
 def comparison_table(comparisons: Sequence[Comparison]) -> str:
     """Ratios of this tree to the other one: above 1 it is faster, or costs more."""
-    columns = ("case", "rounds", "msg/s", "before", "ratio", "spread", "CPU ratio")
-    return markdown_table(
-        (*columns, "CPU spread"), [_comparison_row(one) for one in comparisons]
+    columns = (
+        *("case", "rounds", "msg/s", "other tree", "ratio", "spread"),
+        *("CPU ratio", "spread", "least CPU ratio"),
     )
+    return markdown_table(columns, [_comparison_row(one) for one in comparisons])
 
 
 def _comparison_row(one: Comparison) -> tuple[str, ...]:
@@ -119,6 +120,7 @@ def _comparison_row(one: Comparison) -> tuple[str, ...]:
         f"{min(rates):.3f}..{max(rates):.3f}",
         f"{median(cpus):.3f}",
         f"{min(cpus):.3f}..{max(cpus):.3f}",
+        f"{one.least_cpu_ratio():.3f}",
     )
 
 
