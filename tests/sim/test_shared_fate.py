@@ -2,7 +2,7 @@
 
 import pytest
 
-from twinbus.testing.sim.audited_message import Rules
+from twinbus.testing.sim.audited_message import Rules, Sent
 from twinbus.testing.sim.auditor import Auditor
 from twinbus.testing.sim.sighting import Counts, Sighting, Violation
 
@@ -50,10 +50,10 @@ def auditor() -> Auditor:
     for path in ("in", "out"):
         auditor.queue_requested(path, RULES)
         auditor.queue_created(path)
-    auditor.send_requested("x", "in", size_bytes=10, ttl_ms=0, scheduled_at=0)
+    auditor.send_requested("x", "in", Sent(size_bytes=10))
     auditor.send_accepted("x")
     auditor.delivered(sighting("x", "in"), TOKEN, 61_000)
-    auditor.send_requested("y", "out", size_bytes=10, ttl_ms=0, scheduled_at=0)
+    auditor.send_requested("y", "out", Sent(size_bytes=10))
     auditor.settle_requested(TOKEN, "x", "complete", None)
     auditor.commit_unknown(["y"], [(TOKEN, "x", "complete")])
     auditor.locks_lost()

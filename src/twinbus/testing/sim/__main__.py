@@ -1,15 +1,19 @@
-"""`python -m twinbus.testing.sim SEED`: live through one world, telling the story."""
+"""`python -m twinbus.testing.sim SEED [KIND]`: live through a world, telling it."""
 
 import sys
+from typing import Final
 
-from twinbus.testing.sim.world import run_world
+from twinbus.testing.sim.world import KINDS, run_world
+
+_USAGE: Final = f"usage: python -m twinbus.testing.sim SEED [{'|'.join(KINDS)}]"
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1 or not arguments[0].isdecimal():
-        print("usage: python -m twinbus.testing.sim SEED", file=sys.stderr)
+    seed, kind = (*arguments, "queues")[:2] if arguments else ("", "")
+    if len(arguments) > 2 or not seed.isdecimal() or kind not in KINDS:
+        print(_USAGE, file=sys.stderr)
         return 2
-    outcome = run_world(int(arguments[0]))
+    outcome = run_world(int(seed), kind=kind)
     print("\n".join(outcome.trace.lines))
     print(f"digest {outcome.trace.digest()}")
     if outcome.violation is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from twinbus.testing.sim.session_audit import AuditedSession, AuditedState
     from twinbus.testing.sim.shared_fate import SharedFate
 
 NEVER = "never accepted"
@@ -41,6 +42,18 @@ class Lock:
     is_settling: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What a sender says of a message."""
+
+    size_bytes: int
+    ttl_ms: int = 0
+    scheduled_at: int = 0
+    # Empty: none.
+    session_id: str = ""
+    message_id: str = ""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class AuditedMessage:
     """One message, by the identity its sender gave it."""
@@ -51,6 +64,8 @@ class AuditedMessage:
     size_bytes: int
     ttl_ms: int
     scheduled_at: int
+    session_id: str = ""
+    message_id: str = ""
     # Clock and number of the event when it was sent.
     sent_at: int
     sent_event: int
@@ -155,6 +170,9 @@ class Rules:
     max_delivery_count: int
     default_ttl_ms: int
     dead_letter_on_expiration: bool
+    requires_session: bool = False
+    # 0: duplicates are not detected.
+    duplicate_window_ms: int = 0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -180,6 +198,19 @@ class AuditedQueue:
     )
     # Highest number delivered for the first time since the last fault.
     delivered_through: list[int] = field(default_factory=lambda: [0, 0])
+    # Sessions that somebody holds, and what is kept with sessions.
+    held: dict[str, "AuditedSession"] = field(default_factory=dict)
+    states: dict[str, "AuditedState"] = field(default_factory=dict)
+
+    @property
+    def requires_session(self) -> bool:
+        """From its creation on."""
+        return self.rules[0].requires_session
+
+    @property
+    def duplicate_window_ms(self) -> int:
+        """From its creation on."""
+        return self.rules[0].duplicate_window_ms
 
     def after_expiry(self) -> set[str]:
         return {DEAD if r.dead_letter_on_expiration else GONE for r in self.rules}

@@ -19,6 +19,7 @@ A crash, and a commit that failed, end all locks. That is part of the contract.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from twinbus.testing.sim.audited_message import (
     ACTIVE,
@@ -34,9 +35,11 @@ from twinbus.testing.sim.audited_message import (
     AuditedQueue,
     Lock,
     Rules,
+    Sent,
 )
 from twinbus.testing.sim.history import History
 from twinbus.testing.sim.judgement import PLACES, Judgement, text_of
+from twinbus.testing.sim.session_audit import SessionAudit
 from twinbus.testing.sim.shared_fate import Member, SharedFate
 from twinbus.testing.sim.sighting import Counts, Sighting, Violation
 
@@ -53,6 +56,9 @@ class Auditor:
         self._unsure: dict[str, AuditedQueue] = {}
         # Messages with a lock that is not over, by token.
         self._locked: dict[bytes, AuditedMessage] = {}
+        self.sessions = SessionAudit(
+            self._history, self._judgement, self._queues, self._locked
+        )
 
     @property
     def event(self) -> int:
@@ -64,6 +70,7 @@ class Auditor:
     def tell_time(self, now: int) -> None:
         """What the clock shows; told with everything else that happens."""
         self._history.tell(now)
+        self.sessions.tell_time(now)
         for token, message in list(self._locked.items()):
             lock = message.lock
             if lock is not None and lock.token == token and lock.locked_until <= now:
@@ -83,6 +90,7 @@ class Auditor:
         for message in self._judgement.messages.values():
             message.lock = None
         self._locked.clear()
+        self.sessions.all_lost()
         for queue in self._queues.values():
             queue.delivered_through = [0, 0]
 
@@ -126,6 +134,15 @@ class Auditor:
     def update_requested(self, path: str, rules: Rules) -> None:
         self._queues[path].rules.append(rules)
 
+    def updated_rules(self, path: str, rules: Rules) -> Rules:
+        """These rules, as far as they can change."""
+        first = self._queues[path].rules[0]
+        return replace(
+            rules,
+            requires_session=first.requires_session,
+            duplicate_window_ms=first.duplicate_window_ms,
+        )
+
     def deletion_requested(self, path: str) -> None:
         queue = self._queues[path]
         queue.is_ending = True
@@ -168,16 +185,16 @@ class Auditor:
 
     # --- sending --------------------------------------------------------------
 
-    def send_requested(
-        self, uid: str, path: str, *, size_bytes: int, ttl_ms: int, scheduled_at: int
-    ) -> None:
-        is_later = scheduled_at > self._history.now
+    def send_requested(self, uid: str, path: str, sent: Sent) -> None:
+        is_later = sent.scheduled_at > self._history.now
         message = AuditedMessage(
             uid=uid,
             queue=self._queues[path],
-            size_bytes=size_bytes,
-            ttl_ms=ttl_ms,
-            scheduled_at=scheduled_at if is_later else 0,
+            size_bytes=sent.size_bytes,
+            ttl_ms=sent.ttl_ms,
+            scheduled_at=sent.scheduled_at if is_later else 0,
+            session_id=sent.session_id,
+            message_id=sent.message_id,
             sent_at=self._history.now,
             sent_event=self.event,
         )
@@ -251,16 +268,15 @@ class Auditor:
         self._judgement.check(message, seen)
         message.forget_settlements()
         self._judgement.check_expiry(message, seen)
-        self._judgement.check_order_of_delivery(message, seen)
+        if message.queue.requires_session and not seen.dead_letter:
+            self.sessions.check_delivery(message, seen, locked_until)
+        else:
+            self._judgement.check_order_of_delivery(message, seen)
+            self._check_duration(message, locked_until)
         if seen.delivery_count >= message.queue.highest_limit() and not (
             seen.dead_letter
         ):
             raise Violation(f"{seen.uid} was delivered beyond the delivery limit")
-        durations = {rules.lock_duration_ms for rules in message.queue.rules}
-        if locked_until - self._history.now not in durations:
-            raise Violation(
-                f"the lock of {seen.uid} lasts {locked_until - self._history.now}"
-            )
         message.lock = Lock(
             token=token,
             locked_until=locked_until,
@@ -270,6 +286,13 @@ class Auditor:
         message.was_delivered = True
         message.count_low = message.count_high = seen.delivery_count
         self._locked[token] = message
+
+    def _check_duration(self, message: AuditedMessage, locked_until: int) -> None:
+        durations = {rules.lock_duration_ms for rules in message.queue.rules}
+        if locked_until - self._history.now not in durations:
+            raise Violation(
+                f"the lock of {message.uid} lasts {locked_until - self._history.now}"
+            )
 
     def delivered_for_good(self, seen: Sighting) -> None:
         """A client was handed a message that is no longer there."""
@@ -290,6 +313,7 @@ class Auditor:
         *,
         since: int,
         is_all: bool,
+        session_id: str = "",
     ) -> None:
         """A peek that was asked for at event `since` showed this."""
         for one in seen:
@@ -305,6 +329,10 @@ class Auditor:
         places = DEAD_PLACES if dead_letter else MAIN_PLACES
         for message in self._judgement.of(queue):
             may_be_at = self._judgement.may_be_at(message)
+            if session_id and message.session_id != session_id:
+                if message.uid in shown:
+                    raise Violation(f"{message.uid} is not of session {session_id}")
+                continue
             if (
                 message.uid not in shown
                 and message.touched_event < since
@@ -477,10 +505,16 @@ class Auditor:
         else:
             message.did_not_happen("take")
 
-    def deferred_not_found(self, uids: Iterable[str], *, since: int) -> None:
-        """None of several deferred messages was had, because one was not there."""
+    def deferred_not_found(
+        self, uids: Iterable[str], session_id: str | None, *, since: int
+    ) -> None:
+        """None of several deferred messages was had, because one was not there, or
+        not of the session."""
+        messages = [self._judgement.messages[uid] for uid in uids]
         if not any(
-            self._may_be_absent(self._judgement.messages[uid], since) for uid in uids
+            self._may_be_absent(message, since)
+            or (session_id is not None and message.session_id != session_id)
+            for message in messages
         ):
             raise Violation(f"deferred {', '.join(uids)} could not be had by number")
 
@@ -513,6 +547,11 @@ class Auditor:
             and self._queues[message.queue.path] is message.queue
         ]
 
+    def session_of(self, uid: str) -> str | None:
+        """The session of a message, where sessions are required."""
+        message = self._judgement.messages[uid]
+        return message.session_id if message.queue.requires_session else None
+
     def is_settling(self, token: bytes, uid: str) -> bool:
         return token in self._judgement.messages[uid].settling
 
@@ -533,13 +572,15 @@ class Auditor:
         for one in seen:
             self._judgement.check(self._judgement.known(one), one)
         self._judgement.check_missing(self._queues[path], set(uids))
-        sizes = [self._judgement.messages[uid].size_bytes for uid in uids]
+        size_bytes = sum(self._judgement.messages[uid].size_bytes for uid in uids)
+        if counts.size_bytes - size_bytes in self.sessions.state_sizes(path):
+            size_bytes = counts.size_bytes
         held = Counts(
             active=_count(seen, False, "active"),
             deferred=_count(seen, False, "deferred"),
             scheduled=_count(seen, False, "scheduled"),
             dead_letter=_count(seen, True, "active") + _count(seen, True, "deferred"),
-            size_bytes=sum(sizes),
+            size_bytes=size_bytes,
         )
         if held != counts:
             raise Violation(f"{path} says it holds {counts}, it holds {held}")

@@ -11,11 +11,13 @@ from twinbus.amqp.messaging import (
     Data,
     Header,
     Message,
+    Properties,
     decode_message,
     encode_message,
 )
 from twinbus.amqp.types import Timestamp
 from twinbus.broker import message as broker_message
+from twinbus.testing.sim.audited_message import Sent
 from twinbus.testing.sim.sighting import Sighting
 
 _UID_BYTES: Final = 8
@@ -30,6 +32,11 @@ class Draft:
     ttl_ms: int = 0
     scheduled_at: int = 0
     padding: int = 0
+    session_id: str = ""
+    message_id: str = ""
+    # What rules of subscriptions look at, and what their actions set.
+    color: str = ""
+    tag: str = ""
 
     def encoded(self) -> bytes:
         annotations: dict[Any, Any] | None = None
@@ -40,9 +47,32 @@ class Draft:
             Message(
                 header=Header(ttl=self.ttl_ms) if self.ttl_ms else None,
                 message_annotations=annotations,
+                properties=self._properties(),
+                application_properties=self._application_properties(),
                 body=Data((b"." * self.padding + self.uid.encode(),)),
             )
         )
+
+    def sent(self) -> Sent:
+        """What the auditor is told."""
+        return Sent(
+            size_bytes=len(self.encoded()),
+            ttl_ms=self.ttl_ms,
+            scheduled_at=self.scheduled_at,
+            session_id=self.session_id,
+            message_id=self.message_id,
+        )
+
+    def _properties(self) -> Properties | None:
+        if not (self.session_id or self.message_id):
+            return None
+        return Properties(
+            message_id=self.message_id or None, group_id=self.session_id or None
+        )
+
+    def _application_properties(self) -> dict[Any, Any] | None:
+        properties = {"color": self.color, "tag": self.tag}
+        return {name: text for name, text in properties.items() if text} or None
 
 
 def uid_of(number: int) -> str:

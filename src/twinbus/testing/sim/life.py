@@ -10,17 +10,26 @@ from random import Random
 from typing import Any
 
 from twinbus.broker.fragment import DEAD_LETTER, MAIN
-from twinbus.errors import InternalError, MessageLockLost, ServiceBusError
+from twinbus.errors import (
+    InternalError,
+    MessageLockLost,
+    ServiceBusError,
+    SessionLockLost,
+)
 from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
+from twinbus.server.entity import Entity
 from twinbus.server.managed_queue import ManagedQueue
 from twinbus.server.namespace import Namespace
 from twinbus.server.owner import StoreOwner
+from twinbus.server.queue import Queue
 from twinbus.server.session_pages import SessionPages
+from twinbus.server.subscription import Subscription
 from twinbus.store.base import StoreError
 from twinbus.testing.sim.auditor import Auditor
 from twinbus.testing.sim.catalog import FaultyCatalog
 from twinbus.testing.sim.clock import SimulatedClock
 from twinbus.testing.sim.links import Held, SimulatedReceiver, SimulatedSender
+from twinbus.testing.sim.session_links import SimulatedAccept
 from twinbus.testing.sim.store import FaultyStore
 from twinbus.testing.sim.trace import Trace
 from twinbus.testing.sim.transactions import SimulatedTransaction
@@ -74,6 +83,7 @@ class Life:
         self.fatal: StoreError | None = None
         self.senders: list[SimulatedSender] = []
         self.receivers: list[SimulatedReceiver] = []
+        self.accepts: list[SimulatedAccept] = []
         self.transactions: list[SimulatedTransaction] = []
         self.held: dict[bytes, Held] = {}
         self.requests: set[asyncio.Task[None]] = set()
@@ -125,7 +135,12 @@ class Life:
         return now
 
     def has_queue(self, path: str) -> bool:
-        return any(queue.path == path for queue in self.namespace.queues())
+        return any(entity.path == path for entity in self.holders())
+
+    def holders(self) -> list[Entity]:
+        """Queues and subscriptions: all that holds messages."""
+        kinds = (Queue, Subscription)
+        return [item for item in self.namespace.entities() if isinstance(item, kinds)]
 
     def hold(self, held: Held) -> None:
         self.held[held.token] = held
@@ -139,14 +154,14 @@ class Life:
                 held.token,
                 held.uid,
                 kind,
-                lock_lost=isinstance(error, MessageLockLost),
+                lock_lost=isinstance(error, MessageLockLost | SessionLockLost),
             )
 
     def managed(self, path: str, dead_letter: bool) -> ManagedQueue:
         """The management node of a queue, which a connection keeps for long."""
         found = self._managed.get((path, dead_letter))
         if found is None:
-            queue = self.namespace.queue(path)
+            queue = self.namespace.entity(path)
             actor = self.owner.introduce(f"management of {path}")
             sub_queue = DEAD_LETTER if dead_letter else MAIN
             rules = self.namespace.rules
@@ -188,7 +203,13 @@ class Life:
             receiver.lost()
         for transaction in self.transactions:
             transaction.lost()
+        self.give_up_waiting()
         self.auditor.locks_lost()
+
+    def give_up_waiting(self) -> None:
+        """Nobody waits for a session any more."""
+        for accept in self.accepts:
+            accept.give_up()
 
     async def bury(self) -> None:
         """Take the tasks of a dead bus off the loop."""

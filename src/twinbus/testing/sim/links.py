@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, final
 
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.outcomes import ACCEPTED_OUTCOME, Modified, Rejected, Released
-from twinbus.broker import schedule
 from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
+from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
@@ -18,7 +18,14 @@ from twinbus.encoding.incoming import read_message
 from twinbus.errors import InternalError, ServiceBusError
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.outcomes import settle
-from twinbus.server.queue import Queue
+from twinbus.links.sending import (
+    Sending,
+    accept,
+    check,
+    check_room,
+    finds_duplicates,
+)
+from twinbus.server.entity import Entity
 from twinbus.testing.sim.draft import Draft, sighting_of
 from twinbus.testing.sim.sighting import Sighting
 
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
 class SimulatedSender(CommitListener):
     """A client that sends to one queue."""
 
-    def __init__(self, life: "Life", queue: Queue, number: int) -> None:
+    def __init__(self, life: "Life", queue: Entity, number: int) -> None:
         super().__init__()
         self._life = life
         self.path = queue.path
@@ -56,34 +63,28 @@ class SimulatedSender(CommitListener):
         life, owner = self._life, self._life.owner
         now = life.tell(f"sender {self.number} sends {_uids(drafts)} to {self.path}")
         encoded = [draft.encoded() for draft in drafts]
-        for draft, raw in zip(drafts, encoded, strict=True):
-            life.auditor.send_requested(
-                draft.uid,
-                self.path,
-                size_bytes=len(raw),
-                ttl_ms=draft.ttl_ms,
-                scheduled_at=draft.scheduled_at,
-            )
+        for draft in drafts:
+            life.auditor.send_requested(draft.uid, self.path, draft.sent())
         request = len(self._requests)
         self._requests.append(drafts)
         self._waiting.add(request)
         try:
-            self.fragment.check_quota(sum(len(raw) for raw in encoded))
-            for raw in encoded:
-                self._enqueue(read_message(raw), now)
+            check_room(owner, self.fragment, sum(len(raw) for raw in encoded), now)
+            self._enqueue([read_message(raw) for raw in encoded], request, now)
         except ServiceBusError as error:
             self.failed([request], error)
+
+    def _enqueue(self, messages: list[Message], request: int, now: int) -> None:
+        owner, fragment = self._life.owner, self.fragment
+        for message in messages:
+            check(fragment, message)
+        if finds_duplicates(fragment):
+            owner.admit(Sending(owner, fragment, messages, self.actor, request, self))
             return
+        for message in messages:
+            accept(owner, fragment, message, self.actor, now)
         self.note(owner.changes, request, owner.listeners)
         owner.wake()
-
-    def _enqueue(self, message: Message, now: int) -> None:
-        owner = self._life.owner
-        if message.scheduled_at > now:
-            schedule.schedule(self.fragment, message, self.actor, now, owner.changes)
-            owner.expect(message.scheduled_at)
-        else:
-            self.fragment.enqueue(message, self.actor, now, owner.changes)
 
     def committed(self, items: list[int]) -> None:
         for request in self._answered(items):
@@ -171,12 +172,16 @@ class SimulatedReceiver(Receiver):
     def __init__(
         self,
         life: "Life",
-        queue: Queue,
+        queue: Entity,
         dead_letter: bool,
         peek_lock: bool,
         number: int,
+        session: HeldSession | None = None,
     ) -> None:
         super().__init__(life.owner.introduce(f"receiver {number}"), peek_lock)
+        if session is not None:
+            self.session = session
+            session.receiver = self
         self._life = life
         self.path = queue.path
         self.dead_letter = dead_letter
@@ -211,7 +216,7 @@ class SimulatedReceiver(Receiver):
                 f"receiver {self.number} gets {seen.uid} of {self._fragment_text()} "
                 f"as {seen.sequence_number}, count {seen.delivery_count}"
             )
-            self._life.auditor.delivered(seen, lock.token, lock.locked_until)
+            self._life.auditor.delivered(seen, lock.token, lock.ends_at())
             self._life.hold(
                 Held(
                     uid=seen.uid,
@@ -237,6 +242,10 @@ class SimulatedReceiver(Receiver):
             self.credit = 0
 
     def session_lost(self) -> None:
+        assert self.session is not None
+        session_id = self.session.session_id
+        self._life.tell(f"receiver {self.number} loses session {session_id}")
+        self._life.auditor.sessions.lost(self.path, session_id, self.number)
         self.leave()
 
     def detach(self, error: ServiceBusError) -> None:
@@ -245,6 +254,11 @@ class SimulatedReceiver(Receiver):
     def _sighting(self, message: Message) -> Sighting:
         number = self.fragment.sequence_number(message)
         return sighting_of(message, number, self.path, self.dead_letter)
+
+    def session_id(self) -> str:
+        """Of one who has accepted a session."""
+        assert self.session is not None
+        return self.session.session_id
 
     def _fragment_text(self) -> str:
         return f"{self.path}/dead" if self.dead_letter else self.path
@@ -283,6 +297,10 @@ class SimulatedReceiver(Receiver):
         """Close the link. Locks stay, and so does what is under way."""
         if self.is_attached:
             self.is_attached = False
+            session = self.session
+            if session is not None:
+                sessions = self._life.auditor.sessions
+                sessions.closed(self.path, session.session_id, self.number)
             self._life.owner.leave(self.fragment, self)
 
     def lost(self) -> None:

@@ -5,31 +5,23 @@ tells the auditor what was asked before it asks, and what came of it: done, refu
 or unknown if the bus crashed before it could answer.
 """
 
-import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from twinbus.errors import (
-    InternalError,
-    MessageLockLost,
-    MessageNotFound,
-    MessagingEntityNotFound,
-    ServiceBusError,
-)
+from twinbus.errors import MessageLockLost, MessageNotFound
+from twinbus.limits import DUPLICATE_WINDOW_MS
 from twinbus.server import (
     management_deletion,
     management_locks,
     management_messages,
 )
 from twinbus.server.namespace_management import describe
-from twinbus.server.request_links import Request, Response
+from twinbus.server.request_links import Response
 from twinbus.testing.sim.audited_message import Rules
 from twinbus.testing.sim.draft import Draft, sighting_in
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.links import Held, Settlement
+from twinbus.testing.sim.replies import replied, request, value_of
 from twinbus.testing.sim.sighting import Counts, Sighting
 
 _STATUS: Final = {
@@ -42,42 +34,6 @@ _STATUS: Final = {
 _FAR_FUTURE: Final = 1 << 62
 
 
-@dataclass(slots=True)
-class _Reply:
-    """How a request ended."""
-
-    error: ServiceBusError | None = None
-    is_unknown: bool = False
-    responses: list[Response] = field(default_factory=list)
-
-    @property
-    def is_ok(self) -> bool:
-        return self.error is None and not self.is_unknown
-
-
-@contextmanager
-def _replied(life: Life, what: str) -> Iterator[_Reply]:
-    """Turn errors, and the end of the world, into a reply."""
-    reply = _Reply()
-    life.tell(f"request: {what}")
-    try:
-        yield reply
-    except ServiceBusError as error:
-        reply.error = error
-        if isinstance(error, MessagingEntityNotFound):
-            life.reconnect()
-        reply.is_unknown = isinstance(error, InternalError)
-    except asyncio.CancelledError:
-        reply.is_unknown = True
-    outcome = "unknown" if reply.is_unknown else type(reply.error).__name__
-    life.tell(f"reply to {what}: {'done' if reply.is_ok else outcome}")
-
-
-def _request(**value: object) -> Request:
-    body = {name.replace("_", "-"): item for name, item in value.items()}
-    return Request(operation="simulated", properties={}, value=body)
-
-
 # --- queues ---------------------------------------------------------------------
 
 
@@ -87,12 +43,17 @@ def _properties(rules: Rules) -> dict[str, Any]:
         "max_delivery_count": rules.max_delivery_count,
         "default_message_time_to_live_ms": rules.default_ttl_ms,
         "dead_lettering_on_message_expiration": rules.dead_letter_on_expiration,
+        "requires_session": rules.requires_session,
+        "requires_duplicate_detection": rules.duplicate_window_ms > 0,
+        "duplicate_detection_history_time_window_ms": (
+            rules.duplicate_window_ms or DUPLICATE_WINDOW_MS
+        ),
     }
 
 
 async def create_queue(life: Life, path: str, rules: Rules) -> None:
     life.auditor.queue_requested(path, rules)
-    with _replied(life, f"create {path} with {rules}") as reply:
+    with replied(life, f"create {path} with {rules}") as reply:
         await life.namespace.create_queue(path, _properties(rules))
     if reply.is_ok:
         life.auditor.queue_created(path)
@@ -102,13 +63,13 @@ async def create_queue(life: Life, path: str, rules: Rules) -> None:
 
 async def update_queue(life: Life, path: str, rules: Rules) -> None:
     life.auditor.update_requested(path, rules)
-    with _replied(life, f"update {path} to {rules}"):
+    with replied(life, f"update {path} to {rules}"):
         await life.namespace.update_queue(path, _properties(rules))
 
 
 async def delete_queue(life: Life, path: str) -> None:
     life.auditor.deletion_requested(path)
-    with _replied(life, f"delete {path}") as reply:
+    with replied(life, f"delete {path}") as reply:
         await life.namespace.delete_queue(path)
     # Refused or not: it is deleted once the catalog does not have it.
     if life.is_alive and not reply.is_unknown:
@@ -122,21 +83,15 @@ async def schedule(life: Life, path: str, drafts: list[Draft]) -> None:
     encoded = [draft.encoded() for draft in drafts]
     uids = [draft.uid for draft in drafts]
     life.tell(None)
-    for draft, raw in zip(drafts, encoded, strict=True):
-        life.auditor.send_requested(
-            draft.uid,
-            path,
-            size_bytes=len(raw),
-            ttl_ms=draft.ttl_ms,
-            scheduled_at=draft.scheduled_at,
-        )
+    for draft in drafts:
+        life.auditor.send_requested(draft.uid, path, draft.sent())
     numbers: list[int] = []
-    with _replied(life, f"schedule {' '.join(uids)} in {path}") as reply:
+    with replied(life, f"schedule {' '.join(uids)} in {path}") as reply:
         response = await management_messages.schedule_messages(
             life.managed(path, False),
-            _request(messages=[{"message": raw} for raw in encoded]),
+            request(messages=[{"message": raw} for raw in encoded]),
         )
-        numbers = list(_value(response)["sequence-numbers"].items)
+        numbers = list(value_of(response)["sequence-numbers"].items)
     for i, uid in enumerate(uids):
         if reply.is_ok:
             life.auditor.send_accepted(uid, numbers[i])
@@ -148,9 +103,9 @@ async def schedule(life: Life, path: str, drafts: list[Draft]) -> None:
 
 async def cancel(life: Life, path: str, uid: str, number: int) -> None:
     life.auditor.cancel_requested(uid)
-    with _replied(life, f"cancel {uid} in {path}") as reply:
+    with replied(life, f"cancel {uid} in {path}") as reply:
         await management_messages.cancel_scheduled(
-            life.managed(path, False), _request(sequence_numbers=[number])
+            life.managed(path, False), request(sequence_numbers=[number])
         )
     if reply.is_ok:
         life.auditor.cancelled(uid)
@@ -162,20 +117,36 @@ async def cancel(life: Life, path: str, uid: str, number: int) -> None:
 
 
 async def peek(
-    life: Life, path: str, dead_letter: bool, start: int, count: int
+    life: Life,
+    path: str,
+    dead_letter: bool,
+    start: int,
+    count: int,
+    session_id: str = "",
 ) -> list[Sighting]:
     """Returns what was shown, when it has been judged."""
     since = life.auditor.event
     seen: list[Sighting] = []
-    with _replied(life, f"peek {_name(path, dead_letter)} from {start}") as reply:
+    with replied(life, f"peek {_name(path, dead_letter)} from {start}") as reply:
         response = await management_messages.peek(
             life.managed(path, dead_letter),
-            _request(from_sequence_number=start, message_count=count),
+            request(
+                from_sequence_number=start,
+                message_count=count,
+                session_id=session_id or None,
+            ),
         )
         seen = [one for one, _, _ in _entries(response, path, dead_letter)]
     if reply.is_ok:
         is_all = start <= 1 and len(seen) < count
-        life.auditor.peeked(path, dead_letter, seen, since=since, is_all=is_all)
+        life.auditor.peeked(
+            path,
+            dead_letter,
+            seen,
+            since=since,
+            is_all=is_all,
+            session_id=session_id,
+        )
     return seen
 
 
@@ -188,13 +159,18 @@ async def receive_deferred(
     if not peek_lock:
         for uid in wanted:
             auditor.take_deferred_requested(uid)
+    session_id = None
+    if not dead_letter:
+        # They are of one session, or the bus knows only some of them.
+        session_id = auditor.session_of(next(iter(wanted)))
     entries: list[tuple[Sighting, int, bytes]] = []
-    with _replied(life, f"receive deferred {' '.join(wanted)} of {name}") as reply:
+    with replied(life, f"receive deferred {' '.join(wanted)} of {name}") as reply:
         response = await management_messages.receive_deferred(
             life.managed(path, dead_letter),
-            _request(
+            request(
                 sequence_numbers=list(wanted.values()),
                 receiver_settle_mode=int(peek_lock),
+                session_id=session_id,
             ),
         )
         entries = _entries(response, path, dead_letter)
@@ -202,7 +178,7 @@ async def receive_deferred(
         for uid in wanted:
             auditor.take_deferred_ended(uid, is_unknown=reply.is_unknown)
     if isinstance(reply.error, MessageNotFound):
-        auditor.deferred_not_found(list(wanted), since=since)
+        auditor.deferred_not_found(list(wanted), session_id, since=since)
     for seen, locked_until, token in entries:
         if peek_lock:
             auditor.delivered(seen, token, locked_until)
@@ -217,12 +193,12 @@ async def batch_delete(life: Life, path: str, dead_letter: bool, count: int) -> 
     life.auditor.taker_joined(path, dead_letter)
     removed = 0
     name = _name(path, dead_letter)
-    with _replied(life, f"delete {count} of {name}") as reply:
+    with replied(life, f"delete {count} of {name}") as reply:
         response = await management_deletion.batch_delete(
             life.managed(path, dead_letter),
-            _request(message_count=count, enqueued_time_utc=_FAR_FUTURE),
+            request(message_count=count, enqueued_time_utc=_FAR_FUTURE),
         )
-        removed = int(_value(response)["message-count"])
+        removed = int(value_of(response)["message-count"])
         life.tell(f"{removed} of {name} were deleted")
     if reply.is_unknown:
         removed = count
@@ -234,12 +210,12 @@ async def batch_delete(life: Life, path: str, dead_letter: bool, count: int) -> 
 
 async def renew(life: Life, held: Held) -> None:
     locked_until = 0
-    with _replied(life, f"renew {held.uid}") as reply:
+    with replied(life, f"renew {held.uid}") as reply:
         response = await management_locks.renew_locks(
             life.managed(held.path, held.dead_letter),
-            _request(lock_tokens=[UUID(bytes_le=held.token)]),
+            request(lock_tokens=[UUID(bytes_le=held.token)]),
         )
-        locked_until = int(_value(response)["expirations"].items[0])
+        locked_until = int(value_of(response)["expirations"].items[0])
     if reply.is_ok:
         life.auditor.renewed(held.token, held.uid, locked_until)
     elif isinstance(reply.error, MessageLockLost):
@@ -251,10 +227,10 @@ async def settle(life: Life, held: Held, settlement: Settlement) -> None:
     kind = settlement.kind
     asked_at = life.tell(None)
     life.auditor.settle_requested(held.token, held.uid, kind, settlement.reason)
-    with _replied(life, f"{kind} {held.uid} by token") as reply:
+    with replied(life, f"{kind} {held.uid} by token") as reply:
         await management_locks.update_disposition(
             life.managed(held.path, held.dead_letter),
-            _request(
+            request(
                 disposition_status=_STATUS[kind],
                 lock_tokens=[UUID(bytes_le=held.token)],
                 deadletter_reason=settlement.reason,
@@ -274,13 +250,8 @@ async def settle(life: Life, held: Held, settlement: Settlement) -> None:
 
 def counts(life: Life, path: str) -> Counts:
     """What the bus says it holds."""
-    description = describe(life.namespace.queue(path))
+    description = describe(life.namespace.entity(path))
     return Counts(**description["counts"], size_bytes=description["size_bytes"])
-
-
-def _value(response: Response) -> dict[str, Any]:
-    assert isinstance(response.value, dict)
-    return response.value
 
 
 def _entries(
@@ -288,7 +259,7 @@ def _entries(
 ) -> list[tuple[Sighting, int, bytes]]:
     """Messages in a reply, with end and token of their locks."""
     entries = []
-    for entry in _value(response).get("messages", ()):
+    for entry in value_of(response).get("messages", ()):
         seen, locked_until = sighting_in(entry["message"], path, dead_letter)
         token = entry.get("lock-token")
         entries.append((seen, locked_until, token.bytes_le if token else b""))

@@ -70,6 +70,9 @@ class Surroundings(Protocol):
     def commit_did_not_happen(self) -> None:
         """The bus will start over."""
 
+    def bus_has_started_over(self) -> None:
+        """It has read its store, and what it did meanwhile is void."""
+
     def is_going_in_circles(self) -> None:
         """The bus does not let time pass."""
 
@@ -90,7 +93,7 @@ class FaultyStore:
         self.is_dead = False
         # The disk is full until then, in the loop's time.
         self._full_until = 0.0
-        # A commit did not happen, and the bus has not read its records since.
+        # A commit did not happen, and the bus has not read all it needs since.
         self._is_recovering = False
         # The write under way is a commit; purging and trimming are writes too.
         self._is_committing = False
@@ -197,12 +200,7 @@ class FaultyStore:
         return await self._read(self.store.last_batch())
 
     async def fragments(self) -> list[FragmentRecord]:
-        records = await self._read(self.store.fragments())
-        if self._is_recovering:
-            # Whoever was served meanwhile was served from memory that is void.
-            self._is_recovering = False
-            self._world.commit_did_not_happen()
-        return records
+        return await self._read(self.store.fragments())
 
     async def read_active(
         self, fragment_number: int, after: int, limit: int, limit_bytes: int
@@ -277,7 +275,13 @@ class FaultyStore:
         return await self._read(self.store.session_state(fragment_number, session_id))
 
     async def rules(self) -> list[StoredRule]:
-        return await self._read(self.store.rules())
+        rules = await self._read(self.store.rules())
+        if self._is_recovering:
+            # They are read last. Whoever was served meanwhile was served from memory
+            # that is void.
+            self._is_recovering = False
+            self._world.bus_has_started_over()
+        return rules
 
     async def due(self, now: int, limit: int) -> list[Message]:
         return await self._read(self.store.due(now, limit))

@@ -13,6 +13,7 @@ from twinbus.errors import (
     InternalError,
     MessageLockLost,
     ServiceBusError,
+    SessionLockLost,
 )
 from twinbus.links.home import Home
 from twinbus.links.outcomes import settlement_of
@@ -120,13 +121,7 @@ class SimulatedTransaction(TransactionListener):
         for path, draft in self._drafts:
             if not auditor.knows_queue(path):
                 continue  # The bus is going to refuse it.
-            auditor.send_requested(
-                draft.uid,
-                path,
-                size_bytes=len(draft.encoded()),
-                ttl_ms=draft.ttl_ms,
-                scheduled_at=draft.scheduled_at,
-            )
+            auditor.send_requested(draft.uid, path, draft.sent())
         for held, settlement in self._settlements:
             auditor.settle_requested(
                 held.token, held.uid, settlement.kind, settlement.reason
@@ -156,7 +151,7 @@ class SimulatedTransaction(TransactionListener):
     def refused(self, answer_to: int, error: ServiceBusError) -> None:
         if self.is_committing:
             tokens = [(held.token, held.uid) for held, _ in self._settlements]
-            if isinstance(error, MessageLockLost):
+            if isinstance(error, MessageLockLost | SessionLockLost):
                 self._life.auditor.commit_refused(tokens)
             self._not_committed(error)
 

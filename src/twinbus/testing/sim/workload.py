@@ -28,6 +28,9 @@ _PATHS = ("apples", "pears", "plums")
 class Workload:
     """Chooses steps, and remembers what a client would."""
 
+    # How often, compared to other steps, a queue is created.
+    creations = 1.0
+
     def __init__(self, random: Random, auditor: Auditor) -> None:
         self._random = random
         self._auditor = auditor
@@ -50,7 +53,7 @@ class Workload:
             (self._peek, 3 * random.random()),
             (self._batch_delete, random.random()),
             (self._leave, 2 * random.random()),
-            (self._create_queue, 1.0),
+            (self._create_queue, self.creations),
             (self._update_queue, 0.6 * random.random()),
             (self._delete_queue, 0.4 * random.random()),
         ]
@@ -82,6 +85,7 @@ class Workload:
         path = self._path()
         rules = self._rules()
         if path is not None:
+            rules = self._auditor.updated_rules(path, rules)
             life.request(requests.update_queue(life, path, rules))
 
     def _delete_queue(self, life: Life) -> None:
@@ -125,7 +129,7 @@ class Workload:
         if path is None or not life.has_queue(path):
             return None
         self._link_count += 1
-        sender = SimulatedSender(life, life.namespace.queue(path), self._link_count)
+        sender = SimulatedSender(life, life.namespace.entity(path), self._link_count)
         life.senders.append(sender)
         return sender
 
@@ -173,8 +177,13 @@ class Workload:
             return self._random.choice(attached)
         if path is None or not life.has_queue(path):
             return None
+        return self._new_receiver(life, path, dead_letter, peek_lock)
+
+    def _new_receiver(
+        self, life: Life, path: str, dead_letter: bool, peek_lock: bool
+    ) -> SimulatedReceiver | None:
         self._link_count += 1
-        queue = life.namespace.queue(path)
+        queue = life.namespace.entity(path)
         receiver = SimulatedReceiver(
             life, queue, dead_letter, peek_lock, self._link_count
         )

@@ -11,6 +11,7 @@ it can be received, and whether it is the same after a restart.
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -25,6 +26,12 @@ from twinbus.testing.sim.disk import Disk, DiskInMemory, DiskOfFiles
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.links import Settlement, SimulatedReceiver
 from twinbus.testing.sim.loop import NothingToWaitFor, VirtualLoop, run_virtually
+from twinbus.testing.sim.session_ending import (
+    check_states,
+    drain_sessions,
+    held_session,
+)
+from twinbus.testing.sim.session_workload import SESSION_IDS, SessionWorkload
 from twinbus.testing.sim.sighting import Sighting, Violation
 from twinbus.testing.sim.store import Faults, FaultyStore
 from twinbus.testing.sim.trace import Trace
@@ -34,6 +41,12 @@ _EVERYTHING: Final = 250
 """More messages than a world has, and as many as a peek may ask for."""
 
 _LONGEST_LOCK_SECONDS: Final = 120
+
+KINDS: Final[dict[str, type[Workload]]] = {
+    "queues": Workload,
+    "sessions": SessionWorkload,
+}
+"""Kinds of worlds, by what their clients do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +61,17 @@ class Outcome:
 def run_world(
     seed: int,
     *,
+    kind: str = "queues",
     folder: Path | None = None,
     plant: Callable[[Store], Store] | None = None,
 ) -> Outcome:
-    """Live through the world of a seed.
+    """Live through the world of a seed, of one of `KINDS`.
 
     With a folder, its disk is of SQLite files. `plant` puts a faulty part in front
     of the store, to see whether the auditor notices.
     """
     loop = VirtualLoop()
-    world = World(seed, loop, folder, plant)
+    world = World(seed, loop, KINDS[kind], folder, plant)
     logger = logging.getLogger("twinbus")
     was_disabled, logger.disabled = logger.disabled, True
     levels = logging.root.manager.disable
@@ -79,6 +93,7 @@ class World:
         self,
         seed: int,
         loop: VirtualLoop,
+        workload: type[Workload],
         folder: Path | None,
         plant: Callable[[Store], Store] | None,
     ) -> None:
@@ -91,7 +106,7 @@ class World:
         if folder is not None:
             self._disk = DiskOfFiles(folder, Random(seed))
         self._faults = _faults(self._random, is_torn=folder is not None)
-        self._workload = Workload(Random(self._random.random()), self.auditor)
+        self._workload = workload(Random(self._random.random()), self.auditor)
         self._pace_ms = self._random.choice((1, 50, 1_000, 8_000))
         self._tick_ms = self._random.choice((100, 100, 1_000, 4_000))
         self._jumps = self._random.choice((0.0, 0.0, 0.01))
@@ -136,6 +151,10 @@ class World:
         self._disk.mark()
 
     def commit_did_not_happen(self) -> None:
+        self.auditor.locks_lost()
+        self.auditor.sessions.is_void = True
+
+    def bus_has_started_over(self) -> None:
         self.auditor.locks_lost()
 
     def is_going_in_circles(self) -> None:
@@ -184,7 +203,7 @@ class World:
             await starting
         except StoreError as error:
             raise Violation(f"the bus does not start: {error}") from error
-        paths = [queue.path for queue in self.life.namespace.queues()]
+        paths = [queue.path for queue in self.life.holders()]
         self.life.tell(f"the bus is up with {len(paths)} queues")
         self.auditor.queues_listed(paths)
 
@@ -206,6 +225,7 @@ class World:
                 receiver.leave()
         # The catalog has no lease yet, so what it is asked for must end here.
         await old.hang_up()
+        old.give_up_waiting()
         self.auditor.locks_lost()
         self._disk.expropriate()
         await old.catalog.catalog.close()
@@ -260,14 +280,17 @@ class World:
             await self._drain(path, True)
         await self._take_deferred()
         await self._compare()
+        await self._look_at_sessions()
         await self._restart()
         await self._compare()
+        await self._look_at_sessions()
         await self.life.stop()
         self._check()
 
     async def _settle_down(self) -> None:
         for receiver in self.life.receivers:
             receiver.leave()
+        self.life.give_up_waiting()
         for transaction in self.life.transactions:
             transaction.roll_back()
         for _ in range(100):
@@ -283,7 +306,7 @@ class World:
 
     async def _compare(self) -> None:
         self._check()
-        listed = sorted(queue.path for queue in self.life.namespace.queues())
+        listed = sorted(queue.path for queue in self.life.holders())
         self.auditor.queues_listed(listed)
         self.life.reconnect()
         for path in listed:
@@ -298,13 +321,17 @@ class World:
     async def _drain(self, path: str, dead_letter: bool) -> None:
         """Receive and complete all there is."""
         life = self.life
-        queue = life.namespace.queue(path)
+        if self.auditor.sessions.requires_session(path) and not dead_letter:
+            await drain_sessions(life, path)
+            self.auditor.drained(path, dead_letter)
+            return
+        queue = life.namespace.entity(path)
         receiver = SimulatedReceiver(life, queue, dead_letter, True, 1_000_000)
         life.receivers.append(receiver)
         life.held.clear()
         receiver.give_credit(_EVERYTHING, False)
         while True:
-            await asyncio.sleep(5)
+            await asyncio.sleep(1)
             self._check()
             if not life.held:
                 break
@@ -319,9 +346,24 @@ class World:
         for group in ("main", "dead"):
             known = self.auditor.known_numbers(group, deferred=True)
             for path, uid, number in known:
-                await requests.receive_deferred(
-                    self.life, path, group == "dead", {uid: number}, False
-                )
+                async with self._session_of(path, uid, group):
+                    await requests.receive_deferred(
+                        self.life, path, group == "dead", {uid: number}, False
+                    )
+                self._check()
+
+    def _session_of(
+        self, path: str, uid: str, group: str
+    ) -> AbstractAsyncContextManager[object]:
+        session_id = self.auditor.session_of(uid)
+        if group == "dead" or session_id is None:
+            return nullcontext()
+        return held_session(self.life, path, session_id)
+
+    async def _look_at_sessions(self) -> None:
+        for path in self.auditor.paths():
+            if self.auditor.sessions.requires_session(path):
+                await check_states(self.life, path, SESSION_IDS)
                 self._check()
 
     async def _restart(self) -> None:
