@@ -6,6 +6,7 @@ stays true to its finding when the worlds of all seeds change.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -31,6 +32,7 @@ from twinbus.testing.sim.links import (
 )
 from twinbus.testing.sim.loop import VirtualLoop, run_virtually
 from twinbus.testing.sim.requests import create_queue, delete_queue
+from twinbus.testing.sim.session_links import SimulatedAccept
 from twinbus.testing.sim.store import Faults, FaultyStore
 from twinbus.testing.sim.trace import Trace
 
@@ -77,6 +79,8 @@ class Nowhere:
 
     def commit_did_not_happen(self) -> None: ...
 
+    def bus_has_started_over(self) -> None: ...
+
     def is_going_in_circles(self) -> None:
         raise AssertionError("the bus calls its store again and again in no time")
 
@@ -87,7 +91,9 @@ def fail(error: BaseException) -> None:
     raise error
 
 
-def play(scene: Callable[[Life, Scripted], Awaitable[None]]) -> None:
+def play(
+    scene: Callable[[Life, Scripted], Awaitable[None]], *, tick_ms: int = 100
+) -> None:
     """Act out a scene on a fresh bus with the queue `apples`."""
     loop = VirtualLoop()
     script = Scripted()
@@ -102,7 +108,7 @@ def play(scene: Callable[[Life, Scripted], Awaitable[None]]) -> None:
             random,
             Auditor(),
             Trace(),
-            tick_ms=100,
+            tick_ms=tick_ms,
             on_failure=fail,
         )
         await life.start()
@@ -287,3 +293,21 @@ def test_a_refill_for_nobody_leaves_the_window_small() -> None:
         assert 0 <= window.room()
 
     play(scene)
+
+
+def test_a_session_that_is_over_delivers_nothing_more() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        rules = replace(RULES, requires_session=True, lock_duration_ms=5_000)
+        await create_queue(life, "pears", rules)
+        pears = life.namespace.queue("pears")
+        accept = SimulatedAccept(life, pears, "north", True, 3, 60)
+        await asyncio.sleep(1)
+        assert accept.receiver is not None
+        # Between the end of the lock and the next tick, which notices it.
+        await asyncio.sleep(4.05)
+        accept.receiver.give_credit(1, False)
+        sender(life, "pears").send([Draft(uid="m0000001", session_id="north")])
+        await asyncio.sleep(0.01)
+        assert not life.held
+
+    play(scene, tick_ms=1_000)

@@ -89,7 +89,7 @@ class Dispatch:
     def deliver(self, now: int, changes: ChangeSet) -> None:
         """Hand out what is ready to whoever can take it."""
         ring = self._ring
-        if not ring or self._must_wait():
+        if not ring or self._must_wait() or self._is_over(now):
             return
         window = self.window()
         share = min(max(1, window.ready_count() // len(ring)), _SHARE_LIMIT)
@@ -137,6 +137,11 @@ class Dispatch:
     def _must_wait(self) -> bool:
         """What comes first in the session is still on its way back."""
         return self.session is not None and self.session.returning_count > 0
+
+    def _is_over(self, now: int) -> bool:
+        """The session's lock has run out and nobody has looked since: what is handed
+        out now could not be settled, and would count as delivered."""
+        return self.session is not None and self.session.locked_until <= now
 
     def served(self) -> None:
         """Nothing more is to be had: tell those who asked to be told."""
