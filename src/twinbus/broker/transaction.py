@@ -173,6 +173,10 @@ class Transaction:
     def is_empty(self) -> bool:
         return not self._work
 
+    def work(self) -> list[Work]:
+        """All of it so far, in order."""
+        return list(self._work)
+
     @property
     def home(self) -> object:
         """The owner of the store that it changes; of one with work."""

@@ -34,6 +34,10 @@ _FIRST_SEQUENCE: Final = b"\xa3\x1dx-opt-enqueue-sequence-number\x81"
 _STATE_ACTIVE: Final = b"\xa3\x13x-opt-message-state\x54\x00"
 _LOCKED: Final = b"\xa3\x12x-opt-locked-until\x83"
 
+# Delivery annotations: the lock token as clients name it, or none.
+_LOCK_TOKEN: Final = b"\x00\x53\x71\xc1\x24\x02\xa3\x10x-opt-lock-token\x98"
+_NO_LOCK_TOKEN: Final = b"\x00\x53\x71\xc1\x01\x00"
+
 _TIMES: Final = len(_ENQUEUED) + 8
 _SIZE_UNLOCKED: Final = len(_SEQUENCE) + len(_FIRST_SEQUENCE) + len(_STATE_ACTIVE) + 16
 _UNLOCKED: Final = bytes((0, 0x53, 0x72, 0xC1, _SIZE_UNLOCKED + _TIMES + 1, 8))
@@ -63,6 +67,15 @@ _HEADERS: Final[dict[int, bytes]] = {}
 _HEADERS_LIMIT: Final = 1024
 
 
+def _delivery_annotations(token: bytes) -> bytes:
+    """With the uuid whose mixed-endian bytes are the token, the delivery tag."""
+    if not token:
+        return _NO_LOCK_TOKEN
+    return b"".join(
+        (_LOCK_TOKEN, token[3::-1], token[5:3:-1], token[7:5:-1], token[8:])
+    )
+
+
 def encoded_time(name: bytes, at: int) -> bytes:
     return name + at.to_bytes(8, "big", signed=True)
 
@@ -79,15 +92,17 @@ class DeliveryEncoder:
         self._enqueued_at: int = -1
         self._enqueued: bytes = b""
 
-    def encode(self, message: Message, sequence_number: int) -> bytes:
-        """The message as a receiver gets it."""
+    def encode(
+        self, message: Message, sequence_number: int, token: bytes = b""
+    ) -> bytes:
+        """The message as a receiver gets it; `token` is that of its lock, if any."""
         layout = message.layout
         if (
             layout & ANNOTATED != 0
             or message.annex is not None
             or message.state != ACTIVE
         ):
-            return _woven(message, sequence_number, self._locked_until)
+            return _woven(message, sequence_number, self._locked_until, token)
         if message.enqueued_at != self._enqueued_at:
             self._enqueued_at = message.enqueued_at
             self._enqueued = encoded_time(_ENQUEUED, message.enqueued_at)
@@ -103,6 +118,7 @@ class DeliveryEncoder:
         return b"".join(
             (
                 _cached_header(message),
+                _delivery_annotations(token),
                 self._prefix,
                 _SEQUENCE,
                 sequence,
@@ -116,9 +132,11 @@ class DeliveryEncoder:
         )
 
 
-def encode_delivery(message: Message, sequence_number: int, locked_until: int) -> bytes:
+def encode_delivery(
+    message: Message, sequence_number: int, locked_until: int, token: bytes = b""
+) -> bytes:
     """One message as a receiver gets it; `locked_until` is 0 where there is no lock."""
-    return DeliveryEncoder(locked_until).encode(message, sequence_number)
+    return DeliveryEncoder(locked_until).encode(message, sequence_number, token)
 
 
 def _cached_header(message: Message) -> bytes:
@@ -148,7 +166,9 @@ def _header(message: Message) -> bytes:
     return b"\x00\x53\x70\xc0" + bytes((len(fields) + 1, 5)) + fields
 
 
-def _woven(message: Message, sequence_number: int, locked_until: int) -> bytes:
+def _woven(
+    message: Message, sequence_number: int, locked_until: int, token: bytes
+) -> bytes:
     """The long way: whatever the sender, a settlement and the bus have to say."""
     raw = message.raw
     sections = find_sections(raw)
@@ -156,6 +176,7 @@ def _woven(message: Message, sequence_number: int, locked_until: int) -> bytes:
     own = _own_annotations(message, sequence_number, locked_until)
     parts = [
         _header(message),
+        _delivery_annotations(token),
         b"\x00\x53\x72",
         changed_map(annotations, _OWN_ANNOTATIONS, own),
     ]

@@ -9,7 +9,7 @@ from typing import Final
 
 from twinbus.amqp.codec import decode, skip
 from twinbus.amqp.errors import DecodeError
-from twinbus.encoding.layout import FOOTER, HEADER
+from twinbus.encoding.layout import DELIVERY_ANNOTATIONS, FOOTER, HEADER
 
 _SYMBOLS: Final = {
     "amqp:header:list": 0x70,
@@ -39,11 +39,13 @@ def check_binary(raw: bytes, at: int) -> None:
 
 
 def canonical(raw: bytes) -> bytes:
-    """The same message with every section's descriptor in short form.
+    """The same message with every section's descriptor in short form, and delivery
+    annotations in their place: the Python SDK puts them at the end.
 
     Raises DecodeError if this is no message at all.
     """
     parts: list[bytes] = []
+    annotations_at = 0
     at = 0
     while at < len(raw):
         if raw[at] != 0:
@@ -53,7 +55,13 @@ def canonical(raw: bytes) -> bytes:
         if not isinstance(code, int) or not HEADER <= code <= FOOTER:
             raise DecodeError("a message has a section that the standard does not know")
         end = skip(raw, value_at)
-        parts.append(bytes((0, 0x53, code)) + raw[value_at:end])
+        section = bytes((0, 0x53, code)) + raw[value_at:end]
+        if code == DELIVERY_ANNOTATIONS:
+            parts.insert(annotations_at, section)
+        else:
+            parts.append(section)
+        if code == HEADER:
+            annotations_at = len(parts)
         at = end
     return b"".join(parts)
 

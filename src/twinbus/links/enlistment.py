@@ -33,6 +33,10 @@ class Enlistment:
         """The same for work that ends a lock."""
         self._find(now).enlist_lock(lock, work)
 
+    def work(self, now: int) -> list[Work]:
+        """What the transaction consists of so far. Raises as `check` does."""
+        return self._find(now).work()
+
     def doom(self, reason: ServiceBusError, now: int) -> None:
         """The request is refused, and the transaction can only be rolled back."""
         try:

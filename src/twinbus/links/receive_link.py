@@ -92,7 +92,8 @@ class ReceiveLink(Receiver):
         for lock in locks:
             message = lock.message
             lock.holder = self
-            payload = encoder.encode(message, visible_base + message.row_id - base)
+            number = visible_base + message.row_id - base
+            payload = encoder.encode(message, number, lock.token)
             link.send(payload, lock.token, False, lock)
         if len(link.session.unsettled) > self._sweep_at:
             self._forget_lost()
@@ -209,9 +210,18 @@ class ReceiveLink(Receiver):
         self.detach(SessionLockLost.named(session.session_id, entity_path=self.path))
 
     def close(self) -> None:
-        """The link is gone. Its locks stay until they run out or are settled; those
-        of a session end with it."""
+        """The link is gone. Its locks stay until they run out or are settled by
+        token; those of a session end with it. A disposition that comes after the
+        link settles nothing: the client has seen no answer, and settles by token."""
         self._home.leave(self._fragment, self)
+        unsettled = self._link.session.unsettled
+        own = [
+            delivery_id
+            for delivery_id, lock in unsettled.items()
+            if isinstance(lock, MessageLock) and lock.holder is self
+        ]
+        for delivery_id in own:
+            del unsettled[delivery_id]
 
 
 @final

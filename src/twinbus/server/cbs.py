@@ -10,8 +10,14 @@ from typing import Final
 from twinbus.amqp.messaging import AmqpMap
 from twinbus.auth.claims import Grant
 from twinbus.auth.sas import is_sas
+from twinbus.broker.entity_path import parse_entity_path
 from twinbus.clock import Clock
-from twinbus.errors import ArgumentError, AuthenticationFailed, ServiceBusError
+from twinbus.errors import (
+    ArgumentError,
+    AuthenticationFailed,
+    MessagingEntityNotFound,
+    ServiceBusError,
+)
 from twinbus.limits import GRANTS_PER_CONNECTION, TOKEN_REQUEST_BYTES
 from twinbus.links.refusal import track
 from twinbus.server.namespace import Namespace
@@ -68,6 +74,9 @@ class CbsNode:
             )
         try:
             self._put(audience, token)
+        except MessagingEntityNotFound as error:
+            track(error)
+            return Response(status=404, description=error.description)
         except ServiceBusError as error:
             track(error)
             return Response(status=401, description=error.description)
@@ -81,6 +90,8 @@ class CbsNode:
             )
         policy = self._namespace.policy
         grant = policy.grant_by_token(token, audience, self._clock.now())
+        # As in the service; only who has shown a key is told what does not exist.
+        self._namespace.check_exists(parse_entity_path(grant.path).entity)
         self._grants.put(grant.path, grant)
 
     def status_properties(self, response: Response) -> AmqpMap:

@@ -8,7 +8,12 @@ from typing import Final
 
 from twinbus.broker.admission import Duplicates
 from twinbus.broker.transaction import Work
-from twinbus.errors import ArgumentError, NotSupported
+from twinbus.errors import (
+    ArgumentError,
+    EntityAlreadyExists,
+    MessagingEntityNotFound,
+    NotSupported,
+)
 from twinbus.rules.rule import Rule
 from twinbus.server.managed_queue import ManagedQueue, integer
 from twinbus.server.request_links import Request, Response
@@ -24,7 +29,9 @@ async def add_rule(queue: ManagedQueue, request: Request) -> Response:
     name = _rule_name(request)
     rule = rule_of_map(name, request.argument("rule-description"), queue.now())
     if request.transaction is not None:
-        request.transaction.enlist(AddRule(subscription, rules, rule), queue.now())
+        earlier = request.transaction.work(queue.now())
+        work = AddRule(subscription, rules, rule, earlier)
+        request.transaction.enlist(work, queue.now())
     else:
         await rules.add(subscription, rule)
     return Response()
@@ -34,7 +41,9 @@ async def remove_rule(queue: ManagedQueue, request: Request) -> Response:
     subscription, rules = _subscription(queue), queue.rules
     name = _rule_name(request)
     if request.transaction is not None:
-        request.transaction.enlist(RemoveRule(subscription, rules, name), queue.now())
+        earlier = request.transaction.work(queue.now())
+        work = RemoveRule(subscription, rules, name, earlier)
+        request.transaction.enlist(work, queue.now())
     else:
         await rules.remove(subscription, name)
     return Response()
@@ -68,39 +77,76 @@ def _rule_name(request: Request) -> str:
     return str(name)
 
 
-class AddRule(Work):
-    """Adds a rule at the end of a transaction."""
+class RuleChange(Work):
+    """A change of a subscription's rules at the end of a transaction.
+
+    Checked against the rules as the changes before it in the same transaction will
+    leave them.
+    """
 
     def __init__(
-        self, subscription: Subscription, rules: SubscriptionRules, rule: Rule
+        self,
+        subscription: Subscription,
+        rules: SubscriptionRules,
+        name: str,
+        earlier: list[Work],
     ) -> None:
         super().__init__(subscription.owner)
-        self._subscription = subscription
-        self._rules = rules
+        self.subscription = subscription
+        self.rules = rules
+        self.name = name
+        # The last change of the same rule before this one.
+        self._before: RuleChange | None = None
+        for work in earlier:
+            if isinstance(work, RuleChange) and work.is_about(subscription, name):
+                self._before = work
+
+    def is_about(self, subscription: Subscription, name: str) -> bool:
+        return self.subscription is subscription and self.name.lower() == name.lower()
+
+    def will_exist(self) -> bool:
+        """The rule is there before this change."""
+        if self._before is not None:
+            return isinstance(self._before, AddRule)
+        index = self.subscription.router.rules()
+        return index.rule(self.subscription.key, self.name) is not None
+
+    @property
+    def path(self) -> str:
+        return f"{self.subscription.path}/Rules/{self.name}"
+
+
+class AddRule(RuleChange):
+    """Adds a rule."""
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        rules: SubscriptionRules,
+        rule: Rule,
+        earlier: list[Work],
+    ) -> None:
+        super().__init__(subscription, rules, rule.name, earlier)
         self._rule = rule
 
     def check(self, now: int) -> None:
-        self._subscription.fragment().check_exists()
-        self._rules.check_addition(self._subscription, self._rule)
+        self.subscription.fragment().check_exists()
+        if self.will_exist():
+            raise EntityAlreadyExists(entity_path=self.path)
+        router, topic_path = self.subscription.router, self.subscription.topic_path
+        self.rules.check_counts(router, topic_path, [self._rule])
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        self._rules.apply_addition(self._subscription, self._rule)
+        self.rules.apply_addition(self.subscription, self._rule)
 
 
-class RemoveRule(Work):
-    """Removes a rule at the end of a transaction."""
-
-    def __init__(
-        self, subscription: Subscription, rules: SubscriptionRules, name: str
-    ) -> None:
-        super().__init__(subscription.owner)
-        self._subscription = subscription
-        self._rules = rules
-        self._name = name
+class RemoveRule(RuleChange):
+    """Removes a rule."""
 
     def check(self, now: int) -> None:
-        self._subscription.fragment().check_exists()
-        self._rules.check_removal(self._subscription, self._name)
+        self.subscription.fragment().check_exists()
+        if not self.will_exist():
+            raise MessagingEntityNotFound(entity_path=self.path)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        self._rules.apply_removal(self._subscription, self._name)
+        self.rules.apply_removal(self.subscription, self.name)

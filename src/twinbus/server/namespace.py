@@ -220,6 +220,17 @@ class Namespace:
             raise MessagingEntityNotFound(entity_path=path)
         return entity
 
+    def check_exists(self, path: str) -> None:
+        """There is an entity of that path, or below it, or it is the namespace's own.
+
+        Raises MessagingEntityNotFound.
+        """
+        key = path.lower()
+        if not key or key in self._entities:
+            return
+        if not any(other.startswith(f"{key}/") for other in self._entities):
+            raise MessagingEntityNotFound(entity_path=path)
+
     def _find(self, path: str, kind: type[_E]) -> _E:
         entity = self.entity(path)
         if not isinstance(entity, kind):

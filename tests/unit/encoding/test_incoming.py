@@ -260,3 +260,19 @@ def test_properties_have_a_limit_and_the_body_does_not_count() -> None:
     too_large = Message(application_properties={"a": text + "x"}, body=body)
     with pytest.raises(MessageSizeExceeded, match="65537 bytes; at most 65536"):
         read_message(encode_message(too_large))
+
+
+def test_delivery_annotations_at_the_end_are_put_in_their_place() -> None:
+    # So the Python SDK sends them.
+    header, body = b"\x00\x53\x70\xc0\x02\x01\x41", b"\x00\x53\x75\xa0\x01x"
+    annotations = b"\x00\x53\x71\xc1\x06\x02\xa3\x01a\x54\x01"
+    for before in (header, b""):
+        message = read_message(before + body + annotations)
+        assert message.raw == before + annotations + body
+        assert is_durable(message.layout) == bool(before)
+
+
+def test_delivery_annotations_come_once() -> None:
+    annotations = b"\x00\x53\x71\xc1\x01\x00"
+    with pytest.raises(ArgumentError, match="one of them twice"):
+        read_message(annotations + b"\x00\x53\x75\xa0\x01x" + annotations)

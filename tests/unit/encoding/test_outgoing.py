@@ -1,6 +1,7 @@
 """What a receiver gets: the sender's message, and what the bus has to say to it."""
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from azure.servicebus._pyamqp._decode import decode_payload
@@ -58,7 +59,10 @@ def test_plain_message_is_the_senders_between_header_and_annotations() -> None:
     found = decode_message(payload)
     assert found.header == Header(durable=False, priority=4, delivery_count=0)
     assert found.message_annotations == own_annotations()
-    assert replace(found, header=None, message_annotations=None) == PLAIN
+    bare = replace(
+        found, header=None, delivery_annotations=None, message_annotations=None
+    )
+    assert bare == PLAIN
 
 
 def test_types_of_annotations_are_those_that_sdks_read() -> None:
@@ -211,7 +215,17 @@ def test_senders_cannot_forge_what_the_bus_says(key_type: type[str]) -> None:
 def test_delivery_annotations_end_at_the_bus() -> None:
     sent = replace(PLAIN, delivery_annotations={Symbol("x-opt-lock-token"): "forged"})
     for message in (sent, replace(sent, message_annotations={Symbol("a"): 1})):
-        assert delivered(accepted(message)).delivery_annotations is None
+        assert delivered(accepted(message)).delivery_annotations == {}
+
+
+@pytest.mark.parametrize("annotations", [None, {Symbol("a"): 1}])
+def test_lock_token_is_the_uuid_of_the_delivery_tag(
+    annotations: dict[object, object] | None,
+) -> None:
+    token = bytes(range(16))
+    message = accepted(replace(PLAIN, message_annotations=annotations))
+    found = decode_message(encode_delivery(message, NUMBER, NOW, token))
+    assert found.delivery_annotations == {"x-opt-lock-token": UUID(bytes_le=token)}
 
 
 @pytest.mark.parametrize("state", [ACTIVE, DEFERRED, SCHEDULED])
@@ -251,12 +265,14 @@ def test_dead_letter_tells_reason_source_and_first_number() -> None:
         **own_annotations(deadletter_source="orders"),
         "x-opt-enqueue-sequence-number": 5,
     }
-    assert (
-        replace(
-            found, header=None, message_annotations=None, application_properties=None
-        )
-        == PLAIN
+    bare = replace(
+        found,
+        header=None,
+        delivery_annotations=None,
+        message_annotations=None,
+        application_properties=None,
     )
+    assert bare == PLAIN
 
 
 def test_dead_letter_without_texts_changes_no_property() -> None:
