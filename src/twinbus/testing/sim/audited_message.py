@@ -91,6 +91,15 @@ class AuditedMessage:
     # Numbers under which it was seen: as scheduled, in the queue, as dead letter.
     sequence_numbers: dict[str, int] = field(default_factory=dict)
     enqueued_at: int | None = None
+    # Its send was refused.
+    was_refused: bool = False
+    # It was seen anywhere.
+    was_seen: bool = False
+    # Where duplicates are detected: the latest time at which its id was noted, those
+    # that may have made it one, and those of which it can't be that both are there.
+    highest_answer: int = 0
+    maskers: list["AuditedMessage"] = field(default_factory=list)
+    rivals: list["AuditedMessage"] = field(default_factory=list)
     # What it shares with other messages, while that is not known.
     fate: "SharedFate | None" = None
 

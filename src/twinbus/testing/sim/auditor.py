@@ -205,6 +205,8 @@ class Auditor:
     def send_accepted(self, uid: str, sequence_number: int | None = None) -> None:
         message = self._touched(uid)
         message.accepted_event = self.event
+        duplicates = self._judgement.duplicates
+        duplicates.answered(message)
         if message.queue.is_ending or message.queue is not self._queues.get(
             message.queue.path
         ):
@@ -213,10 +215,14 @@ class Auditor:
             return
         if message.places <= {NEVER, GONE}:
             message.may_have_happened("send")
-            message.places.discard(NEVER)
+            if sequence_number or not duplicates.may_be_dropped(message):
+                message.places.discard(NEVER)
         else:
             message.did_not_happen("send")
-        if sequence_number is not None:
+        if sequence_number == 0:
+            duplicates.dropped(message)
+        elif sequence_number is not None:
+            duplicates.check_seen(message)
             group = "scheduled" if message.scheduled_at else "main"
             self._judgement.check_number(message, group, sequence_number)
 
@@ -225,9 +231,12 @@ class Auditor:
         if not message.places <= {NEVER, GONE}:
             raise Violation(f"{uid} was seen before its send was refused")
         message.did_not_happen("send")
+        message.was_refused = True
 
     def send_unknown(self, uid: str) -> None:
-        self._touched(uid).may_have_happened("send")
+        message = self._touched(uid)
+        message.may_have_happened("send")
+        self._judgement.duplicates.answered(message)
 
     def cancel_requested(self, uid: str) -> None:
         self._touched(uid).begin("cancel", frozenset((GONE,)))
@@ -403,6 +412,8 @@ class Auditor:
         if lock is None or lock.token != token:
             return
         lock.is_settling = False
+        if lock.is_over:
+            message.count_high += 1
         if lock_lost and not lock.is_over and not message.queue.is_ending:
             raise Violation(
                 f"the lock of {uid} lasts until {lock.locked_until} and was refused "
@@ -485,8 +496,8 @@ class Auditor:
         if_seen: bool | None,
     ) -> None:
         after = frozenset(message.places) - before
-        # Where it cannot have moved, it shows nothing.
-        if after and not message.under_way:
+        # Where it cannot have moved, or was a duplicate, it shows nothing.
+        if after and not message.under_way and not message.maskers:
             member = Member(
                 message=message, before=before, after=after, if_seen=if_seen
             )

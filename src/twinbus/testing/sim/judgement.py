@@ -17,6 +17,7 @@ from twinbus.testing.sim.audited_message import (
     AuditedMessage,
     AuditedQueue,
 )
+from twinbus.testing.sim.duplicate_audit import DuplicateAudit
 from twinbus.testing.sim.history import History
 from twinbus.testing.sim.sighting import Sighting, Violation
 
@@ -36,6 +37,7 @@ class Judgement:
         self._history = history
         # By the identity their senders gave them; the auditor adds to it.
         self.messages: dict[str, AuditedMessage] = {}
+        self.duplicates = DuplicateAudit(history, self)
 
     def of(self, queue: AuditedQueue) -> list[AuditedMessage]:
         return [m for m in self.messages.values() if m.queue is queue]
@@ -76,6 +78,7 @@ class Judgement:
             self._check_reason(message, seen)
         message.places = {place}
         message.is_excused = False
+        self.duplicates.check_seen(message)
         if message.fate is not None:
             message.fate.seen(message)
         message.touched_event = self._history.event
@@ -159,6 +162,7 @@ class Judgement:
         for message in self.of(queue):
             if message.uid in present:
                 continue
+            self.duplicates.check_missing(message)
             if message.fate is not None:
                 highest_now = self._history.highest_since(message.sent_event)
                 message.fate.missing(message, highest_now)

@@ -23,6 +23,7 @@ from twinbus.testing.sim.auditor import Auditor
 from twinbus.testing.sim.catalog import FaultyCatalog
 from twinbus.testing.sim.clock import SimulatedClock
 from twinbus.testing.sim.disk import Disk, DiskInMemory, DiskOfFiles
+from twinbus.testing.sim.duplicate_workload import DuplicateWorkload
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.links import Settlement, SimulatedReceiver
 from twinbus.testing.sim.loop import NothingToWaitFor, VirtualLoop, run_virtually
@@ -45,6 +46,7 @@ _LONGEST_LOCK_SECONDS: Final = 120
 KINDS: Final[dict[str, type[Workload]]] = {
     "queues": Workload,
     "sessions": SessionWorkload,
+    "duplicates": DuplicateWorkload,
 }
 """Kinds of worlds, by what their clients do."""
 
