@@ -150,6 +150,10 @@ class HttpConnection(asyncio.Protocol):
         )
         self._body.clear()
         self._body_limit = self._home.gateway.max_body_bytes(self._request)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # A proxy may believe the other one, and see another request (RFC 9112 6.1).
+            self._refuse(400, "Content-Length and Transfer-Encoding: send one of them.")
+            return
         # h11 has checked that it is a number, if it is there.
         self._check_length(int(headers.get("content-length", "0")))
 
