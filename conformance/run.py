@@ -145,7 +145,7 @@ def _command(phase: Phase, folder: Path, options: argparse.Namespace) -> list[st
         *("--rootdir", str(folder), "-p", "livetests.plugin"),
         *("-p", "no:cacheprovider", "-p", "no:twinbus"),
         *("-n", str(phase.workers), "--max-worker-restart", "1000"),
-        *("--timeout", os.environ.get("SB_TEST_TIMEOUT", "300")),
+        *("--timeout", os.environ.get("SB_TEST_TIMEOUT", "700")),
         *("--timeout-method", "signal"),
     ]
     # What the vendor excuses as a bug of his service is none for another server.
