@@ -1,0 +1,1 @@
+"""Tests of the domain: no clock, no wire, no disk."""
