@@ -128,13 +128,25 @@ class AddRule(RuleChange):
     ) -> None:
         super().__init__(subscription, rules, rule.name, earlier)
         self._rule = rule
+        # All that the transaction adds to the topic; shared by those who add it.
+        self.added: list[Rule] = []
+        for work in earlier:
+            if isinstance(work, AddRule) and work.is_of_topic(subscription):
+                self.added = work.added
+                break
+        self.added.append(rule)
+
+    def is_of_topic(self, subscription: Subscription) -> bool:
+        return self.subscription.router is subscription.router
 
     def check(self, now: int) -> None:
         self.subscription.fragment().check_exists()
         if self.will_exist():
             raise EntityAlreadyExists(entity_path=self.path)
-        router, topic_path = self.subscription.router, self.subscription.topic_path
-        self.rules.check_counts(router, topic_path, [self._rule])
+        # The last one asks for all of them: alone each may have room.
+        if self.added[-1] is self._rule:
+            router, topic_path = self.subscription.router, self.subscription.topic_path
+            self.rules.check_counts(router, topic_path, self.added)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
         self.rules.apply_addition(self.subscription, self._rule)
