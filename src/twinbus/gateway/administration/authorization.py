@@ -5,6 +5,7 @@ second token for it in a header of its own. Where they do not, the first one mus
 """
 
 from typing import Final
+from urllib.parse import quote
 
 from twinbus.auth import sas
 from twinbus.auth.claims import Claim, Grant, require
@@ -49,7 +50,8 @@ def _grant(token: str, policy: Policy, path: str, now: int) -> Grant:
             entity_path=path,
         )
     try:
-        return policy.grant_by_token(token, path, now)
+        # Audiences come percent-encoded, and this one was decoded.
+        return policy.grant_by_token(token, quote(path), now)
     except AuthenticationFailed as error:
         has_expired = sas.parse(token).expires_at <= now
         kind = "ExpiredToken" if has_expired else "InvalidSignature"
