@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from twinbus.testing.sim.session_audit import AuditedSession, AuditedState
     from twinbus.testing.sim.shared_fate import SharedFate
+    from twinbus.testing.sim.topic_audit import AuditedRule
 
 NEVER = "never accepted"
 ACTIVE = "active"
@@ -52,6 +53,10 @@ class Sent:
     # Empty: none.
     session_id: str = ""
     message_id: str = ""
+    # What rules of subscriptions look at, and how much an action adds to the size,
+    # besides the name of its rule.
+    color: str = ""
+    tagged_bytes: int = 0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -91,6 +96,9 @@ class AuditedMessage:
     # Numbers under which it was seen: as scheduled, in the queue, as dead letter.
     sequence_numbers: dict[str, int] = field(default_factory=dict)
     enqueued_at: int | None = None
+    # Of a message that was sent to a topic: its subscription must have got it if any
+    # subscription did.
+    is_certain_copy: bool = False
     # Its send was refused.
     was_refused: bool = False
     # It was seen anywhere.
@@ -207,6 +215,10 @@ class AuditedQueue:
     )
     # Highest number delivered for the first time since the last fault.
     delivered_through: list[int] = field(default_factory=lambda: [0, 0])
+    # Event at which it was known to be there; 0 before.
+    created_event: int = 0
+    # Of a subscription: all that it has had.
+    topic_rules: list["AuditedRule"] = field(default_factory=list)
     # Sessions that somebody holds, and what is kept with sessions.
     held: dict[str, "AuditedSession"] = field(default_factory=dict)
     states: dict[str, "AuditedState"] = field(default_factory=dict)

@@ -42,6 +42,7 @@ from twinbus.testing.sim.judgement import PLACES, Judgement, text_of
 from twinbus.testing.sim.session_audit import SessionAudit
 from twinbus.testing.sim.shared_fate import Member, SharedFate
 from twinbus.testing.sim.sighting import Counts, Sighting, Violation
+from twinbus.testing.sim.topic_audit import AuditedRule, TopicAudit
 
 
 class Auditor:
@@ -59,6 +60,7 @@ class Auditor:
         self.sessions = SessionAudit(
             self._history, self._judgement, self._queues, self._locked
         )
+        self.topics = TopicAudit(self._history, self._judgement, self._queues)
 
     @property
     def event(self) -> int:
@@ -125,8 +127,17 @@ class Auditor:
     def queue_requested(self, path: str, rules: Rules) -> None:
         self._unsure[path] = AuditedQueue(path=path, rules=[rules])
 
+    def subscription_requested(
+        self, path: str, rules: Rules, topic_rules: list[AuditedRule]
+    ) -> None:
+        self.queue_requested(path, rules)
+        self._unsure[path].topic_rules = topic_rules
+
     def queue_created(self, path: str) -> None:
-        self._queues[path] = self._unsure.pop(path)
+        queue = self._queues[path] = self._unsure.pop(path)
+        queue.created_event = self.event
+        for rule in queue.topic_rules:
+            rule.is_from = self.event
 
     def queue_refused(self, path: str) -> None:
         self._unsure.pop(path)
@@ -163,7 +174,7 @@ class Auditor:
         for path in listed - set(self._queues):
             if path not in self._unsure:
                 raise Violation(f"queue {path} exists and nobody made it")
-            self._queues[path] = self._unsure.pop(path)
+            self.queue_created(path)
         for path, queue in list(self._queues.items()):
             if path in listed:
                 queue.is_ending = False
@@ -177,6 +188,9 @@ class Auditor:
         queue = self._queues.get(path)
         return queue is not None and not queue.is_ending
 
+    def is_ending(self, path: str) -> bool:
+        return path in self._queues and self._queues[path].is_ending
+
     def may_create(self, path: str) -> bool:
         return path not in self._queues and path not in self._unsure
 
@@ -186,6 +200,9 @@ class Auditor:
     # --- sending --------------------------------------------------------------
 
     def send_requested(self, uid: str, path: str, sent: Sent) -> None:
+        if path not in self._queues and self.topics.has_topic(path):
+            self.topics.send_requested(uid, path, sent)
+            return
         is_later = sent.scheduled_at > self._history.now
         message = AuditedMessage(
             uid=uid,
@@ -203,6 +220,13 @@ class Auditor:
         message.begin("send", frozenset((place,)))
 
     def send_accepted(self, uid: str, sequence_number: int | None = None) -> None:
+        if self.topics.knows_send(uid):
+            copies = self.topics.answered(uid, is_accepted=True)
+            for identity in copies.certain:
+                self.send_accepted(identity)
+            for identity in copies.possible:
+                self.send_unknown(identity)
+            return
         message = self._touched(uid)
         message.accepted_event = self.event
         duplicates = self._judgement.duplicates
@@ -227,6 +251,9 @@ class Auditor:
             self._judgement.check_number(message, group, sequence_number)
 
     def send_refused(self, uid: str) -> None:
+        if self.topics.knows_send(uid):
+            self.topics.send_refused(uid)
+            return
         message = self._touched(uid)
         if not message.places <= {NEVER, GONE}:
             raise Violation(f"{uid} was seen before its send was refused")
@@ -234,6 +261,9 @@ class Auditor:
         message.was_refused = True
 
     def send_unknown(self, uid: str) -> None:
+        if self.topics.knows_send(uid):
+            self.commit_unknown([uid], [])
+            return
         message = self._touched(uid)
         message.may_have_happened("send")
         self._judgement.duplicates.answered(message)
@@ -455,10 +485,10 @@ class Auditor:
     # --- transactions ---------------------------------------------------------
 
     def knows_queue(self, path: str) -> bool:
-        return path in self._queues
+        return path in self._queues or self.topics.has_topic(path)
 
     def knows_message(self, uid: str) -> bool:
-        return uid in self._judgement.messages
+        return uid in self._judgement.messages or self.topics.knows_send(uid)
 
     def commit_refused(self, tokens: list[tuple[bytes, str]]) -> None:
         """A transaction was rolled back because one of these locks was lost."""
@@ -475,7 +505,7 @@ class Auditor:
     ) -> None:
         """A commit was asked for and nobody says what became of it."""
         fate = SharedFate()
-        for uid in uids:
+        for uid in self._with_copies(uids):
             if self.knows_message(uid):
                 message = self._touched(uid)
                 before = frozenset(message.places)
@@ -487,6 +517,20 @@ class Auditor:
             self.settle_unknown(token, uid)
             if_seen = False if kind == "complete" else None
             self._share(fate, message, before, if_seen)
+
+    def _with_copies(self, uids: list[str]) -> list[str]:
+        """Messages for topics are their copies; those that must be there if any is."""
+        found: list[str] = []
+        for uid in uids:
+            if not self.topics.knows_send(uid):
+                found.append(uid)
+                continue
+            for identity in self.topics.answered(uid, is_accepted=False).possible:
+                if self._judgement.messages[identity].is_certain_copy:
+                    found.append(identity)
+                else:
+                    self.send_unknown(identity)
+        return found
 
     def _share(
         self,

@@ -15,6 +15,7 @@ from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_catalog import SqliteCatalog
+from twinbus.testing.sim.store_check import Content, in_file, in_memory
 
 
 class Disk(Protocol):
@@ -31,6 +32,9 @@ class Disk(Protocol):
 
     async def crash(self, store: Store, catalog: Catalog, *, torn: bool) -> None:
         """The process that had these open is dead."""
+
+    def content(self) -> Content:
+        """What it holds now."""
 
 
 @final
@@ -54,6 +58,9 @@ class DiskInMemory:
         assert isinstance(store, MemoryStore)
         store.abandon()
         await catalog.close()
+
+    def content(self) -> Content:
+        return in_memory(self._disk)
 
     def expropriate(self) -> None:
         """Let another owner take the lease while this one lives."""
@@ -96,6 +103,9 @@ class DiskOfFiles:
         store.abandon()
         await catalog.close()
         self._folder = copy
+
+    def content(self) -> Content:
+        return in_file(self._folder / "bus.sqlite3")
 
     def _tear(self, log: Path) -> None:
         size = log.stat().st_size

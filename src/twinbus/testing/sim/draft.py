@@ -4,7 +4,7 @@ The last eight bytes of a body are the message's identity, for the auditor.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from twinbus.amqp.messaging import (
@@ -19,6 +19,10 @@ from twinbus.amqp.types import Timestamp
 from twinbus.broker import message as broker_message
 from twinbus.testing.sim.audited_message import Sent
 from twinbus.testing.sim.sighting import Sighting
+from twinbus.testing.sim.topic_audit import SUBSCRIPTIONS, copy_identity
+
+TAG: Final = "tag-00"
+"""What actions of rules write: as long as any of them."""
 
 _UID_BYTES: Final = 8
 _STATES: Final = ("active", "deferred", "scheduled")
@@ -37,6 +41,7 @@ class Draft:
     # What rules of subscriptions look at, and what their actions set.
     color: str = ""
     tag: str = ""
+    rule: str = ""
 
     def encoded(self) -> bytes:
         annotations: dict[Any, Any] | None = None
@@ -55,12 +60,15 @@ class Draft:
 
     def sent(self) -> Sent:
         """What the auditor is told."""
+        tagged = replace(self, tag=TAG, rule="r")
         return Sent(
             size_bytes=len(self.encoded()),
             ttl_ms=self.ttl_ms,
             scheduled_at=self.scheduled_at,
             session_id=self.session_id,
             message_id=self.message_id,
+            color=self.color,
+            tagged_bytes=len(tagged.encoded()) - len(self.encoded()) - 1,
         )
 
     def _properties(self) -> Properties | None:
@@ -71,7 +79,7 @@ class Draft:
         )
 
     def _application_properties(self) -> dict[Any, Any] | None:
-        properties = {"color": self.color, "tag": self.tag}
+        properties = {"color": self.color, "tag": self.tag, "RuleName": self.rule}
         return {name: text for name, text in properties.items() if text} or None
 
 
@@ -84,8 +92,12 @@ def sighting_of(
 ) -> Sighting:
     """A message as a link hands it over."""
     annex = message.annex
+    uid = message.raw[-_UID_BYTES:].decode()
+    if SUBSCRIPTIONS in path:
+        properties = decode_message(message.raw).application_properties or {}
+        uid = copy_identity(uid, path, str(properties.get("tag", "")))
     return Sighting(
-        uid=message.raw[-_UID_BYTES:].decode(),
+        uid=uid,
         path=path,
         dead_letter=dead_letter,
         sequence_number=sequence_number,
@@ -106,8 +118,11 @@ def sighting_in(encoded: bytes, path: str, dead_letter: bool) -> tuple[Sighting,
     header = message.header
     body = message.body
     assert header is not None and isinstance(body, Data)
+    uid = body.chunks[0][-_UID_BYTES:].decode()
+    if SUBSCRIPTIONS in path:
+        uid = copy_identity(uid, path, str(properties.get("tag", "")))
     seen = Sighting(
-        uid=body.chunks[0][-_UID_BYTES:].decode(),
+        uid=uid,
         path=path,
         dead_letter=dead_letter,
         sequence_number=int(annotations["x-opt-sequence-number"]),

@@ -17,12 +17,13 @@ from twinbus.server import (
 )
 from twinbus.server.namespace_management import describe
 from twinbus.server.request_links import Response
+from twinbus.server.subscription import Subscription
 from twinbus.testing.sim.audited_message import Rules
 from twinbus.testing.sim.draft import Draft, sighting_in
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.links import Held, Settlement
 from twinbus.testing.sim.replies import replied, request, value_of
-from twinbus.testing.sim.sighting import Counts, Sighting
+from twinbus.testing.sim.sighting import Counts, Sighting, Violation
 
 _STATUS: Final = {
     "complete": "completed",
@@ -37,13 +38,19 @@ _FAR_FUTURE: Final = 1 << 62
 # --- queues ---------------------------------------------------------------------
 
 
-def _properties(rules: Rules) -> dict[str, Any]:
+def subscription_properties(rules: Rules) -> dict[str, Any]:
     return {
         "lock_duration_ms": rules.lock_duration_ms,
         "max_delivery_count": rules.max_delivery_count,
         "default_message_time_to_live_ms": rules.default_ttl_ms,
         "dead_lettering_on_message_expiration": rules.dead_letter_on_expiration,
         "requires_session": rules.requires_session,
+    }
+
+
+def _properties(rules: Rules) -> dict[str, Any]:
+    return {
+        **subscription_properties(rules),
         "requires_duplicate_detection": rules.duplicate_window_ms > 0,
         "duplicate_detection_history_time_window_ms": (
             rules.duplicate_window_ms or DUPLICATE_WINDOW_MS
@@ -252,6 +259,20 @@ def counts(life: Life, path: str) -> Counts:
     """What the bus says it holds."""
     description = describe(life.namespace.entity(path))
     return Counts(**description["counts"], size_bytes=description["size_bytes"])
+
+
+def check_quotas(life: Life) -> None:
+    """What counts against each limit is what is there. Raises Violation."""
+    for entity in life.namespace.entities():
+        owner = entity
+        if isinstance(entity, Subscription):
+            owner = life.namespace.topic(entity.topic_path)
+        used_bytes = entity.fragment()._quota.used_bytes
+        if used_bytes != owner.size_bytes():
+            raise Violation(
+                f"{entity.path} counts {used_bytes} bytes against its limit, "
+                f"{owner.path} holds {owner.size_bytes()}"
+            )
 
 
 def _entries(

@@ -22,7 +22,6 @@ from twinbus.testing.sim.links import (
 from twinbus.testing.sim.transactions import SimulatedTransaction
 
 _KINDS = ("complete", "abandon", "release", "defer", "dead-letter")
-_PATHS = ("apples", "pears", "plums")
 
 
 class Workload:
@@ -30,6 +29,8 @@ class Workload:
 
     # How often, compared to other steps, a queue is created.
     creations = 1.0
+    # Of the entities that hold messages.
+    paths: tuple[str, ...] = ("apples", "pears", "plums")
 
     def __init__(self, random: Random, auditor: Auditor) -> None:
         self._random = random
@@ -76,7 +77,7 @@ class Workload:
         )
 
     def _create_queue(self, life: Life) -> None:
-        path = self._random.choice(_PATHS)
+        path = self._random.choice(self.paths)
         rules = self._rules()
         if self._auditor.may_create(path):
             life.request(requests.create_queue(life, path, rules))
@@ -95,7 +96,7 @@ class Workload:
 
     def _path(self) -> str | None:
         """A queue that exists, as far as a client knows."""
-        path = self._random.choice(_PATHS)
+        path = self._random.choice(self.paths)
         return path if self._auditor.has_queue(path) else None
 
     def _place(self) -> tuple[str | None, bool]:

@@ -35,6 +35,9 @@ from twinbus.testing.sim.session_ending import (
 from twinbus.testing.sim.session_workload import SESSION_IDS, SessionWorkload
 from twinbus.testing.sim.sighting import Sighting, Violation
 from twinbus.testing.sim.store import Faults, FaultyStore
+from twinbus.testing.sim.store_check import check_content
+from twinbus.testing.sim.topic_requests import list_topics
+from twinbus.testing.sim.topic_workload import TopicWorkload
 from twinbus.testing.sim.trace import Trace
 from twinbus.testing.sim.workload import Workload
 
@@ -47,6 +50,7 @@ KINDS: Final[dict[str, type[Workload]]] = {
     "queues": Workload,
     "sessions": SessionWorkload,
     "duplicates": DuplicateWorkload,
+    "topics": TopicWorkload,
 }
 """Kinds of worlds, by what their clients do."""
 
@@ -208,6 +212,7 @@ class World:
         paths = [queue.path for queue in self.life.holders()]
         self.life.tell(f"the bus is up with {len(paths)} queues")
         self.auditor.queues_listed(paths)
+        list_topics(self.life)
 
     async def _revive(self) -> None:
         old = self.life
@@ -238,7 +243,7 @@ class World:
     async def _outlive(self, old: Life) -> None:
         """Whatever the former owner is asked for now, it must not do."""
         for sender in old.senders:
-            if sender.is_attached and self.auditor.has_queue(sender.path):
+            if sender.is_attached and self.auditor.knows_queue(sender.path):
                 sender.send(self._workload.drafts(1))
         for held in list(old.held.values()):
             if held.receiver is not None:
@@ -310,12 +315,22 @@ class World:
         self._check()
         listed = sorted(queue.path for queue in self.life.holders())
         self.auditor.queues_listed(listed)
+        list_topics(self.life)
         self.life.reconnect()
         for path in listed:
             self.life.tell(f"what {path} holds")
             seen = await self._content(path, False) + await self._content(path, True)
             counts = requests.counts(self.life, path)
             self.auditor.concluded(path, seen, counts)
+        await self._look_behind()
+
+    async def _look_behind(self) -> None:
+        """The store is in order itself, and so are the sums kept in memory."""
+        for _ in range(60):
+            if self.life.owner.table.purging():
+                await asyncio.sleep(1)
+        check_content(self._disk.content())
+        requests.check_quotas(self.life)
 
     async def _content(self, path: str, dead_letter: bool) -> list[Sighting]:
         return await requests.peek(self.life, path, dead_letter, 0, _EVERYTHING)
