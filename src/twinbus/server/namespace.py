@@ -464,11 +464,20 @@ class Namespace:
             owner.changes.rules_put.append(stored_rule(fragment.number, rule))
         try:
             await owner.durable()
+            self._check_topic_of(entity)
             await self._catalog.put(entity.record)
         except BaseException:
             # Not in the catalog, so it never was; the next commit forgets the rest.
             owner.table.drop(generation, owner.changes)
             raise
+
+    def _check_topic_of(self, entity: Entity) -> None:
+        """A topic that was deleted meanwhile gets no subscription: without it that
+        could not be read again. Raises MessagingEntityNotFound."""
+        if isinstance(entity, Subscription):
+            topic = self.topic(entity.topic_path)
+            if topic.router is not entity.router:
+                raise MessagingEntityNotFound(entity_path=entity.topic_path)
 
     async def _update(self, entity: Entity, description: Description) -> None:
         self.check_sizes(entity.path, description, entity.description)
