@@ -34,6 +34,7 @@ from twinbus.testing.sim.loop import VirtualLoop, run_virtually
 from twinbus.testing.sim.requests import create_queue, delete_queue
 from twinbus.testing.sim.session_links import SimulatedAccept
 from twinbus.testing.sim.store import Faults, FaultyStore
+from twinbus.testing.sim.store_check import check_content, in_memory
 from twinbus.testing.sim.trace import Trace
 
 RULES = Rules(
@@ -311,3 +312,36 @@ def test_a_session_that_is_over_delivers_nothing_more() -> None:
         assert not life.held
 
     play(scene, tick_ms=1_000)
+
+
+def test_a_deleted_topic_gets_no_subscription() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        namespace = life.namespace
+        await namespace.create_topic("news", {})
+        script.before["commit"] = sleep(1)
+        creating = asyncio.ensure_future(
+            namespace.create_subscription("news", "all", {})
+        )
+        await asyncio.sleep(0.5)
+        await namespace.delete_topic("news")
+        with pytest.raises(MessagingEntityNotFound):
+            await creating
+        assert [entity.path for entity in namespace.entities()] == ["apples"]
+
+    play(scene)
+
+
+def test_a_queue_whose_deletion_failed_leaves_nothing_either() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        sender(life).send([Draft(uid="m0000001")])
+        await asyncio.sleep(1)
+        script.before["commit"] = refusing(CommitFailed("once"))
+        with pytest.raises(ServerBusy):
+            await life.namespace.delete_queue("apples")
+        del script.before["commit"]
+        await asyncio.sleep(5)
+        content = in_memory(script.store.disk)
+        check_content(content)
+        assert not content.records
+
+    play(scene)

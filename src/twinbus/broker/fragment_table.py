@@ -230,6 +230,9 @@ class FragmentTable:
             quota.used_bytes = 0
         for record in records:
             self._remember(record)
+        # What the store still has was not dropped after all: that has to be done
+        # again before its rows are purged.
+        self._purging.difference_update(self._records)
         for number, fragment in fragments.items():
             found = self._records.get(number) or self._unwritten(fragment)
             if found is not None:

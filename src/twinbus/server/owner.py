@@ -119,6 +119,8 @@ class StoreOwner:
         # Receivers are to be served by the next tick, after a failed commit: at
         # once, and a full store would be asked again and again in no time.
         self._must_serve = False
+        # The store has fragments of entities that are gone, for the same reason.
+        self._has_orphans = False
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
 
@@ -280,6 +282,7 @@ class StoreOwner:
         is_spared = now < self.refuses_until
         if not is_spared:
             self._let_time_pass(now)
+            self._drop_orphans()
         if self._must_serve and now >= self._serve_at:
             self._must_serve = False
             for dispatch in list(self._dispatches.values()):
@@ -293,6 +296,13 @@ class StoreOwner:
             expiry.let_time_pass(fragment, now, self.changes)
             if not expiry.has_timers(fragment):
                 del self._timed[number]
+
+    def _drop_orphans(self) -> None:
+        """Drop again what a failed commit did not drop."""
+        if self._has_orphans:
+            self._has_orphans = False
+            for generation in self.table.orphans():
+                self.table.drop(generation, self.changes)
 
     def has_due_work(self) -> bool:
         """Something that is due by now has not been done."""
@@ -474,6 +484,7 @@ class StoreOwner:
         self._refuse(error)
         self._batch = batch
         self.table.restore(records)
+        self._has_orphans = bool(self.table.orphans())
         if self.on_restored is not None:
             self.on_restored(rules)
         self._timed.clear()
