@@ -60,6 +60,19 @@ _SERVE_AGAIN_MS: Final = 1_000
 class StoreOwner:
     """Holds a store's fragments and commits what happens to them."""
 
+    # Every message reads some of these. Python finds the attributes of an object with
+    # more than thirty of them by hashing their names, unless they have slots.
+    __slots__ = (
+        *("store", "clock", "_entropy", "table", "store_uuid", "_epoch", "_batch"),
+        *("changes", "listeners", "_durable", "_admissions", "_next_actor"),
+        *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
+        *("is_under_pressure", "refuses_until", "_serve_at", "_must_serve"),
+        "_has_orphans",
+        *("_dispatches", "_session_dispatches", "_promising", "_hungry"),
+        *("_awaited", "_grants", "_timed", "housekeeping", "reading"),
+        *("_wake_up", "_must_turn", "_has_orphans", "_stopping", "_task"),
+    )
+
     def __init__(
         self,
         store: Store,
@@ -155,7 +168,9 @@ class StoreOwner:
         self._must_turn = True
         if self._wake_up is not None and not self._wake_up.done():
             self._wake_up.set_result(None)
-        if self._pending_bytes() > PENDING_BYTES and not self.is_under_pressure:
+        # A call of `_pending_bytes` for every message would be one too many.
+        pending_bytes = self.changes.pending_bytes + self._admissions.pending_bytes
+        if pending_bytes > PENDING_BYTES and not self.is_under_pressure:
             self.is_under_pressure = True
             self._on_pressure(True)
 
