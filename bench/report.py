@@ -16,12 +16,14 @@ from bench.results import (
     CaseResult,
     DiskResult,
     EntitiesResult,
+    InstructionsResult,
     read_backlogs,
     read_cases,
     read_comparisons,
     read_entity_latencies,
     read_rules,
 )
+from bench.sessions import SessionsResult, sessions_table
 from bench.tables import (
     backlog_table,
     case_table,
@@ -29,6 +31,7 @@ from bench.tables import (
     disk_table,
     entities_table,
     entity_latency_table,
+    instructions_table,
     rules_table,
     start_table,
 )
@@ -71,6 +74,11 @@ def _comparison_places(content: dict[str, Any]) -> dict[str, str]:
     return {"comparisons": comparison_table(read_comparisons(content))}
 
 
+def _instruction_places(content: dict[str, Any]) -> dict[str, str]:
+    results = [InstructionsResult(**one) for one in content["instructions"]]
+    return {"instructions": instructions_table(results)}
+
+
 def _topic_places(content: dict[str, Any]) -> dict[str, str]:
     disk = [DiskResult(**one) for one in content["disk"]]
     return {
@@ -81,6 +89,11 @@ def _topic_places(content: dict[str, Any]) -> dict[str, str]:
 
 def _rule_places(content: dict[str, Any]) -> dict[str, str]:
     return {"rules": rules_table(read_rules(content))}
+
+
+def _session_places(content: dict[str, Any]) -> dict[str, str]:
+    sessions = [SessionsResult(**one) for one in content["sessions"]]
+    return {"sessions": sessions_table(sessions)}
 
 
 def _entity_places(content: dict[str, Any]) -> dict[str, str]:
@@ -96,8 +109,10 @@ _PLACES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
     "cases": _case_places,
     "backlogs": _backlog_places,
     "comparisons": _comparison_places,
+    "instructions": _instruction_places,
     "topics": _topic_places,
     "rules": _rule_places,
+    "sessions": _session_places,
     "entities": _entity_places,
 }
 

@@ -106,6 +106,15 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionsResult:
+    """Instructions per message in two trees of twinbus, once for each round."""
+
+    name: str
+    here: list[int]
+    there: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class DiskResult:
     """What the same messages for several readers take of the disk."""
 

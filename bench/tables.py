@@ -10,6 +10,7 @@ from bench.results import (
     DiskResult,
     EntitiesResult,
     EntityLatency,
+    InstructionsResult,
     RulesResult,
     StartResult,
     Summary,
@@ -122,6 +123,22 @@ def _comparison_row(one: Comparison) -> tuple[str, ...]:
         f"{min(cpus):.3f}..{max(cpus):.3f}",
         f"{one.least_cpu_ratio():.3f}",
     )
+
+
+def instructions_table(results: Sequence[InstructionsResult]) -> str:
+    columns = ("case", "instructions", "spread", "other tree", "spread", "ratio")
+    rows = [
+        (
+            one.name,
+            f"{median(one.here):,.0f}",
+            f"{min(one.here):,}..{max(one.here):,}",
+            f"{median(one.there):,.0f}",
+            f"{min(one.there):,}..{max(one.there):,}",
+            f"{median(one.here) / median(one.there):.3f}",
+        )
+        for one in results
+    ]
+    return markdown_table(columns, rows)
 
 
 def disk_table(results: Sequence[DiskResult]) -> str:

@@ -3,7 +3,7 @@
 The data folder outlives a stop, so the same object can be started again: that is
 how restarts are measured. `ready_seconds` is the time from the start of the
 process to the line `ready` on its output. `source` is another tree of twinbus than
-the one at hand, to compare the two.
+the one at hand, to compare the two; `under` a program that runs the server.
 """
 
 import os
@@ -39,8 +39,12 @@ class TwinbusServer:
         is_plain: bool = False,
         config: str = _CONFIG,
         source: Path | None = None,
+        under: tuple[str, ...] = (),
     ) -> None:
         self._config = config
+        self._under = under
+        # A program that watches every instruction takes its time.
+        self._patience_seconds = START_PATIENCE_SECONDS * (10 if under else 1)
         self._folder = Path(tempfile.mkdtemp(prefix="bench-twinbus-"))
         self._key = secrets.token_urlsafe(32)
         self._port = free_port()
@@ -91,14 +95,14 @@ class TwinbusServer:
         started = time.monotonic()
         with (self._folder / "errors").open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "twinbus", "serve", *self._flags()],
+                [*self._under, sys.executable, "-m", "twinbus", *self._arguments()],
                 env=self._environment,
                 stdout=subprocess.PIPE,
                 stderr=errors,
             )
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()
-        self._is_ready.wait(START_PATIENCE_SECONDS)
+        self._is_ready.wait(self._patience_seconds)
         if self._ready_at is None:
             raise ServerFailed((self._folder / "errors").read_text()[-2000:])
         self.ready_seconds = self._ready_at - started
@@ -109,8 +113,9 @@ class TwinbusServer:
             stop(self._process)
             self._reader.join()
 
-    def _flags(self) -> list[str]:
+    def _arguments(self) -> list[str]:
         return [
+            "serve",
             *("--config", str(self._folder / "config.toml")),
             *("--data", str(self._folder / "data")),
             *("--port", str(self._port), "--tls-port", str(self._tls_port)),
