@@ -67,7 +67,6 @@ class StoreOwner:
         *("changes", "listeners", "_durable", "_admissions", "_next_actor"),
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
         *("is_under_pressure", "refuses_until", "_serve_at", "_must_serve"),
-        "_has_orphans",
         *("_dispatches", "_session_dispatches", "_promising", "_hungry"),
         *("_awaited", "_grants", "_timed", "housekeeping", "reading"),
         *("_wake_up", "_must_turn", "_has_orphans", "_stopping", "_task"),
