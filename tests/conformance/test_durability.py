@@ -15,7 +15,7 @@ from azure.servicebus import (
 )
 from azure.servicebus.exceptions import (
     MessagingEntityDisabledError,
-    MessagingEntityNotFoundError,
+    ServiceBusAuthenticationError,
     ServiceBusError,
 )
 
@@ -133,7 +133,7 @@ def test_restart_does_not_bring_back_what_was_deleted(kept):
         lambda: kept.topic_sender("gone"),
         lambda: kept.subscription_receiver("t", "s"),
     ):
-        with pytest.raises(MessagingEntityNotFoundError):
+        with pytest.raises(ServiceBusAuthenticationError):
             missing()
     bus.create_subscription("t", "s")
     assert _held(kept) == []

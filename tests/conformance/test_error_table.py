@@ -123,13 +123,21 @@ def ask(bus, address, operation, body):
 
 
 @provokes(errors.MessagingEntityNotFound)
-def test_entity_that_does_not_exist(sdk):
-    """SB-E-0101 a sender to nowhere; JavaScript and Java go by the sentence."""
-    expect(errors.MessagingEntityNotFound, lambda: sdk.sender("nowhere"))
-    with pytest.raises(
-        exceptions.MessagingEntityNotFoundError,
-        match="The messaging entity 'nowhere' could not be found",
-    ):
+def test_entity_that_does_not_exist(own):
+    """SB-E-0101 a receiver whose queue is deleted under it."""
+    own.bus.create_queue("gone")
+    receiver = own.receiver("gone")
+    own.bus.delete_queue("gone")
+    expect(
+        errors.MessagingEntityNotFound,
+        lambda: receiver.receive_messages(max_wait_time=5),
+    )
+
+
+def test_entity_that_never_existed(sdk):
+    """SB-E-0119 as in the service the token is refused, with 404 and the sentence that
+    JavaScript and Java go by; Python takes it for a matter of authentication."""
+    with pytest.raises(exceptions.ServiceBusAuthenticationError):
         sdk.receiver("nowhere")
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 from azure.servicebus import ServiceBusMessage
-from azure.servicebus.exceptions import MessagingEntityNotFoundError
+from azure.servicebus.exceptions import ServiceBusAuthenticationError
 
 from twinbus.errors import MessagingEntityNotFound
 from twinbus.errors import ServiceBusError as Refusal
@@ -34,7 +34,7 @@ def idle(own_sync):
 def _queue_exists(sdk):
     try:
         sdk.sender("q")
-    except MessagingEntityNotFoundError:
+    except ServiceBusAuthenticationError:
         return False
     return True
 
@@ -46,9 +46,9 @@ def test_idle_queue_is_deleted(idle):
     idle.bus.advance(STEP)
     assert idle.bus.server.namespace.queue("q")
     idle.bus.advance(timedelta(minutes=2))
-    with pytest.raises(MessagingEntityNotFoundError):
+    with pytest.raises(ServiceBusAuthenticationError):
         idle.sender("q")
-    with pytest.raises(MessagingEntityNotFoundError):
+    with pytest.raises(ServiceBusAuthenticationError):
         idle.receiver("q")
 
 
@@ -103,9 +103,9 @@ def test_idle_topic_is_deleted_with_its_subscriptions(own_sync):
     bus.create_topic("t", auto_delete_on_idle=IDLE)
     bus.create_subscription("t", "s")
     bus.advance(IDLE + timedelta(minutes=1))
-    with pytest.raises(MessagingEntityNotFoundError):
+    with pytest.raises(ServiceBusAuthenticationError):
         own_sync.topic_sender("t")
-    with pytest.raises(MessagingEntityNotFoundError):
+    with pytest.raises(ServiceBusAuthenticationError):
         own_sync.subscription_receiver("t", "s")
 
 
@@ -128,7 +128,7 @@ def test_use_of_a_subscription_keeps_its_topic(idle):
         idle.bus.advance(STEP)
         idle.bus.update_subscription("t", "other", max_delivery_count=5)
     idle.topic_sender("t")
-    with pytest.raises(MessagingEntityNotFoundError):
+    with pytest.raises(ServiceBusAuthenticationError):
         idle.subscription_receiver("t", "s")
 
 
@@ -139,7 +139,7 @@ def test_sending_keeps_a_topic_and_not_its_subscription(idle):
         sender.send_messages(ServiceBusMessage("x"))
         idle.bus.advance(STEP)
     idle.topic_sender("t")
-    with pytest.raises(MessagingEntityNotFoundError):
+    with pytest.raises(ServiceBusAuthenticationError):
         idle.subscription_receiver("t", "s")
 
 

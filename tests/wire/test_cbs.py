@@ -200,3 +200,24 @@ def test_token_is_renewed_on_the_same_links(anonymous, queue, token):
     for lifetime_seconds in (60, 600):
         text = token(audience, lifetime_seconds=lifetime_seconds)
         assert cbs.put_token(audience, text).status in (200, 202)
+
+
+def test_token_for_nothing_is_answered_with_404(anonymous, queue, token):
+    """SB-W-216 with the sentence that SDKs go by; who has no key learns nothing."""
+    audience = "sb://localhost/nowhere"
+    cbs = Cbs(anonymous())
+    answer = cbs.put_token(audience, token(audience))
+    assert answer.status == 404
+    description = answer.message.application_properties["status-description"]
+    assert "The messaging entity 'nowhere' could not be found" in description
+    assert cbs.put_token(audience, token(audience, key="wrong")).status == 401
+
+
+def test_token_for_what_is_above_entities_is_taken(bus, anonymous, token):
+    """SB-W-217 a path that entities lie below is none of its own, and is no error."""
+    queue = "above-it/queue"
+    bus.create_queue(queue)
+    peer = anonymous()
+    audience = "sb://localhost/above-it"
+    assert Cbs(peer).put_token(audience, token(audience)).status in (200, 202)
+    peer.sender(queue).send(data_message("x"))

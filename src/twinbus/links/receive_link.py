@@ -210,10 +210,13 @@ class ReceiveLink(Receiver):
         self.detach(SessionLockLost.named(session.session_id, entity_path=self.path))
 
     def close(self) -> None:
-        """The link is gone. Its locks stay until they run out or are settled by
-        token; those of a session end with it. A disposition that comes after the
-        link settles nothing: the client has seen no answer, and settles by token."""
+        """The link is gone. Its locks stay until they run out or are settled; those
+        of a session end with it."""
         self._home.leave(self._fragment, self)
+
+    def forget_deliveries(self) -> None:
+        """The client has ended the link. A disposition that comes after that settles
+        nothing: the client does not wait for its answer, and settles by token."""
         unsettled = self._link.session.unsettled
         own = [
             delivery_id

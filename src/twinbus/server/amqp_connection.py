@@ -224,6 +224,8 @@ class AmqpConnection(asyncio.Protocol):
         elif isinstance(event, LinkAttached):
             on_attach(self, event.link)
         elif isinstance(event, LinkDetached):
+            if isinstance(event.link.context, ReceiveLink):
+                event.link.context.forget_deliveries()
             self._forget(event.link)
         elif isinstance(event, SessionWindowOpened):
             self._offer_capacity()
