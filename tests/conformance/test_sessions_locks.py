@@ -7,10 +7,15 @@ the bus that has to refuse.
 from datetime import timedelta
 
 import pytest
-from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusMessage
+from azure.servicebus import (
+    NEXT_AVAILABLE_SESSION,
+    ServiceBusMessage,
+    ServiceBusReceiveMode,
+)
 from azure.servicebus.exceptions import (
     MessageNotFoundError,
     ServiceBusError,
+    SessionCannotBeLockedError,
     SessionLockLostError,
 )
 
@@ -191,3 +196,14 @@ def test_renewer_keeps_a_session(sdk, bus, queue):
         renewer.register(receiver, receiver.session, max_lock_renewal_duration=300)
         receiver.session.renew_lock()
     receiver.complete_message(message)
+
+
+def test_receive_and_delete_keeps_its_session(sdk, bus, queue):
+    """SB-S-216 nothing is locked, so nothing is lost when the lock's time is over."""
+    mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
+    receiver = sdk.session_receiver(queue, "a", receive_mode=mode)
+    bus.advance(LOCK_SECONDS + 1)
+    _send(sdk, queue, "x")
+    assert text_of(receive_one(receiver)) == "x"
+    with pytest.raises(SessionCannotBeLockedError):
+        sdk.session_receiver(queue, "a")

@@ -463,13 +463,16 @@ class SessionMachine(RuleBasedStateMachine):
             for holder in self.holders.values()
         }
         self.clock.advance(milliseconds)
-        for holder, locked_until in ends.items():
-            if locked_until <= self.now:
-                self.lost(holder)
+        ended = {
+            holder
+            for holder, locked_until in ends.items()
+            if locked_until <= self.now and holder.peek_lock
+        }
+        for holder in ended:
+            self.lost(holder)
         self.owner.tick()
         self.settle()
-        for holder, locked_until in ends.items():
-            assert holder.is_lost == (locked_until <= self.now)
+        assert {holder for holder in ends if holder.is_lost} == ended
 
     @precondition(lambda self: self.may_disturb())
     @rule()

@@ -28,7 +28,7 @@ def let_time_pass(fragment: Fragment, now: int, changes: ChangeSet) -> None:
     _expire_locks(fragment, now, changes)
     if fragment.sessions is not None:
         for session in fragment.sessions.ended(now):
-            session_lock.lose(fragment, session, now, changes)
+            session_lock.end(fragment, session, now, changes)
     for message in fragment.expiries.due(now):
         fragment.expire(message, now, changes)
 

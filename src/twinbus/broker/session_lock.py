@@ -5,6 +5,9 @@
 | closed by its owner | are ready again for the next owner | unchanged      |
 | lost: lock ran out  | are ready again, or dead-lettered  | + 1            |
 
+Of a receiver that receives and deletes nothing is locked, and nothing could be done
+twice: it keeps its session for as long as it is there.
+
 Others may have it once the commit of that has happened: what its last holder
 settled must be durable before the store is read for the next.
 """
@@ -52,10 +55,21 @@ def close(fragment: Fragment, session: HeldSession, changes: ChangeSet) -> None:
     fragment.touch(changes)
 
 
-def lose(
+def end(fragment: Fragment, session: HeldSession, now: int, changes: ChangeSet) -> None:
+    """The lock has run out."""
+    receiver = session.receiver
+    if receiver is None or receiver.peek_lock or session.locks:
+        _lose(fragment, session, now, changes)
+        return
+    renew(fragment, session, now)
+    # What came after the end of the lock has not been delivered.
+    fragment.the_sessions().stir(session)
+    fragment.touch(changes)
+
+
+def _lose(
     fragment: Fragment, session: HeldSession, now: int, changes: ChangeSet
 ) -> None:
-    """The lock has run out."""
     for lock in list(session.locks.values()):
         fragment.end_lock(lock)
         changes.log.record(

@@ -26,10 +26,12 @@ def send(place: Place, session_id: str, *bodies: bytes, ttl_ms: int = 0) -> None
     place.commit()
 
 
-def held(place: Place, session_id: str, wanted: int) -> tuple[HeldSession, Client]:
+def held(
+    place: Place, session_id: str, wanted: int, *, peek_lock: bool = True
+) -> tuple[HeldSession, Client]:
     """A client that holds a session and has got what it wanted."""
     session = session_lock.hold(place.queue, session_id, place.now)
-    client = Client(wanted)
+    client = Client(wanted, peek_lock=peek_lock)
     client.session = session
     session.receiver = client
     dispatch = Dispatch(place.queue, session, bytes)
@@ -192,3 +194,14 @@ def test_nothing_is_delivered_while_what_comes_first_is_coming_back(
     dispatch.deliver(NOW, place.changes)
     dispatch.served()
     assert (client.got, client.served_count) == ([b"1", b"1", b"2"], 1)
+
+
+def test_who_receives_and_deletes_keeps_the_session(place: Place) -> None:
+    session, client = held(place, "a", 0, peek_lock=False)
+    ends_at = session.locked_until
+    expiry.let_time_pass(place.queue, ends_at, place.changes)
+    assert client.lost_count == 0
+    assert session.locked_until == ends_at + LOCK_DURATION_MS
+    place.commit()
+    # It is told of what came between the end of its lock and this.
+    assert place.queue.the_sessions().take_stirred() == [session]
