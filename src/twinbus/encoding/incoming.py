@@ -37,6 +37,7 @@ from twinbus.limits import (
 )
 
 _SCHEDULED: Final = "x-opt-scheduled-enqueue-time"
+_PARTITION_KEY: Final = "x-opt-partition-key"
 _NO_HEADER: Final = pack_layout(False, False, DEFAULT_PRIORITY, 0)
 
 _HEADERS: Final[dict[bytes, tuple[int, int]]] = {}
@@ -146,10 +147,12 @@ def _header(encoded: bytes) -> tuple[int, int]:
 
 
 def _scheduled_at(raw: bytes, at: int) -> int:
-    """The scheduled enqueue time among the message annotations, or 0."""
+    """The scheduled enqueue time among the message annotations, or 0; the partition
+    key, which is there too, is no longer than the service allows."""
     annotations, _ = decode(raw, at)
     if not isinstance(annotations, dict):
         raise DecodeError("message annotations are not a map")
+    _check_text(annotations.get(_PARTITION_KEY), "partition key")
     due = annotations.get(_SCHEDULED)
     if not isinstance(due, int) or due <= 0:
         return 0
@@ -182,8 +185,12 @@ def _check_length(raw: bytes, at: int, noun: str) -> None:
     code = raw[at]
     if code == 0xB1 or (code == 0xA1 and raw[at + 1] > MESSAGE_ID_CHARACTERS):
         text, _ = decode(raw, at)
-        if isinstance(text, str) and len(text) > MESSAGE_ID_CHARACTERS:
-            raise ArgumentError(
-                f"The {noun} has {len(text)} characters; at most "
-                f"{MESSAGE_ID_CHARACTERS} are allowed."
-            )
+        _check_text(text, noun)
+
+
+def _check_text(text: object, noun: str) -> None:
+    if isinstance(text, str) and len(text) > MESSAGE_ID_CHARACTERS:
+        raise ArgumentError(
+            f"The {noun} has {len(text)} characters; at most "
+            f"{MESSAGE_ID_CHARACTERS} are allowed."
+        )

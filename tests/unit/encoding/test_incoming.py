@@ -239,6 +239,20 @@ def test_longer_message_ids_are_refused(text: str) -> None:
         read_message(raw)
 
 
+@pytest.mark.parametrize("key", ["x" * 128, "\u00e9" * 128, b"x" * 300, 7, None])
+def test_partition_keys_up_to_the_limit_are_taken(key: object) -> None:
+    annotations: dict[object, object] = {Symbol("x-opt-partition-key"): key}
+    read_message(encode_message(Message(message_annotations=annotations)))
+
+
+@pytest.mark.parametrize("key", ["x" * 129, "\u00e9" * 129, Symbol("x" * 300)])
+def test_longer_partition_keys_are_refused(key: str) -> None:
+    annotations: dict[object, object] = {Symbol("x-opt-partition-key"): key}
+    raw = encode_message(Message(message_annotations=annotations))
+    with pytest.raises(ArgumentError, match=f"partition key has {len(key)} char"):
+        read_message(raw)
+
+
 @pytest.mark.parametrize("message_id", [b"x" * 300, 7, ULong(7), None])
 def test_message_ids_of_other_types_have_no_limit(message_id: object) -> None:
     read_message(encode_message(Message(properties=Properties(message_id=message_id))))
