@@ -1,0 +1,144 @@
+"""No key and no signature in any log, refusal or answer, whatever went wrong.
+
+The bus logs everything it can (`debug`) while tokens, keys and passwords of all
+qualities are tried at every door. Then all that it wrote and said is searched. Only
+the description of an entity, read by who may manage it, holds that entity's keys.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+from cli.command import run
+from crash.server_process import ServerProcess
+
+from hostile.caller import Caller, entry
+from hostile.stranger import Closed, Stranger
+from hostile.witness import Witness
+from twinbus.amqp.handshake import AMQP_HEADER, SASL_HEADER
+from twinbus.amqp.sasl import SaslInit, plain, sasl_frame
+from twinbus.client import ClientError, RequestFailed, connect
+from twinbus.config import ROOT_KEY_NAME
+
+ENTITY_KEY = "key-of-an-entity-0123456789abcdef"
+WRONG_KEY = "almost-a-key-0123456789abcdef"
+
+
+def signature(token: str) -> str:
+    """Of a token, as it was before it was percent-encoded."""
+    return parse_qs(token.partition(" ")[2])["sig"][0]
+
+
+class Attempts:
+    """Everything that is tried, and all that was said about it."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self.server = server
+        self.call = Caller(server)
+        # Never to be seen, and texts in which to look for them.
+        self.secrets = {server.key, WRONG_KEY, ENTITY_KEY}
+        self.heard: list[str] = []
+
+    def tokens(self) -> list[str]:
+        call = self.call
+        made = [
+            *(call.token(), call.token(seconds=-60), call.token("elsewhere")),
+            *(call.token(key=WRONG_KEY), call.token(key_name="owner", key=ENTITY_KEY)),
+        ]
+        self.secrets |= {signature(token) for token in made}
+        broken = [token.replace("&se=", "&es=") for token in made]
+        return [*made, *broken, *(token[:-3] + "%zz" for token in made)]
+
+    async def by_http(self) -> None:
+        rights = "<Rights><AccessRights>Manage</AccessRights></Rights>"
+        rule = f"<KeyName>owner</KeyName><PrimaryKey>{ENTITY_KEY}</PrimaryKey>{rights}"
+        rules = f"<AuthorizationRule>{rule}</AuthorizationRule>"
+        body = entry("Queue", f"<AuthorizationRules>{rules}</AuthorizationRules>")
+        for path in ("/owned", "/owned", "/owned%20", "/-owned"):
+            answer = await self.call("PUT", path, body)
+            if answer.status >= 400:
+                self.heard.append(answer.body.decode())
+        wrong = body.replace("Manage", "Rule").replace("Queue", "Topic")
+        self.heard.append((await self.call("PUT", "/x", wrong)).body.decode())
+        for token in self.tokens():
+            for path in ("/target", "/nothing", "/$Resources/topics", f"/?{token}"):
+                target = path.replace(" ", "%20")
+                answer = await self.call("GET", target, token=token)
+                self.heard.append(f"{answer.headers} {answer.body.decode()}")
+
+    async def by_amqp(self) -> None:
+        server = self.server
+        for key in (WRONG_KEY, ENTITY_KEY, server.key + "x"):
+            with pytest.raises(ClientError) as refusal:
+                sasl = plain(ROOT_KEY_NAME, key)
+                async with await connect("127.0.0.1", server.port, sasl=sasl):
+                    pass
+            self.heard.append(str(refusal.value))
+        async with await server.connect() as connection:
+            for token in self.tokens():
+                for audience in ("sb://bus/target", "target", "\0", token):
+                    try:
+                        await connection.put_token(audience, token)
+                    except RequestFailed as failure:
+                        # The name of what was asked for is repeated.
+                        told = failure.description.replace(token.lower(), "")
+                        self.heard.append(told)
+            with pytest.raises(ClientError) as gone:
+                await connection.sender("nothing")
+            self.heard.append(str(gone.value))
+
+    async def by_broken_frames(self) -> None:
+        response = f"\0{ROOT_KEY_NAME}\0{self.server.key}".encode()
+        init = sasl_frame(SaslInit(mechanism="PLAIN", initial_response=response))
+        for said in (
+            SASL_HEADER + init[:-5] + b"\xff" * 50,
+            SASL_HEADER + init + AMQP_HEADER + init,
+            AMQP_HEADER + init,
+            SASL_HEADER + init * 2,
+        ):
+            async with await Stranger.dial(self.server) as stranger:
+                stranger.write(said)
+                try:
+                    while True:
+                        self.heard.append(repr(await stranger.read_frame()))
+                except Closed:
+                    continue
+
+    def by_command(self, folder: Path) -> None:
+        endpoint = f"Endpoint=sb://127.0.0.1:{self.server.port}/"
+        for key in (WRONG_KEY, self.server.key):
+            text = f"{endpoint};SharedAccessKeyName={ROOT_KEY_NAME}"
+            text += f";SharedAccessKey={key};UseDevelopmentEmulator=true"
+            variables = {"TWINBUS_CONNECTION_STRING": text}
+            for command in (
+                ("list",),
+                ("show", "nothing"),
+                ("show", "owned", "--json"),
+            ):
+                ended = run("entities", *command, cwd=folder, env=variables)
+                self.heard += [ended.stdout, ended.stderr]
+
+
+async def test_nothing_that_is_said_or_logged_holds_a_secret(
+    make_server: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
+    server = make_server("--log-level", "debug")
+    attempts = Attempts(server)
+    async with Witness(server):
+        await attempts.by_http()
+        await attempts.by_amqp()
+        await attempts.by_broken_frames()
+        attempts.by_command(tmp_path)
+    assert "refused: " in server.errors, "the log is the one that was asked for"
+    attempts.heard.append(server.errors)
+    for secret in attempts.secrets:
+        for text in attempts.heard:
+            assert secret not in text, text[:2_000]
+
+
+async def test_secrets_are_readable_by_their_owner_only(
+    make_server: Callable[..., ServerProcess],
+) -> None:
+    server = make_server()
+    assert (server.data / "root-key").stat().st_mode & 0o077 == 0
