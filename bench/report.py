@@ -130,7 +130,7 @@ def _place_of(case: str) -> str:
 def _origin(origin: dict[str, str]) -> str:
     return (
         f"- machine: {origin['machine']}\n- versions: {origin['versions']}\n"
-        f"- command: `{origin['command']}`\n- finished: {origin['at']}"
+        f"- command: `{origin['command']}`"
     )
 
 
