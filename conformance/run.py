@@ -22,7 +22,7 @@ from typing import Any
 from conformance.known import BadList, judge, known_failures
 from conformance.own_bus import own_bus
 from conformance.results import document, print_summary, write
-from conformance.selections import SELECTIONS, Phase
+from conformance.selections import SELECTIONS, SLOW, Phase
 from conformance.vendor import BUILD, SDK, CannotRun, tests_folder
 
 _HERE = Path(__file__).parent
@@ -62,6 +62,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("-k", dest="keyword", default="", help="as in pytest")
     parser.add_argument(
+        "--quick", action="store_true", help="leave out those that sleep for a minute"
+    )
+    parser.add_argument(
         "--json", type=Path, default=BUILD / "result.json", help="the result file"
     )
     parser.add_argument(
@@ -87,7 +90,8 @@ def _run(options: argparse.Namespace) -> int:
         seconds += report["seconds"]
     if not tests:
         raise CannotRun("no test was selected")
-    is_whole = options.select == "all" and not options.keyword and not options.extra
+    is_part = options.keyword or options.quick or options.extra
+    is_whole = options.select == "all" and not is_part
     about = {
         "sdk": SDK,
         "select": options.select,
@@ -151,9 +155,16 @@ def _command(phase: Phase, folder: Path, options: argparse.Namespace) -> list[st
     # What the vendor excuses as a bug of his service is none for another server.
     if os.environ.get("SB_HONOUR_XFAIL") != "1":
         command.append("--runxfail")
-    if options.keyword:
-        command += ["-k", options.keyword]
+    if keyword := _keyword(options):
+        command += ["-k", keyword]
     return [*command, *phase.arguments]
+
+
+def _keyword(options: argparse.Namespace) -> str:
+    parts = [f"({options.keyword})"] if options.keyword else []
+    if options.quick:
+        parts.append(f"not ({' or '.join(SLOW)})")
+    return " and ".join(parts)
 
 
 def _environment(folder: Path) -> dict[str, str]:
