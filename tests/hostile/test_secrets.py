@@ -3,6 +3,7 @@
 The bus logs everything it can (`debug`) while tokens, keys and passwords of all
 qualities are tried at every door. Then all that it wrote and said is searched. Only
 the description of an entity, read by who may manage it, holds that entity's keys.
+What clients name is in the log, too, and forges nothing there.
 """
 
 from collections.abc import Callable
@@ -135,6 +136,20 @@ async def test_nothing_that_is_said_or_logged_holds_a_secret(
     for secret in attempts.secrets:
         for text in attempts.heard:
             assert secret not in text, text[:2_000]
+
+
+async def test_no_client_writes_a_line_of_the_log(
+    make_server: Callable[..., ServerProcess],
+) -> None:
+    server = make_server("--log-level", "info")
+    call = Caller(server)
+    async with Witness(server), await server.connect() as connection:
+        assert (await call("GET", "/x%0AFORGED%0D%1B%5B2J")).status == 404
+        with pytest.raises(ClientError):
+            await connection.sender("x\nFORGED\x1b[2J")
+    assert server.errors.count("FORGED") == 2
+    assert not [line for line in server.errors.splitlines() if line[:6] == "FORGED"]
+    assert "\x1b" not in server.errors
 
 
 async def test_secrets_are_readable_by_their_owner_only(

@@ -19,6 +19,7 @@ from twinbus import __version__, compilation
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure, complain
 from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
+from twinbus.cli.log_lines import LogLine
 from twinbus.cli.ports import Ports, ports, trust_instructions
 from twinbus.config import Config, ConfigError
 from twinbus.server.server import Server
@@ -30,10 +31,9 @@ _GC_THRESHOLDS: Final = (50_000, 20, 100)
 
 def run_server(config: Config) -> None:
     """Serve until told to stop. Raises Failure."""
-    logging.basicConfig(
-        level=config.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    to_stderr = logging.StreamHandler()
+    to_stderr.setFormatter(LogLine())
+    logging.basicConfig(level=config.log_level.upper(), handlers=[to_stderr])
     uvloop.run(_serve(config))
 
 
