@@ -165,8 +165,11 @@ class StoreOwner:
     def wake(self) -> None:
         """Something was written to the open change set, or can be delivered."""
         self._must_turn = True
-        if self._wake_up is not None and not self._wake_up.done():
-            self._wake_up.set_result(None)
+        if self._wake_up is not None:
+            # Every message comes by here; all but the first of a turn are done now.
+            sleeper, self._wake_up = self._wake_up, None
+            if not sleeper.done():
+                sleeper.set_result(None)
         # A call of `_pending_bytes` for every message would be one too many.
         pending_bytes = self.changes.pending_bytes + self._admissions.pending_bytes
         if pending_bytes > PENDING_BYTES and not self.is_under_pressure:
@@ -393,6 +396,8 @@ class StoreOwner:
         messages = await self._read(dispatch, after, limit)
         if dispatch.window() is not window or window.loaded_through != after:
             return
+        if session is not None and session.is_released:
+            return  # given up while the store was read: nobody takes from it any more
         if window.room() < len(messages):
             return  # nobody receives any more, and the window is small
         if messages:
