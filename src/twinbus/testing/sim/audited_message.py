@@ -69,6 +69,8 @@ class AuditedMessage:
     size_bytes: int
     ttl_ms: int
     scheduled_at: int
+    # When it was to become active, if that had passed when it was sent.
+    wished_at: int = 0
     session_id: str = ""
     message_id: str = ""
     # Clock and number of the event when it was sent.
@@ -190,6 +192,12 @@ class Rules:
     requires_session: bool = False
     # 0: duplicates are not detected.
     duplicate_window_ms: int = 0
+    # Paths; empty: no forwarding.
+    forward_to: str = ""
+    forward_dead_letters_to: str = ""
+    status: str = "Active"
+    # It has little room.
+    is_small: bool = False
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

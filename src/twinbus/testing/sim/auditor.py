@@ -152,6 +152,7 @@ class Auditor:
             rules,
             requires_session=first.requires_session,
             duplicate_window_ms=first.duplicate_window_ms,
+            is_small=first.is_small,
         )
 
     def deletion_requested(self, path: str) -> None:
@@ -210,6 +211,7 @@ class Auditor:
             size_bytes=sent.size_bytes,
             ttl_ms=sent.ttl_ms,
             scheduled_at=sent.scheduled_at if is_later else 0,
+            wished_at=0 if is_later else sent.scheduled_at,
             session_id=sent.session_id,
             message_id=sent.message_id,
             sent_at=self._history.now,
@@ -229,6 +231,7 @@ class Auditor:
             return
         message = self._touched(uid)
         message.accepted_event = self.event
+        self._perhaps_scheduled(message)
         duplicates = self._judgement.duplicates
         duplicates.answered(message)
         if message.queue.is_ending or message.queue is not self._queues.get(
@@ -265,8 +268,15 @@ class Auditor:
             self.commit_unknown([uid], [])
             return
         message = self._touched(uid)
+        self._perhaps_scheduled(message)
         message.may_have_happened("send")
         self._judgement.duplicates.answered(message)
+
+    def _perhaps_scheduled(self, message: AuditedMessage) -> None:
+        """The clock was set back before the bus looked at the message."""
+        if message.wished_at > self._history.now and "send" in message.under_way:
+            message.scheduled_at = message.wished_at
+            message.begin("send", frozenset((ACTIVE, SCHEDULED)))
 
     def cancel_requested(self, uid: str) -> None:
         self._touched(uid).begin("cancel", frozenset((GONE,)))
@@ -627,6 +637,10 @@ class Auditor:
         for one in seen:
             self._judgement.check(self._judgement.known(one), one)
         self._judgement.check_missing(self._queues[path], set(uids))
+        self._check_counts(path, seen, counts)
+
+    def _check_counts(self, path: str, seen: list[Sighting], counts: Counts) -> None:
+        uids = [one.uid for one in seen]
         size_bytes = sum(self._judgement.messages[uid].size_bytes for uid in uids)
         if counts.size_bytes - size_bytes in self.sessions.state_sizes(path):
             size_bytes = counts.size_bytes
@@ -639,6 +653,17 @@ class Auditor:
         )
         if held != counts:
             raise Violation(f"{path} says it holds {counts}, it holds {held}")
+
+    def all_concluded(self) -> None:
+        """Every queue was concluded."""
+
+    def may_send(self, path: str) -> bool:
+        """It takes messages, as far as a client knows."""
+        return self.has_queue(path)
+
+    def may_receive(self, path: str, dead_letter: bool) -> bool:
+        """Nothing takes the messages of the sub-queue away from receivers."""
+        return True
 
 
 def _count(seen: list[Sighting], dead_letter: bool, state: str) -> int:

@@ -94,8 +94,7 @@ def sighting_of(
     annex = message.annex
     uid = message.raw[-_UID_BYTES:].decode()
     if SUBSCRIPTIONS in path:
-        properties = decode_message(message.raw).application_properties or {}
-        uid = copy_identity(uid, path, str(properties.get("tag", "")))
+        uid = _identity(uid, path, decode_message(message.raw))
     return Sighting(
         uid=uid,
         path=path,
@@ -119,8 +118,7 @@ def sighting_in(encoded: bytes, path: str, dead_letter: bool) -> tuple[Sighting,
     body = message.body
     assert header is not None and isinstance(body, Data)
     uid = body.chunks[0][-_UID_BYTES:].decode()
-    if SUBSCRIPTIONS in path:
-        uid = copy_identity(uid, path, str(properties.get("tag", "")))
+    uid = _identity(uid, path, message)
     seen = Sighting(
         uid=uid,
         path=path,
@@ -132,3 +130,11 @@ def sighting_in(encoded: bytes, path: str, dead_letter: bool) -> tuple[Sighting,
         reason=properties.get("DeadLetterReason"),
     )
     return seen, int(annotations.get("x-opt-locked-until") or 0)
+
+
+def _identity(uid: str, path: str, message: Message) -> str:
+    """Where rules look at colors each subscription's copy is a message of its own."""
+    properties: Mapping[Any, Any] = message.application_properties or {}
+    if SUBSCRIPTIONS not in path or "color" not in properties:
+        return uid
+    return copy_identity(uid, path, str(properties.get("tag", "")))

@@ -5,6 +5,7 @@ a message can be, and compares. Every sighting makes what is known more exact.
 """
 
 from bisect import bisect_left
+from collections.abc import Callable
 
 from twinbus.testing.sim.audited_message import (
     ACTIVE,
@@ -38,6 +39,8 @@ class Judgement:
         # By the identity their senders gave them; the auditor adds to it.
         self.messages: dict[str, AuditedMessage] = {}
         self.duplicates = DuplicateAudit(history, self)
+        # Told of a message that is not known, who may make it so.
+        self.on_unknown: Callable[[str], None] = _stay_unknown
 
     def of(self, queue: AuditedQueue) -> list[AuditedMessage]:
         return [m for m in self.messages.values() if m.queue is queue]
@@ -47,6 +50,9 @@ class Judgement:
 
     def known(self, seen: Sighting) -> AuditedMessage:
         message = self.messages.get(seen.uid)
+        if message is None:
+            self.on_unknown(seen.uid)
+            message = self.messages.get(seen.uid)
         if message is None:
             raise Violation(f"nobody sent {seen.uid}")
         if message.queue.path != seen.path:
@@ -182,6 +188,10 @@ class Judgement:
         highest_now = self._history.highest_since(message.sent_event)
         is_dropped = GONE in message.queue.after_expiry()
         return is_dropped and message.may_have_expired(highest_now)
+
+
+def _stay_unknown(uid: str) -> None:
+    """Nobody knows more."""
 
 
 def text_of(places: set[str]) -> str:

@@ -94,6 +94,7 @@ class Life:
         await self.owner.open("simulated")
         await self.namespace.open()
         self.owner.start()
+        self.namespace.start()
         self._watch(self._owner_task())
         self._ticking = asyncio.create_task(self._tick_for_ever())
         self._watch(self._ticking)
@@ -118,6 +119,7 @@ class Life:
             await asyncio.sleep(self._tick_ms / 1000)
             now = self.tell(None)
             self.owner.tick()
+            self.namespace.tick(now)
             for transaction in self.transactions:
                 transaction.tick(now)
 

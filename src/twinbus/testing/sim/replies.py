@@ -40,6 +40,8 @@ def replied(life: Life, what: str) -> Iterator[Reply]:
         reply.is_unknown = isinstance(error, InternalError)
     except asyncio.CancelledError:
         reply.is_unknown = True
+    if not life.is_alive:
+        reply.is_unknown = True  # Nobody is there to answer.
     outcome = "unknown" if reply.is_unknown else type(reply.error).__name__
     life.tell(f"reply to {what}: {'done' if reply.is_ok else outcome}")
 

@@ -45,6 +45,9 @@ def subscription_properties(rules: Rules) -> dict[str, Any]:
         "default_message_time_to_live_ms": rules.default_ttl_ms,
         "dead_lettering_on_message_expiration": rules.dead_letter_on_expiration,
         "requires_session": rules.requires_session,
+        "forward_to": rules.forward_to,
+        "forward_dead_lettered_messages_to": rules.forward_dead_letters_to,
+        "status": rules.status,
     }
 
 

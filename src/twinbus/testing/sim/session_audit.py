@@ -292,6 +292,8 @@ class SessionAudit:
         sure: set[str] = set()
         possible: set[str] = set()
         for message in self._judgement.of(queue):
+            if not message.session_id:
+                continue
             places = self._judgement.may_be_at(message)
             if places & {ACTIVE}:
                 possible.add(message.session_id)

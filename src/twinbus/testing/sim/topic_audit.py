@@ -95,6 +95,7 @@ class TopicAudit:
         self._topics: dict[str, AuditedTopic] = {}
         self._unsure: set[str] = set()
         self._sends: dict[str, TopicSend] = {}
+        judgement.on_unknown = self.seen_early
 
     # --- topics ---------------------------------------------------------------
 
@@ -203,16 +204,27 @@ class TopicAudit:
 
     def send_refused(self, uid: str) -> None:
         del self._sends[uid]
+        if any(known.startswith(f"{uid}@") for known in self._judgement.messages):
+            raise Violation(f"{uid} was seen before its send was refused")
+
+    def seen_early(self, identity: str) -> None:
+        """Somebody may see a copy before the sender has its answer."""
+        send = self._sends.get(identity.partition("@")[0])
+        if send is not None:
+            for queue in self._subscriptions(send):
+                for tag in self._possible_tags(queue, send):
+                    self._add(send, queue, tag)
+
+    def _subscriptions(self, send: TopicSend) -> list[AuditedQueue]:
+        prefix = send.topic.path + SUBSCRIPTIONS
+        return [q for path, q in self._queues.items() if path.startswith(prefix)]
 
     def answered(self, uid: str, *, is_accepted: bool) -> Copies:
         """The message was accepted, or may have been: its copies, from now on known
         to the auditor, on their way."""
         send = self._sends.pop(uid)
         copies = Copies()
-        prefix = send.topic.path + SUBSCRIPTIONS
-        for path, queue in self._queues.items():
-            if not path.startswith(prefix):
-                continue
+        for queue in self._subscriptions(send):
             is_certain = self._certain_tags(queue, send)
             for tag in sorted(self._possible_tags(queue, send)):
                 identity = self._add(send, queue, tag)
@@ -238,6 +250,9 @@ class TopicAudit:
 
     def _add(self, send: TopicSend, queue: AuditedQueue, tag: str) -> str:
         identity = copy_identity(send.uid, queue.path, tag)
+        known = self._judgement.messages.get(identity)
+        if known is not None and known.queue is queue:
+            return identity
         message = AuditedMessage(
             uid=identity,
             queue=queue,

@@ -29,6 +29,8 @@ class Workload:
 
     # How often, compared to other steps, a queue is created.
     creations = 1.0
+    # Who judges.
+    auditor: type[Auditor] = Auditor
     # Of the entities that hold messages.
     paths: tuple[str, ...] = ("apples", "pears", "plums")
 
@@ -86,13 +88,18 @@ class Workload:
         path = self._path()
         rules = self._rules()
         if path is not None:
-            rules = self._auditor.updated_rules(path, rules)
-            life.request(requests.update_queue(life, path, rules))
+            self._update_to(life, path, self._auditor.updated_rules(path, rules))
+
+    def _update_to(self, life: Life, path: str, rules: Rules) -> None:
+        life.request(requests.update_queue(life, path, rules))
 
     def _delete_queue(self, life: Life) -> None:
         path = self._path()
         if path is not None:
-            life.request(requests.delete_queue(life, path))
+            self._delete(life, path)
+
+    def _delete(self, life: Life, path: str) -> None:
+        life.request(requests.delete_queue(life, path))
 
     def _path(self) -> str | None:
         """A queue that exists, as far as a client knows."""

@@ -19,11 +19,11 @@ from typing import Final
 
 from twinbus.store.base import Store, StoreError
 from twinbus.testing.sim import requests
-from twinbus.testing.sim.auditor import Auditor
 from twinbus.testing.sim.catalog import FaultyCatalog
 from twinbus.testing.sim.clock import SimulatedClock
 from twinbus.testing.sim.disk import Disk, DiskInMemory, DiskOfFiles
 from twinbus.testing.sim.duplicate_workload import DuplicateWorkload
+from twinbus.testing.sim.forwarding_workload import ForwardingWorkload
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.links import Settlement, SimulatedReceiver
 from twinbus.testing.sim.loop import NothingToWaitFor, VirtualLoop, run_virtually
@@ -51,6 +51,7 @@ KINDS: Final[dict[str, type[Workload]]] = {
     "sessions": SessionWorkload,
     "duplicates": DuplicateWorkload,
     "topics": TopicWorkload,
+    "forwarding": ForwardingWorkload,
 }
 """Kinds of worlds, by what their clients do."""
 
@@ -105,7 +106,7 @@ class World:
     ) -> None:
         self._random = Random(seed)
         self.trace = Trace()
-        self.auditor = Auditor()
+        self.auditor = workload.auditor()
         self.clock = SimulatedClock(loop)
         self._plant = plant
         self._disk: Disk = DiskInMemory()
@@ -322,6 +323,7 @@ class World:
             seen = await self._content(path, False) + await self._content(path, True)
             counts = requests.counts(self.life, path)
             self.auditor.concluded(path, seen, counts)
+        self.auditor.all_concluded()
         await self._look_behind()
 
     async def _look_behind(self) -> None:
@@ -333,11 +335,21 @@ class World:
         requests.check_quotas(self.life)
 
     async def _content(self, path: str, dead_letter: bool) -> list[Sighting]:
-        return await requests.peek(self.life, path, dead_letter, 0, _EVERYTHING)
+        """All of it, in as many portions as large messages take."""
+        seen: list[Sighting] = []
+        start = 0
+        while portion := await requests.peek(
+            self.life, path, dead_letter, start, _EVERYTHING
+        ):
+            seen += portion
+            start = portion[-1].sequence_number + 1
+        return seen
 
     async def _drain(self, path: str, dead_letter: bool) -> None:
         """Receive and complete all there is."""
         life = self.life
+        if not self.auditor.may_receive(path, dead_letter):
+            return
         if self.auditor.sessions.requires_session(path) and not dead_letter:
             await drain_sessions(life, path)
             self.auditor.drained(path, dead_letter)
