@@ -31,7 +31,7 @@ from twinbus.testing.sim.links import (
     SimulatedSender,
 )
 from twinbus.testing.sim.loop import VirtualLoop, run_virtually
-from twinbus.testing.sim.requests import create_queue, delete_queue
+from twinbus.testing.sim.requests import batch_delete, create_queue, delete_queue
 from twinbus.testing.sim.session_links import SimulatedAccept
 from twinbus.testing.sim.store import Faults, FaultyStore
 from twinbus.testing.sim.store_check import check_content, in_memory
@@ -343,5 +343,44 @@ def test_a_queue_whose_deletion_failed_leaves_nothing_either() -> None:
         content = in_memory(script.store.disk)
         check_content(content)
         assert not content.records
+
+    play(scene)
+
+
+def test_a_session_given_up_while_the_store_is_read_expires_nothing_twice() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        rules = replace(RULES, requires_session=True, default_ttl_ms=3_000)
+        await create_queue(life, "pears", rules)
+        pears = life.namespace.queue("pears")
+        sender(life, "pears").send([Draft(uid="m0000001", session_id="north")])
+        accept = SimulatedAccept(life, pears, "north", True, 3, 60)
+        await asyncio.sleep(0.5)
+        assert accept.receiver is not None
+        script.after["read_session"] = sleep(0.5)
+        accept.receiver.give_credit(1, False)
+        await asyncio.sleep(0.1)
+        accept.receiver.leave()
+        await asyncio.sleep(1)
+        await batch_delete(life, "pears", False, 1)
+        await asyncio.sleep(60)
+        assert pears.fragment().active_count == 0
+        assert pears.fragment().size_bytes == 0
+
+    play(scene)
+
+
+def test_dead_letters_that_cannot_go_on_let_time_pass() -> None:
+    async def scene(life: Life, script: Scripted) -> None:
+        # Whatever is sent there goes round until it has gone too far, and dead
+        # letters go round again.
+        await create_queue(life, "pears", RULES)
+        around = {"forward_to": "pears", "forward_dead_lettered_messages_to": "pears"}
+        sender(life, "pears").send([Draft(uid="m0000001")])
+        await asyncio.sleep(1)
+        script.calls.clear()
+        await life.namespace.update_queue("pears", around)
+        await asyncio.sleep(60)
+        assert script.calls.count("commit") < 100
+        assert life.namespace.queue("pears").counts().dead_letter == 1
 
     play(scene)

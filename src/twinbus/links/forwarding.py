@@ -3,7 +3,8 @@
 It takes ready messages of its source as any receiver does, and puts them into the
 target in the same change set, so that a message is in one place or in the other
 whatever happens. What cannot go on becomes a dead letter of the source; a dead-letter
-queue keeps its messages instead, and tries again when time has passed.
+queue keeps its messages instead, and tries again when time has passed: at once, and
+what can never go on would be tried for ever.
 """
 
 from collections.abc import Callable
@@ -28,6 +29,9 @@ from twinbus.links.home import Home
 from twinbus.links.sending import check, finds_duplicates
 
 _PORTION: Final = 1_000
+_RETRY_MS: Final = 5_000
+"""How long a dead-letter queue keeps what the target did not take."""
+
 _TOO_MANY_HOPS: Final = "MaxTransferHopCountExceeded"
 _REFUSED: Final = "AutoForwardingFailed"
 
@@ -49,11 +53,16 @@ class Forwarder(Receiver):
         # Raises ServiceBusError if the target is gone, or takes nothing now.
         self._find_target: Callable[[], Fragment] = find_target
         self.forwards = True
+        # Of a dead-letter queue: what the target did not take, from which window, and
+        # when it is tried again.
+        self._kept: list[Message] = []
+        self._kept_from: Window = source.window
+        self._retry_at: int = 0
 
     def capacity(self) -> int:
-        if self._source.settings.is_dead_letter_queue and not self._is_target_open():
-            return 0
-        return _PORTION
+        if not self._source.settings.is_dead_letter_queue:
+            return _PORTION
+        return _PORTION - len(self._kept) if self._is_target_open() else 0
 
     def _is_target_open(self) -> bool:
         try:
@@ -148,10 +157,33 @@ class Forwarder(Receiver):
     ) -> None:
         source = self._source
         if source.settings.is_dead_letter_queue:
-            # It stays; this receiver has no capacity until the target has.
-            source.come_back(message, changes)
+            self._keep(message, now)
         else:
             source.move_to_dead_letters(message, reason, text, now, changes)
+
+    def _keep(self, message: Message, now: int) -> None:
+        """The message stays where it is, and is out of the way for a while."""
+        window = self._source.window
+        if self._kept_from is not window:
+            self._kept, self._kept_from = [], window
+        if not self._kept:
+            self._retry_at = now + _RETRY_MS
+        message.place = LOCKED
+        self._kept.append(message)
+
+    def retry(self, now: int) -> None:
+        """Time has passed: try again what could not go on."""
+        # A clock that was set back must not stop this for long.
+        if not 0 < self._retry_at - now <= _RETRY_MS:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """What was kept is ready again; nothing durable has changed."""
+        kept, self._kept = self._kept, []
+        # A window that is no longer the source's is void, with all that it had.
+        if self._kept_from is self._source.window:
+            for message in kept:
+                self._kept_from.give_back(message)
 
     def deliver_locked(self, locks: list[MessageLock]) -> None:
         raise AssertionError("a forwarder locks nothing")

@@ -102,10 +102,12 @@ class Forwarders:
 
     def _stop(self, source: Fragment) -> None:
         _, forwarder, _ = self._running.pop(source.number)
+        forwarder.give_back()
         self._owner.leave(source, forwarder)
 
-    def tick(self) -> None:
+    def tick(self, now: int) -> None:
         """What could not be forwarded before may be now."""
         for source, forwarder, _ in list(self._running.values()):
             if source.active_count:
+                forwarder.retry(now)
                 self._owner.offer_capacity(source, forwarder)

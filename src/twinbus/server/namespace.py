@@ -155,7 +155,7 @@ class Namespace:
 
     def tick(self, now: int) -> None:
         """Time passed."""
-        self.forwarders.tick()
+        self.forwarders.tick(now)
         self.idle.tick(now)
 
     async def close(self) -> None:
