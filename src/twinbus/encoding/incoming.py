@@ -94,7 +94,10 @@ def _located(raw: bytes) -> Message | None:
         elif code == MESSAGE_ANNOTATIONS:
             bits |= ANNOTATED
             scheduled_at = _scheduled_at(raw, value_at)
-        elif code != DELIVERY_ANNOTATIONS and bare_at < 0:
+        elif code == DELIVERY_ANNOTATIONS:
+            bits |= ANNOTATED
+            check_map(raw, value_at, end)
+        elif bare_at < 0:
             bare_at = at
         if code == PROPERTIES:
             session_id = _session_id(raw, value_at)

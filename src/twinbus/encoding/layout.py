@@ -3,7 +3,7 @@
 It is found once, when the message arrives, and kept with it, so that a delivery
 copies the sender's bytes without looking at them again:
 
-    bit  0      the sender set message annotations
+    bit  0      the sender set message or delivery annotations
     bit  1      the sender's header says durable
     bits 2-9    the sender's priority
     bits 16-    offset of the bare message: properties and everything after

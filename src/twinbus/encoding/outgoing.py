@@ -20,6 +20,7 @@ from twinbus.encoding.layout import (
     ANNOTATED,
     APPLICATION_PROPERTIES,
     BARE_SHIFT,
+    DELIVERY_ANNOTATIONS,
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
     is_durable,
@@ -36,6 +37,7 @@ _LOCKED: Final = b"\xa3\x12x-opt-locked-until\x83"
 
 # Delivery annotations: the lock token as clients name it, or none.
 _LOCK_TOKEN: Final = b"\x00\x53\x71\xc1\x24\x02\xa3\x10x-opt-lock-token\x98"
+_TOKEN_KEY: Final = _LOCK_TOKEN[6:-1]
 _NO_LOCK_TOKEN: Final = b"\x00\x53\x71\xc1\x01\x00"
 
 _TIMES: Final = len(_ENQUEUED) + 8
@@ -71,9 +73,22 @@ def _delivery_annotations(token: bytes) -> bytes:
     """With the uuid whose mixed-endian bytes are the token, the delivery tag."""
     if not token:
         return _NO_LOCK_TOKEN
-    return b"".join(
-        (_LOCK_TOKEN, token[3::-1], token[5:3:-1], token[7:5:-1], token[8:])
-    )
+    return _LOCK_TOKEN + _uuid_of(token)
+
+
+def _uuid_of(token: bytes) -> bytes:
+    return b"".join((token[3::-1], token[5:3:-1], token[7:5:-1], token[8:]))
+
+
+def _woven_delivery_annotations(
+    raw: bytes, sections: dict[int, tuple[int, int]], token: bytes
+) -> bytes:
+    """Those of the sender, as the service passes them on, with the token of the bus."""
+    given = _section(raw, sections, DELIVERY_ANNOTATIONS)
+    if not given:
+        return _delivery_annotations(token)
+    own = {_TOKEN_KEY: b"\x98" + _uuid_of(token)} if token else {}
+    return b"\x00\x53\x71" + changed_map(given, (b"x-opt-lock-token",), own)
 
 
 def encoded_time(name: bytes, at: int) -> bytes:
@@ -176,7 +191,7 @@ def _woven(
     own = _own_annotations(message, sequence_number, locked_until)
     parts = [
         _header(message),
-        _delivery_annotations(token),
+        _woven_delivery_annotations(raw, sections, token),
         b"\x00\x53\x72",
         changed_map(annotations, _OWN_ANNOTATIONS, own),
     ]

@@ -212,10 +212,20 @@ def test_senders_cannot_forge_what_the_bus_says(key_type: type[str]) -> None:
     assert found.message_annotations == own_annotations(partition_key="kept")
 
 
-def test_delivery_annotations_end_at_the_bus() -> None:
-    sent = replace(PLAIN, delivery_annotations={Symbol("x-opt-lock-token"): "forged"})
-    for message in (sent, replace(sent, message_annotations={Symbol("a"): 1})):
-        assert delivered(accepted(message)).delivery_annotations == {}
+@pytest.mark.parametrize("annotations", [None, {Symbol("a"): 1}])
+def test_delivery_annotations_are_passed_on_but_for_a_forged_token(
+    annotations: dict[object, object] | None,
+) -> None:
+    given = {Symbol("x-opt-lock-token"): "forged", Symbol("b"): UByte(2)}
+    sent = replace(PLAIN, delivery_annotations=given, message_annotations=annotations)
+    message = accepted(sent)
+    assert delivered(message).delivery_annotations == {"b": 2}
+    token = bytes(range(16))
+    found = decode_message(encode_delivery(message, NUMBER, NOW, token))
+    assert found.delivery_annotations == {
+        "b": 2,
+        "x-opt-lock-token": UUID(bytes_le=token),
+    }
 
 
 @pytest.mark.parametrize("annotations", [None, {Symbol("a"): 1}])
