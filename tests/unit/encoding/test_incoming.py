@@ -64,7 +64,8 @@ def test_every_combination_of_sections_is_located() -> None:
         message = read_message(before + bare)
         assert message.raw == before + bare
         assert bare_offset(message.layout) == len(before)
-        assert message.layout & 1 == (annotations is not None)
+        is_annotated = annotations is not None or delivery is not None
+        assert message.layout & 1 == is_annotated
         assert message.ttl_ms == ((header and header.ttl) or 0)
         assert is_durable(message.layout) == bool(header and header.durable)
         assert priority_of(message.layout) == ((header and header.priority) or 4)
