@@ -8,9 +8,16 @@ from typing import Final
 from twinbus.amqp.codec import decode, encode
 from twinbus.amqp.decoder import list_header
 from twinbus.broker.message import Message
-from twinbus.encoding.incoming import read_message
-from twinbus.encoding.layout import PROPERTIES, bare_offset
-from twinbus.encoding.sections import section_code
+from twinbus.encoding.layout import (
+    ANNOTATED,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    bare_offset,
+)
+from twinbus.encoding.sections import find_sections, section_code
+from twinbus.errors import NotAllowed
+
+_PARTITION_KEY: Final = "x-opt-partition-key"
 
 MESSAGE_ID_KIND: Final = b"m"
 """First byte of a message id in the id ledger."""
@@ -32,6 +39,17 @@ def duplicate_key(message: Message) -> bytes | None:
     return None if message_id is None else MESSAGE_ID_KIND + encode(message_id)
 
 
-def session_id_of(message: Message) -> str | None:
-    """The session id that the sender set, also where nobody asked for one."""
-    return read_message(message.raw).session_id
+def check_keys(message: Message) -> None:
+    """Raises NotAllowed if the message has a session id and another partition key: a
+    session is in one partition (T5)."""
+    if message.session_id is None or message.layout & ANNOTATED == 0:
+        return
+    section = find_sections(message.raw).get(MESSAGE_ANNOTATIONS)
+    annotations = {} if section is None else decode(message.raw, section[0])[0]
+    assert isinstance(annotations, dict)
+    key = annotations.get(_PARTITION_KEY)
+    if isinstance(key, str) and key != message.session_id:
+        raise NotAllowed(
+            f"The message has the partition key '{key}' and the session id "
+            f"'{message.session_id}'. Where both are set they must be the same."
+        )

@@ -29,7 +29,7 @@ from twinbus.encoding.layout import (
 )
 from twinbus.encoding.maps import check_map
 from twinbus.encoding.sections import canonical, check_binary, section_code
-from twinbus.errors import ArgumentError, MessageSizeExceeded, NotAllowed
+from twinbus.errors import ArgumentError, MessageSizeExceeded
 from twinbus.limits import (
     DURATION_MS_UNLIMITED,
     MESSAGE_ID_CHARACTERS,
@@ -80,7 +80,6 @@ def _located(raw: bytes) -> Message | None:
     ttl_ms = 0
     scheduled_at = 0
     session_id: str | None = None
-    partition_key: str | None = None
     bare_at = -1
     body_at = total
     while at < total:
@@ -94,7 +93,7 @@ def _located(raw: bytes) -> Message | None:
             bits, ttl_ms = _header(raw[value_at:end])
         elif code == MESSAGE_ANNOTATIONS:
             bits |= ANNOTATED
-            scheduled_at, partition_key = _annotations(raw, value_at)
+            scheduled_at = _scheduled_at(raw, value_at)
         elif code == DELIVERY_ANNOTATIONS:
             bits |= ANNOTATED
             check_map(raw, value_at, end)
@@ -116,8 +115,6 @@ def _located(raw: bytes) -> Message | None:
         )
     if bare_at < 0:
         bare_at = total
-    if partition_key is not None and session_id is not None:
-        _check_keys(partition_key, session_id)
     message = Message(raw, bits | bare_at << BARE_SHIFT, ttl_ms, scheduled_at)
     message.session_id = session_id
     return message
@@ -152,28 +149,14 @@ def _header(encoded: bytes) -> tuple[int, int]:
     return found
 
 
-def _annotations(raw: bytes, at: int) -> tuple[int, str | None]:
-    """The scheduled enqueue time among the message annotations, or 0, and the
-    partition key, which is no longer than the service allows."""
+def _scheduled_at(raw: bytes, at: int) -> int:
+    """The scheduled enqueue time among the message annotations, or 0; the partition
+    key, which is there too, is no longer than the service allows."""
     annotations, _ = decode(raw, at)
     if not isinstance(annotations, dict):
         raise DecodeError("message annotations are not a map")
-    key = annotations.get(_PARTITION_KEY)
-    _check_text(key, "partition key")
-    due = _scheduled_at(annotations.get(_SCHEDULED))
-    return due, str(key) if isinstance(key, str) else None
-
-
-def _check_keys(partition_key: str, session_id: str) -> None:
-    """A session is in one partition (T5)."""
-    if partition_key != session_id:
-        raise NotAllowed(
-            f"The message has the partition key '{partition_key}' and the session id "
-            f"'{session_id}'. Where both are set they must be the same."
-        )
-
-
-def _scheduled_at(due: object) -> int:
+    _check_text(annotations.get(_PARTITION_KEY), "partition key")
+    due = annotations.get(_SCHEDULED)
     if not isinstance(due, int) or due <= 0:
         return 0
     if due > _LATEST:

@@ -11,7 +11,7 @@ from twinbus.broker import operation_log, schedule
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
-from twinbus.encoding.identity import duplicate_key
+from twinbus.encoding.identity import check_keys, duplicate_key
 from twinbus.errors import EntityDisabled, NotAllowed, ServerBusy, ServiceBusError
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.home import STORE_IS_FULL, Home
@@ -38,6 +38,8 @@ def check(fragment: Fragment, message: Message) -> None:
             "session id.",
             entity_path=fragment.settings.path,
         )
+    if message.session_id is not None:
+        check_keys(message)
 
 
 def accept(

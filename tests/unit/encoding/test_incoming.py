@@ -17,7 +17,7 @@ from twinbus.amqp.messaging import (
 from twinbus.amqp.types import Described, Int, Symbol, Timestamp, UByte, ULong
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import bare_offset, is_durable, priority_of
-from twinbus.errors import ArgumentError, MessageSizeExceeded, NotAllowed
+from twinbus.errors import ArgumentError, MessageSizeExceeded
 from twinbus.limits import DURATION_MS_UNLIMITED
 
 VALUE = b"\x00\x53\x77\x40"
@@ -291,23 +291,3 @@ def test_delivery_annotations_come_once() -> None:
     annotations = b"\x00\x53\x71\xc1\x01\x00"
     with pytest.raises(ArgumentError, match="one of them twice"):
         read_message(annotations + b"\x00\x53\x75\xa0\x01x" + annotations)
-
-
-@pytest.mark.parametrize("session_id", ["a", None])
-def test_partition_key_and_session_id_may_agree(session_id: str | None) -> None:
-    assert read_message(keyed("a", session_id)).session_id == session_id
-
-
-def test_partition_key_and_session_id_that_differ_are_refused() -> None:
-    with pytest.raises(NotAllowed, match="'a' and the session id 'b'"):
-        read_message(keyed("a", "b"))
-
-
-def keyed(partition_key: str, session_id: str | None) -> bytes:
-    return encode_message(
-        Message(
-            message_annotations={Symbol("x-opt-partition-key"): partition_key},
-            properties=Properties(group_id=session_id),
-            body=Data((b"x",)),
-        )
-    )
