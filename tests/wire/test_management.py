@@ -255,3 +255,22 @@ def test_management_of_the_dead_letters_is_its_own(peer, queue):
     dead_letters = Management(peer, f"{queue}/$DeadLetterQueue")
     assert dead_letters.call("peek-message", _peek()).status == 204
     assert Management(peer, f"/{queue}").peek_texts() == ["x"]
+
+
+def test_listen_claim_is_enough_for_rules(bus, dial):
+    """SB-W-721 the SDKs' rule managers have the key of who receives."""
+    bus.create_topic("news")
+    bus.create_subscription("news", "all")
+    text = bus.connection_string_for("Listen")
+    settings = dict(part.split("=", 1) for part in text.strip(";").split(";"))
+    peer = dial()
+    name, key = settings["SharedAccessKeyName"], settings["SharedAccessKey"]
+    assert peer.sasl_plain(name, key) == 0
+    peer.start()
+    management = Management(peer, "news/Subscriptions/all")
+    description = {"sql-filter": {"expression": "amount > 100"}}
+    rule = {"rule-name": "large", "rule-description": description}
+    assert management.call("add-rule", rule).status == 200
+    assert management.call("remove-rule", {"rule-name": "$Default"}).status == 200
+    listed = management.call("enumerate-rules", {"top": Int(10), "skip": Int(0)})
+    assert len(listed.body["rules"]) == 1

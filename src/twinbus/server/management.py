@@ -40,9 +40,9 @@ _OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
     "get-session-state": (Claim.LISTEN, sessions.get_session_state),
     "set-session-state": (Claim.LISTEN, sessions.set_session_state),
     "get-message-sessions": (Claim.LISTEN, sessions.list_sessions),
-    "add-rule": (Claim.MANAGE, rules.add_rule),
-    "remove-rule": (Claim.MANAGE, rules.remove_rule),
-    "enumerate-rules": (Claim.MANAGE, rules.enumerate_rules),
+    "add-rule": (Claim.LISTEN, rules.add_rule),
+    "remove-rule": (Claim.LISTEN, rules.remove_rule),
+    "enumerate-rules": (Claim.LISTEN, rules.enumerate_rules),
 }
 
 
