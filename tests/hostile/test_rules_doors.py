@@ -150,7 +150,7 @@ async def test_nasty_filters_that_are_filters(server: ServerProcess, name: str) 
         "SET a",
         "SET sys.SequenceNumber = 1",
         "REMOVE 1",
-        "SET a = " + "- " * 400 + "1",
+        "SET a = " + "- " * 400 + "b",
         "SET a = @missing",
     ],
     ids=range(8),
