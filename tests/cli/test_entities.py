@@ -162,6 +162,19 @@ def test_a_topic_with_its_subscription_and_rules(entities: Any) -> None:
         complaint(entities("show", each), exit_codes.NOT_FOUND)
 
 
+def test_messages_that_a_rule_cannot_judge_may_pass_by(entities: Any) -> None:
+    entities("create", "topic", "odd")
+    flag = "dead-lettering-on-filter-evaluation-exceptions"
+    made = succeeded(
+        entities("create", "subscription", "odd", "all", f"--no-{flag}", "--json")
+    )
+    name = flag.replace("-", "_")
+    assert made["properties"][name] is False
+    path = "odd/Subscriptions/all"
+    changed = succeeded(entities("update", path, f"--{flag}", "--json"))
+    assert changed["properties"][name] is True
+
+
 def test_what_an_entity_has_not_cannot_be_changed(entities: Any) -> None:
     entities("create", "topic", "loud")
     ended = entities("update", "loud", "--lock-duration", "5s")
@@ -197,6 +210,25 @@ def test_what_is_not_there(entities: Any, command: tuple[str, ...]) -> None:
     assert "'nowhere' could not be found. 'twinbus entities list' shows" in line
 
 
+def test_what_has_the_name_may_be_something_else(entities: Any) -> None:
+    entities("create", "queue", "jobs")
+    ended = entities("create", "subscription", "jobs", "all")
+    line = complaint(ended, exit_codes.NOT_FOUND)
+    assert "'jobs' could not be found. What has this name is a queue." in line
+
+
+def test_rules_are_looked_for_at_their_subscription(entities: Any) -> None:
+    entities("create", "topic", "paper")
+    entities("create", "subscription", "paper", "all")
+    line = complaint(
+        entities("show", "paper/Subscriptions/all/Rules/r"), exit_codes.NOT_FOUND
+    )
+    assert "'twinbus entities show paper/Subscriptions/all' shows the rules" in line
+    rule = "paper/Subscriptions/all/Rules/$Default"
+    ended = entities("update", rule, "--status", "Active")
+    assert "Delete it and create it anew" in complaint(ended, exit_codes.USAGE)
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -212,6 +244,13 @@ def test_what_is_not_there(entities: Any, command: tuple[str, ...]) -> None:
             "line 1, column 5",
         ),
         (("create", "rule", "t", "s", "r", "--correlation", "x"), "not NAME=VALUE"),
+        (
+            (
+                *("create", "rule", "t", "s", "r"),
+                *("--correlation", "x=1", "--sql-filter", "x = 1"),
+            ),
+            "--sql-filter or --correlation, not both",
+        ),
     ],
 )
 def test_what_cannot_be_meant(

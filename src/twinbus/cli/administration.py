@@ -35,10 +35,7 @@ _CODES: Final[dict[type[ServiceBusError], int]] = {
     MessagingEntityNotFound: exit_codes.NOT_FOUND,
     UnauthorizedAccess: exit_codes.UNAUTHORIZED,
 }
-_NEXT_STEPS: Final[dict[type[ServiceBusError], str]] = {
-    MessagingEntityNotFound: "'twinbus entities list' shows what there is.",
-    UnauthorizedAccess: "Use a key with the Manage right.",
-}
+_RULES: Final = "/rules/"
 
 
 def ask(address: ServerAddress, operation: str, arguments: Mapping[str, str]) -> Any:
@@ -80,7 +77,19 @@ def _refused(error: ServiceBusError) -> Failure:
     # The tracking id is for those who can read the server's log.
     text = error.text.partition(" TrackingId:")[0]
     code = _CODES.get(kind, exit_codes.FAILED)
-    return Failure(f"{text} {_NEXT_STEPS.get(kind, '')}", code)
+    return Failure(f"{text} {_next_step(error)}", code)
+
+
+def _next_step(error: ServiceBusError) -> str:
+    if isinstance(error, UnauthorizedAccess):
+        return "Use a key with the Manage right."
+    if not isinstance(error, MessagingEntityNotFound):
+        return ""
+    subscription, _, rule = error.entity_path.lower().rpartition(_RULES)
+    if subscription and rule:
+        name = error.entity_path[: len(subscription)]
+        return f"'twinbus entities show {name}' shows the rules that there are."
+    return "'twinbus entities list' shows what there is."
 
 
 def _cut_off(address: ServerAddress, error: ClientError) -> Failure:

@@ -11,6 +11,7 @@ from twinbus.cli.entity_flags import (
     CorrelationFilter,
     Data,
     DeadLettering,
+    DeadLetteringFilterErrors,
     DuplicateWindow,
     ForwardDeadLetters,
     ForwardTo,
@@ -125,6 +126,7 @@ def _subscription(
     max_delivery_count: MaxDeliveryCount = None,
     default_message_time_to_live: TimeToLive = None,
     dead_lettering_on_message_expiration: DeadLettering = None,
+    dead_lettering_on_filter_evaluation_exceptions: DeadLetteringFilterErrors = None,
     requires_session: RequiresSession = None,
     forward_to: ForwardTo = None,
     forward_dead_lettered_messages_to: ForwardDeadLetters = None,
@@ -180,6 +182,8 @@ def _written_rule(
     action: str | None,
 ) -> str:
     """The rule as JSON. Raises Failure."""
+    if sql_filter is not None and correlation:
+        raise Failure("Give --sql-filter or --correlation, not both.", exit_codes.USAGE)
     from twinbus.config_rules import written_rule
     from twinbus.errors import ServiceBusError
 

@@ -65,8 +65,19 @@ DeadLettering = Annotated[
     bool | None,
     typer.Option(help="Whether expired messages are dead-lettered or dropped."),
 ]
+DeadLetteringFilterErrors = Annotated[
+    bool | None,
+    typer.Option(
+        help="Of a subscription: whether messages that a rule cannot judge are "
+        "dead-lettered or passed by."
+    ),
+]
 MaxSize = Annotated[
-    Number, typer.Option(metavar="N", help="1024, 2048, 3072, 4096 or 5120.")
+    Number,
+    typer.Option(
+        metavar="N",
+        help="1024, 2048, 3072, 4096 or 5120; up to 81920 if the server allows.",
+    ),
 ]
 MaxMessageSize = Annotated[
     Number, typer.Option(metavar="N", help="Largest message; 0: the server's limit.")
@@ -125,6 +136,7 @@ PROPERTIES: Final = (
     "max_delivery_count",
     "default_message_time_to_live",
     "dead_lettering_on_message_expiration",
+    "dead_lettering_on_filter_evaluation_exceptions",
     "max_size_in_megabytes",
     "max_message_size_in_kilobytes",
     "status",

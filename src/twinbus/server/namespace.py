@@ -234,7 +234,11 @@ class Namespace:
     def _find(self, path: str, kind: type[_E]) -> _E:
         entity = self.entity(path)
         if not isinstance(entity, kind):
-            raise MessagingEntityNotFound(entity_path=path)
+            raise MessagingEntityNotFound(
+                f"The messaging entity '{path}' could not be found. What has this name "
+                f"is a {entity.record.kind}.",
+                entity_path=path,
+            )
         return entity
 
     def _all(self, kind: type[_E]) -> list[_E]:

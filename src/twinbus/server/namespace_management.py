@@ -92,8 +92,14 @@ class NamespaceNode:
         return _describe_rule(_text(request, "path"), kept)
 
     async def _update(self, request: Request) -> object:
-        properties = _object(request, "properties")
-        entity = self._namespace.entity(_text(request, "path"))
+        path, properties = _text(request, "path"), _object(request, "properties")
+        if parse_resource(path).kind is Kind.RULES:
+            raise ArgumentError(
+                f"'{path}' is a rule, which has no properties to change. Delete it and "
+                "create it anew.",
+                entity_path=path,
+            )
+        entity = self._namespace.entity(path)
         if isinstance(entity, Queue):
             await self._namespace.update_queue(entity.path, properties)
         elif isinstance(entity, Topic):
