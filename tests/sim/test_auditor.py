@@ -115,9 +115,54 @@ class SaysThatACommitFailed(Planted):
             raise CommitFailed("planted")
 
 
-def violation_of(plant: Callable[[Any], Any]) -> BaseException | None:
+class InvertsSessions(Planted):
+    async def read_session(self, *where: Any) -> Any:
+        return (await self.store.read_session(*where))[::-1]
+
+
+class ForgetsSessionStates(Planted):
+    def spoil(self, changes: Any) -> None:
+        changes.session_states.clear()
+
+
+class ForgetsIds(Planted):
+    def spoil(self, changes: Any) -> None:
+        changes.ledger_ids.clear()
+
+
+class HasSeenEverything(Planted):
+    async def seen(self, number: int, unique_ids: Any, now: int) -> Any:
+        return set(unique_ids)
+
+
+class ForgetsRules(Planted):
+    def spoil(self, changes: Any) -> None:
+        if self.commits > 5:
+            changes.rules_put.clear()
+
+
+class KeepsBodies(Planted):
+    def spoil(self, changes: Any) -> None:
+        changes.bodies_released.clear()
+
+
+class LosesWhatMoves(Planted):
+    def spoil(self, changes: Any) -> None:
+        if changes.active_removed:
+            changes.active_added.clear()
+
+
+class LeavesWhatMoves(Planted):
+    def spoil(self, changes: Any) -> None:
+        if changes.active_added:
+            changes.active_removed.clear()
+
+
+def violation_of(
+    plant: Callable[[Any], Any], kind: str = "queues"
+) -> BaseException | None:
     for seed in range(WORLDS):
-        violation = run_world(seed, plant=plant).violation
+        violation = run_world(seed, kind=kind, plant=plant).violation
         if violation is not None:
             return violation
     return None
@@ -142,6 +187,24 @@ def violation_of(plant: Callable[[Any], Any]) -> BaseException | None:
 )
 def test_a_planted_mistake_is_found(plant: Callable[[Any], Any]) -> None:
     assert isinstance(violation_of(plant), Violation)
+
+
+@pytest.mark.parametrize(
+    ("kind", "plant"),
+    [
+        ("sessions", InvertsSessions),
+        ("sessions", ForgetsSessionStates),
+        ("duplicates", ForgetsIds),
+        ("duplicates", HasSeenEverything),
+        ("topics", ForgetsRules),
+        ("topics", KeepsBodies),
+        ("topics", LosesOneMessage),
+        ("forwarding", LosesWhatMoves),
+        ("forwarding", LeavesWhatMoves),
+    ],
+)
+def test_a_mistake_of_its_kind_is_found(kind: str, plant: Callable[[Any], Any]) -> None:
+    assert isinstance(violation_of(plant, kind), Violation)
 
 
 def test_an_honest_store_passes() -> None:

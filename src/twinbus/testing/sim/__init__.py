@@ -9,6 +9,6 @@ sockets, threads, sleeping or wall clock, so a failing seed fails again. What is
 and wrong is the auditor's to say, who shares no code with the bus.
 """
 
-from twinbus.testing.sim.world import Outcome, run_world
+from twinbus.testing.sim.world import KINDS, Outcome, run_world
 
-__all__ = ["Outcome", "run_world"]
+__all__ = ["KINDS", "Outcome", "run_world"]

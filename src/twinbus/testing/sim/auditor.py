@@ -657,6 +657,9 @@ class Auditor:
     def all_concluded(self) -> None:
         """Every queue was concluded."""
 
+    def is_small(self, path: str) -> bool:
+        return self._queues[path].rules[0].is_small
+
     def may_send(self, path: str) -> bool:
         """It takes messages, as far as a client knows."""
         return self.has_queue(path)

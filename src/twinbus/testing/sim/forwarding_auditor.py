@@ -71,6 +71,12 @@ class ForwardingAuditor(Auditor):
         """What was sent there may have gone on before."""
         self._queues.pop(path)
 
+    def _excuse(self, path: str, dead_letter: bool, count: int) -> None:
+        """Some of what may be there was taken away, and nobody can say what."""
+        for message in self._judgement.messages.values():
+            if count and path in self._reachable(message.queue.path):
+                message.places.add(GONE)
+
     def _reachable(self, path: str) -> set[str]:
         found, new = {path}, [path]
         while new:
@@ -190,6 +196,8 @@ class ForwardingAuditor(Auditor):
         self._check_counts(path, seen, counts)
 
     def _check_not_stuck(self, seen: Sighting) -> None:
+        if self._queues[seen.path].requires_session:
+            return  # Sessions are not forwarded.
         rules = self._queues[seen.path].rules
         targets = {rule.forward_to and _holder(rule.forward_to) for rule in rules}
         if "" not in targets and not targets & self._troubled:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from twinbus.testing.sim import topic_requests
+from twinbus.testing.sim import requests, topic_requests
 from twinbus.testing.sim.audited_message import Rules
 from twinbus.testing.sim.auditor import Auditor
 from twinbus.testing.sim.draft import Draft
@@ -29,8 +29,6 @@ class ForwardingWorkload(Workload):
         super().__init__(random, auditor)
         left_out = (self._schedule, self._cancel, self._batch_delete)
         self._steps = [item for item in self._steps if item[0] not in left_out]
-        # With large messages queues get full.
-        self._padding = random.choice((0, 0, 0, 150_000))
         self._id_count = random.choice((3, 20))
 
     def _rules(self) -> Rules:
@@ -44,7 +42,7 @@ class ForwardingWorkload(Workload):
             duplicate_window_ms=random.choice((0, 0, 20_000)),
             requires_session=random.random() < 0.05,
             status=random.choice(_STATUSES),
-            is_small=self._padding > 0,
+            is_small=random.random() < 0.2,
         )
 
     def _target(self, probability: float) -> str:
@@ -59,7 +57,6 @@ class ForwardingWorkload(Workload):
         return replace(
             draft,
             ttl_ms=0,
-            padding=draft.padding or self._padding,
             message_id=f"id{number}" if number else "",
         )
 
@@ -67,10 +64,14 @@ class ForwardingWorkload(Workload):
 
     def _create_queue(self, life: Life) -> None:
         path = self._random.choice(self.paths)
+        rules = self._rules()
         if path != _SUBSCRIPTION:
-            super()._create_queue(life)
+            if self._auditor.may_create(path):
+                life.request(requests.create_queue(life, path, rules))
             return
-        rules = replace(self._rules(), duplicate_window_ms=0, requires_session=False)
+        rules = replace(
+            rules, duplicate_window_ms=0, requires_session=False, is_small=False
+        )
         if self._auditor.topics.may_create("news"):
             life.request(topic_requests.create_topic(life, "news"))
         elif self._auditor.may_create(path) and self._auditor.topics.has_topic("news"):

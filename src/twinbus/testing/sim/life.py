@@ -6,8 +6,9 @@ them at once, wherever they are; the next life begins with what the disk has.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from twinbus.broker.fragment import DEAD_LETTER, MAIN
 from twinbus.errors import (
@@ -33,6 +34,8 @@ from twinbus.testing.sim.session_links import SimulatedAccept
 from twinbus.testing.sim.store import FaultyStore
 from twinbus.testing.sim.trace import Trace
 from twinbus.testing.sim.transactions import SimulatedTransaction
+
+_SMALL_BYTES: Final = 1_000
 
 
 class Life:
@@ -143,6 +146,12 @@ class Life:
         """Queues and subscriptions: all that holds messages."""
         kinds = (Queue, Subscription)
         return [item for item in self.namespace.entities() if isinstance(item, kinds)]
+
+    def shrink(self, path: str) -> None:
+        """Let the entity have little room, less than a description can say."""
+        entity = self.namespace.entity(path)
+        settings = replace(entity.settings(), max_size_bytes=_SMALL_BYTES)
+        self.owner.table.update(entity.record.generation, settings)
 
     def hold(self, held: Held) -> None:
         self.held[held.token] = held

@@ -65,6 +65,8 @@ async def create_queue(life: Life, path: str, rules: Rules) -> None:
     life.auditor.queue_requested(path, rules)
     with replied(life, f"create {path} with {rules}") as reply:
         await life.namespace.create_queue(path, _properties(rules))
+        if rules.is_small:
+            life.shrink(path)
     if reply.is_ok:
         life.auditor.queue_created(path)
     elif not reply.is_unknown:
@@ -75,6 +77,8 @@ async def update_queue(life: Life, path: str, rules: Rules) -> None:
     life.auditor.update_requested(path, rules)
     with replied(life, f"update {path} to {rules}"):
         await life.namespace.update_queue(path, _properties(rules))
+        if rules.is_small:
+            life.shrink(path)
 
 
 async def delete_queue(life: Life, path: str) -> None:

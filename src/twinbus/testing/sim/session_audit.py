@@ -28,6 +28,8 @@ class AuditedSession:
     # Number of the receiver.
     holder: int
     locked_until: int
+    # It receives and deletes: the bus renews for it, unless something is locked.
+    takes: bool = False
     # Its time has passed; somebody else may have it by now.
     is_over: bool = False
 
@@ -69,7 +71,7 @@ class SessionAudit:
     def tell_time(self, now: int) -> None:
         for queue in self._queues.values():
             for held in queue.held.values():
-                if held.locked_until <= now:
+                if held.locked_until <= now and not held.takes:
                     held.is_over = True
 
     def all_lost(self) -> None:
@@ -97,6 +99,7 @@ class SessionAudit:
         locked_until: int,
         *,
         was_named: bool,
+        takes: bool,
     ) -> None:
         """A receiver got the session that it named, or the next one."""
         queue = self._queues[path]
@@ -118,7 +121,7 @@ class SessionAudit:
         ):
             raise Violation(f"session {session_id} of {path} has no messages")
         queue.held[session_id] = AuditedSession(
-            holder=holder, locked_until=locked_until
+            holder=holder, locked_until=locked_until, takes=takes
         )
 
     def refused(self, path: str, session_id: str) -> None:
@@ -134,7 +137,7 @@ class SessionAudit:
         held = queue.held.get(session_id)
         if held is None and self.is_void:
             return
-        if held is None or self._history.now >= held.locked_until:
+        if held is None or not self._may_last(held):
             raise Violation(f"session {session_id} of {path} is over and was renewed")
         # A clock that jumped back may have saved it before the bus looked.
         held.is_over = False
@@ -146,10 +149,15 @@ class SessionAudit:
                 lock.locked_until = locked_until
                 self._locked[lock.token] = message
 
+    def _may_last(self, held: AuditedSession) -> bool:
+        return held.takes or self._history.now < held.locked_until
+
     def renew_refused(self, path: str, session_id: str, holder: int) -> None:
         queue = self._queues.get(path)
         held = None if queue is None or queue.is_ending else queue.held.get(session_id)
-        if held is not None and held.holder == holder and not held.is_over:
+        if held is None or held.holder != holder or held.is_over:
+            return
+        if held.locked_until > self._history.now:
             raise Violation(f"the live session {session_id} could not be renewed")
 
     def closed(self, path: str, session_id: str, holder: int) -> None:
@@ -171,7 +179,7 @@ class SessionAudit:
         held = None if queue is None else queue.held.get(session_id)
         if queue is None or held is None or held.holder != holder:
             return
-        if not held.is_over:
+        if held.locked_until > self._history.now and not held.is_over:
             raise Violation(
                 f"session {session_id} of {path} lasts until {held.locked_until} and "
                 f"was lost at {self._history.now}"
@@ -192,6 +200,8 @@ class SessionAudit:
                 f"{seen.uid} was delivered, and nobody holds its session "
                 f"{message.session_id}"
             )
+        if held.takes:
+            held.locked_until = max(held.locked_until, locked_until)
         if locked_until != held.locked_until:
             raise Violation(
                 f"the lock of {seen.uid} ends at {locked_until}, that of its session "

@@ -57,6 +57,7 @@ class SimulatedAccept(SessionWaiter):
             self.number,
             session.locked_until,
             was_named=self.session_id is not None,
+            takes=not self._peek_lock,
         )
         self.receiver = SimulatedReceiver(
             life, self._queue, False, self._peek_lock, self.number, session

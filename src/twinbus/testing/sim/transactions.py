@@ -17,7 +17,7 @@ from twinbus.errors import (
 )
 from twinbus.links.home import Home
 from twinbus.links.outcomes import settlement_of
-from twinbus.links.sending import check_room
+from twinbus.links.sending import check, check_room
 from twinbus.links.transaction_commit import Commit, TransactionListener
 from twinbus.links.transactional_send import TransactionalSend
 from twinbus.links.transactional_settlement import TransactionalSettlement
@@ -60,6 +60,8 @@ class SimulatedTransaction(TransactionListener):
         fragment, owner = sender.fragment, life.owner
         try:
             check_room(owner, fragment, sum(len(raw) for raw in encoded), now)
+            for message in messages:
+                check(fragment, message)
             self._transaction.enlist(
                 TransactionalSend(owner, fragment, messages, sender.actor)
             )

@@ -214,6 +214,9 @@ class World:
         self.life.tell(f"the bus is up with {len(paths)} queues")
         self.auditor.queues_listed(paths)
         list_topics(self.life)
+        for path in paths:
+            if self.auditor.is_small(path):
+                self.life.shrink(path)
 
     async def _revive(self) -> None:
         old = self.life
