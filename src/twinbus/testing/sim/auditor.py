@@ -273,7 +273,8 @@ class Auditor:
         self._judgement.duplicates.answered(message)
 
     def _perhaps_scheduled(self, message: AuditedMessage) -> None:
-        """The clock was set back before the bus looked at the message."""
+        """The clock may have been set back before the bus looked at the message."""
+        message.sent_at = min(message.sent_at, self._history.now)
         if message.wished_at > self._history.now and "send" in message.under_way:
             message.scheduled_at = message.wished_at
             message.begin("send", frozenset((ACTIVE, SCHEDULED)))

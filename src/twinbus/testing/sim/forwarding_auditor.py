@@ -173,6 +173,17 @@ class ForwardingAuditor(Auditor):
         if kind != "complete" and message.places & _HERE:
             message.places |= _HERE
 
+    def settle_refused(
+        self, token: bytes, uid: str, kind: str, *, lock_lost: bool
+    ) -> None:
+        # Where it is locked may be deleted, wherever it was sent to.
+        is_sure = GONE not in self._judgement.messages[uid].places
+        super().settle_refused(token, uid, kind, lock_lost=lock_lost and is_sure)
+
+    def renew_refused(self, token: bytes, uid: str) -> None:
+        if GONE not in self._judgement.messages[uid].places:
+            super().renew_refused(token, uid)
+
     def settle_unknown(self, token: bytes, uid: str) -> None:
         super().settle_unknown(token, uid)
         self._judgement.messages[uid].places |= _HERE
