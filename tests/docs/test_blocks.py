@@ -75,6 +75,6 @@ def test_configuration_of_a_page_is_understood(block: Block, tmp_path: Path) -> 
     assert load_config(file, {}, {}).queues
 
 
-def test_code_of_the_readme_is_ten_lines_or_a_little_more() -> None:
+def test_code_of_the_readme_fits_on_a_screen() -> None:
     [block] = (b for b in blocks_of(ROOT / "README.md") if b.language == "python")
-    assert len([line for line in block.text.splitlines() if line]) <= 11
+    assert len(block.text.splitlines()) <= 20
