@@ -15,7 +15,7 @@ from enum import Flag
 from hmac import compare_digest
 from typing import Self
 
-from twinbus.auth.resource import covers
+from twinbus.auth.resource import belongs_to, covers
 from twinbus.errors import UnauthorizedAccess
 
 
@@ -77,6 +77,9 @@ class Grant:
 
     path: str
     claims: Claim
+    # The entity whose rule gave them, beyond which they do not reach; empty for a
+    # rule of the namespace.
+    entity: str = ""
     # None for a key proved directly: it lasts as long as its connection.
     expires_at: int | None = None
 
@@ -88,6 +91,7 @@ class Grant:
             not self.is_expired(now)
             and claim in self.claims.with_implied
             and covers(self.path, path)
+            and belongs_to(self.entity, path)
         )
 
 

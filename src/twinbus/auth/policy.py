@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from twinbus.auth import sas
 from twinbus.auth.claims import AuthorizationRule, Grant
-from twinbus.auth.resource import audience_path, covers
+from twinbus.auth.resource import audience_path, belongs_to, covers
 from twinbus.errors import AuthenticationFailed, UnauthorizedAccess
 
 
@@ -48,7 +48,12 @@ class Policy:
                 f"'{parsed.scope}' and what is below it.",
                 entity_path=path,
             )
-        return Grant(path=path, claims=rule.claims, expires_at=parsed.expires_at)
+        return Grant(
+            path=path,
+            claims=rule.claims,
+            entity=rule.scope,
+            expires_at=parsed.expires_at,
+        )
 
     def grant_by_key(self, key_name: str, key: str) -> Grant:
         """What the key itself gives, for as long as the connection lasts.
@@ -57,14 +62,14 @@ class Policy:
         """
         for rule in self._rules:
             if rule.key_name == key_name and rule.has_key(key):
-                return Grant(path=rule.scope, claims=rule.claims)
+                return Grant(path=rule.scope, claims=rule.claims, entity=rule.scope)
         raise AuthenticationFailed()
 
     def _signing_rule(self, token: sas.SasToken, path: str) -> AuthorizationRule | None:
         for rule in self._rules:
             if (
                 rule.key_name in token.key_names
-                and covers(rule.scope, path)
+                and belongs_to(rule.scope, path)
                 and token.is_signed_with(rule.keys())
             ):
                 return rule

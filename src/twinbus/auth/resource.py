@@ -46,6 +46,18 @@ def covers(scope: str, path: str) -> bool:
     return not scope or path == scope or path.startswith(f"{scope}/")
 
 
+def belongs_to(entity: str, path: str) -> bool:
+    """Whether the path is the entity, one of its sub-queues, or a subscription of it.
+
+    What merely begins with its name and a slash is another entity: `a/b` is none of
+    `a`. The empty entity is the namespace, to which everything belongs.
+    """
+    entity, path = entity.lower(), path.lower()
+    if not entity or path == entity:
+        return True
+    return path.startswith((f"{entity}/$", f"{entity}/subscriptions/"))
+
+
 def _without_management(path: str) -> str:
     """Some SDKs put tokens for, and sign, the management node of an entity."""
     parent, _, last = path.rpartition("/")

@@ -104,9 +104,27 @@ def test_rule_of_an_entity_is_good_below_it_only() -> None:
         POLICY.grant_by_token(wide_token, "sb://host/others", NOW)
 
 
+def test_rule_of_an_entity_is_good_for_its_parts_and_not_for_its_namesakes() -> None:
+    parts = ("orders", "orders/$deadletterqueue", "orders/subscriptions/billing")
+    namesakes = ("orders/new", "orders2", "other")
+    grant = POLICY.grant_by_token(
+        token(key_name="sender", key="orders key"), "sb://host/orders", NOW
+    )
+    by_key = POLICY.grant_by_key("sender", "orders key")
+    for path in parts:
+        assert grant.allows(Claim.SEND, path, NOW)
+        assert by_key.allows(Claim.SEND, path, NOW)
+    for path in namesakes:
+        assert not grant.allows(Claim.SEND, path, NOW)
+        assert not by_key.allows(Claim.SEND, path, NOW)
+    wide = token("sb://host/orders", key_name="sender", key="orders key")
+    with pytest.raises(AuthenticationFailed):
+        POLICY.grant_by_token(wide, "sb://host/orders/new", NOW)
+
+
 def test_rules_of_one_name_are_told_apart_by_their_keys() -> None:
     grant = POLICY.grant_by_key("sender", "orders key")
-    assert grant == Grant(path="orders", claims=Claim.SEND)
+    assert grant == Grant(path="orders", claims=Claim.SEND, entity="orders")
     assert POLICY.grant_by_key("sender", "namespace key").path == ""
 
 
