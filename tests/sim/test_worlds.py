@@ -11,7 +11,7 @@ import pytest
 
 from twinbus.testing.sim import KINDS, run_world
 
-SEEDS = int(os.environ.get("TWINBUS_SIM_SEEDS", "900"))
+SEEDS = int(os.environ.get("TWINBUS_SIM_SEEDS", "600"))
 PER_TEST = 50
 SHARES = {"queues": 2, "sessions": 1, "duplicates": 1, "topics": 1, "forwarding": 1}
 """Of the seeds, by kind of world."""
