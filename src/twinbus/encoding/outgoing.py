@@ -104,6 +104,9 @@ class DeliveryEncoder:
         self._locked: bytes = (
             b"" if locked_until == 0 else encoded_time(_LOCKED, locked_until)
         )
+        # The first half of a token hardly ever changes; what it is encoded as.
+        self._token_head: bytes = b""
+        self._annotations: bytes = b""
         self._enqueued_at: int = -1
         self._enqueued: bytes = b""
 
@@ -126,6 +129,13 @@ class DeliveryEncoder:
             bare = message.raw[bare_at:]
         else:
             bare = _with_expiry(message.raw, bare_at, message.expires_at)
+        annotations, token_tail = _NO_LOCK_TOKEN, b""
+        if token:
+            head, token_tail = token[:8], token[8:]
+            if head != self._token_head:
+                self._token_head = head
+                self._annotations = _LOCK_TOKEN + _uuid_of(head)
+            annotations = self._annotations
         sequence = sequence_number.to_bytes(8, "big")
         first_sequence = sequence
         if message.body_id != 0:
@@ -133,7 +143,8 @@ class DeliveryEncoder:
         return b"".join(
             (
                 _cached_header(message),
-                _delivery_annotations(token),
+                annotations,
+                token_tail,
                 self._prefix,
                 _SEQUENCE,
                 sequence,
