@@ -261,3 +261,23 @@ def test_session_state_is_set_by_the_commit(bus, peer, session_queue, controller
         answer = management.call("get-session-state", named)
         assert answer.body == {"session-state": state}
         assert entity.size_bytes() == size
+
+
+@pytest.mark.parametrize("operation", ["add-rule", "remove-rule"])
+def test_rule_of_a_subscription_that_is_deleted_makes_the_commit_fail(
+    bus, peer, controller, operation
+):
+    """SB-W-1314 and nothing else: the bus goes on."""
+    topic = f"topic-{next(_ids)}"
+    bus.create_topic(topic)
+    bus.create_subscription(topic, "s")
+    body = {"rule-name": "$Default"}
+    if operation == "add-rule":
+        body = {"rule-name": "new", "rule-description": {"true-filter": {}}}
+    txn_id = controller.declare()
+    management = Management(peer, f"{topic}/Subscriptions/s")
+    assert call_in(txn_id, management, operation, body)[1].status == 200
+    bus.delete_subscription(topic, "s")
+    refusal = controller.commit(txn_id)
+    assert refusal.condition == ROLLBACK and f"{topic}/" in refusal.description
+    assert controller.commit(controller.declare()) is None

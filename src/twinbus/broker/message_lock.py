@@ -12,7 +12,6 @@ read in the mixed-endian order of .NET; that translation is the server's.
 from typing import TYPE_CHECKING, Final, final
 
 from twinbus.broker.message import Message
-from twinbus.broker.row_id import sequence_of
 
 if TYPE_CHECKING:
     from twinbus.broker.held_session import HeldSession
@@ -56,15 +55,6 @@ def token_prefix(fragment_number: int, epoch: int) -> bytes:
     """What all tokens of a fragment in this epoch begin with."""
     epoch &= (1 << EPOCH_BITS) - 1
     return fragment_number.to_bytes(2, "big") + epoch.to_bytes(3, "big")
-
-
-def tag_without_lock(
-    fragment_number: int, row_id: int, entropy: bytes, entropy_at: int
-) -> bytes:
-    """A tag for a delivery without a lock: unique, and the lock of nothing."""
-    prefix = token_prefix(fragment_number, 0)
-    sequence = sequence_of(row_id).to_bytes(6, "big")
-    return prefix + sequence + entropy[entropy_at : entropy_at + ENTROPY_BYTES]
 
 
 def token_fragment(token: bytes) -> int:

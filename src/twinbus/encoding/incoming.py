@@ -25,6 +25,8 @@ from twinbus.encoding.layout import (
     HEADER,
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
+    SAYS_DURABLE,
+    SAYS_PRIORITY,
     pack_layout,
 )
 from twinbus.encoding.maps import check_map
@@ -141,7 +143,12 @@ def _header(encoded: bytes) -> tuple[int, int]:
         priority = DEFAULT_PRIORITY
     if not isinstance(ttl, int) or not 0 < ttl < DURATION_MS_UNLIMITED:
         ttl = 0
-    found = pack_layout(False, durable is True, priority & 0xFF, 0), int(ttl)
+    bits = pack_layout(False, durable is True, priority & 0xFF, 0)
+    if fields[0] is not None:
+        bits |= SAYS_DURABLE
+    if fields[1] is not None:
+        bits |= SAYS_PRIORITY
+    found = bits, int(ttl)
     if len(encoded) <= _HEADER_BYTES:
         if len(_HEADERS) >= _HEADERS_LIMIT:
             _HEADERS.clear()

@@ -6,6 +6,8 @@ copies the sender's bytes without looking at them again:
     bit  0      the sender set message or delivery annotations
     bit  1      the sender's header says durable
     bits 2-9    the sender's priority
+    bit  10     the sender's header says a priority
+    bit  11     the sender's header says whether durable
     bits 16-    offset of the bare message: properties and everything after
 
 The number is part of the stored format.
@@ -25,6 +27,12 @@ FOOTER: Final = 0x78
 
 ANNOTATED: Final = 1
 DURABLE: Final = 2
+
+SAYS_PRIORITY: Final = 1 << 10
+SAYS_DURABLE: Final = 1 << 11
+
+HEADER_BITS: Final = 0xFFE
+"""Those that the header of a delivery is made of."""
 
 PRIORITY_SHIFT: Final = 2
 BARE_SHIFT: Final = 16

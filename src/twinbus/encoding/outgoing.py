@@ -20,9 +20,13 @@ from twinbus.encoding.layout import (
     ANNOTATED,
     APPLICATION_PROPERTIES,
     BARE_SHIFT,
+    DEFAULT_PRIORITY,
     DELIVERY_ANNOTATIONS,
+    HEADER_BITS,
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
+    SAYS_DURABLE,
+    SAYS_PRIORITY,
     is_durable,
     priority_of,
 )
@@ -39,13 +43,6 @@ _LOCKED: Final = b"\xa3\x12x-opt-locked-until\x83"
 _LOCK_TOKEN: Final = b"\x00\x53\x71\xc1\x24\x02\xa3\x10x-opt-lock-token\x98"
 _TOKEN_KEY: Final = _LOCK_TOKEN[6:-1]
 _NO_LOCK_TOKEN: Final = b"\x00\x53\x71\xc1\x01\x00"
-
-_TIMES: Final = len(_ENQUEUED) + 8
-_SIZE_UNLOCKED: Final = len(_SEQUENCE) + len(_FIRST_SEQUENCE) + len(_STATE_ACTIVE) + 16
-_UNLOCKED: Final = bytes((0, 0x53, 0x72, 0xC1, _SIZE_UNLOCKED + _TIMES + 1, 8))
-_WITH_LOCK: Final = bytes(
-    (0, 0x53, 0x72, 0xC1, _SIZE_UNLOCKED + _TIMES + len(_LOCKED) + 9, 10)
-)
 
 _OWN_ANNOTATIONS: Final = frozenset(
     (
@@ -95,12 +92,31 @@ def encoded_time(name: bytes, at: int) -> bytes:
     return name + at.to_bytes(8, "big", signed=True)
 
 
+def _annotations_head(parts: tuple[bytes, ...]) -> bytes:
+    """How the section begins whose entries these are, their values of 8 bytes, and
+    the state's in it, not counted."""
+    size = 1
+    for part in parts:
+        size += len(part) if part is _STATE_ACTIVE else len(part) + 8
+    return bytes((0, 0x53, 0x72, 0xC1, size, 2 * len(parts)))
+
+
 class DeliveryEncoder:
     """Encodes the deliveries of one batch, which share their times."""
 
-    def __init__(self, locked_until: int) -> None:
+    def __init__(self, locked_until: int, tells_state: bool = False) -> None:
         self._locked_until: int = locked_until
-        self._prefix: bytes = _UNLOCKED if locked_until == 0 else _WITH_LOCK
+        # Whether active messages are called so; whoever receives knows.
+        self._tells_state: bool = tells_state
+        self._state: bytes = _STATE_ACTIVE if tells_state else b""
+        parts: tuple[bytes, ...] = (_SEQUENCE, _ENQUEUED)
+        if locked_until != 0:
+            parts = (*parts, _LOCKED)
+        if tells_state:
+            parts = (*parts, _STATE_ACTIVE)
+        # For messages of this entity, and for those that came from another.
+        self._own_prefix: bytes = _annotations_head(parts)
+        self._prefix: bytes = _annotations_head((*parts, _FIRST_SEQUENCE))
         self._locked: bytes = (
             b"" if locked_until == 0 else encoded_time(_LOCKED, locked_until)
         )
@@ -120,7 +136,9 @@ class DeliveryEncoder:
             or message.annex is not None
             or message.state != ACTIVE
         ):
-            return _woven(message, sequence_number, self._locked_until, token)
+            return _woven(
+                message, sequence_number, self._locked_until, token, self._tells_state
+            )
         if message.enqueued_at != self._enqueued_at:
             self._enqueued_at = message.enqueued_at
             self._enqueued = encoded_time(_ENQUEUED, message.enqueued_at)
@@ -136,21 +154,21 @@ class DeliveryEncoder:
                 self._token_head = head
                 self._annotations = _LOCK_TOKEN + _uuid_of(head)
             annotations = self._annotations
-        sequence = sequence_number.to_bytes(8, "big")
-        first_sequence = sequence
+        prefix, first_sequence = self._own_prefix, b""
         if message.body_id != 0:
-            first_sequence = sequence_of(message.body_id).to_bytes(8, "big")
+            number = sequence_of(message.body_id)
+            prefix = self._prefix
+            first_sequence = _FIRST_SEQUENCE + number.to_bytes(8, "big")
         return b"".join(
             (
                 _cached_header(message),
                 annotations,
                 token_tail,
-                self._prefix,
+                prefix,
                 _SEQUENCE,
-                sequence,
-                _FIRST_SEQUENCE,
+                sequence_number.to_bytes(8, "big"),
                 first_sequence,
-                _STATE_ACTIVE,
+                self._state,
                 self._enqueued,
                 self._locked,
                 bare,
@@ -161,12 +179,17 @@ class DeliveryEncoder:
 def encode_delivery(
     message: Message, sequence_number: int, locked_until: int, token: bytes = b""
 ) -> bytes:
-    """One message as a receiver gets it; `locked_until` is 0 where there is no lock."""
-    return DeliveryEncoder(locked_until).encode(message, sequence_number, token)
+    """One message as a request gets it, with its state; `locked_until` is 0 where
+    there is no lock."""
+    return DeliveryEncoder(locked_until, True).encode(message, sequence_number, token)
 
 
 def _cached_header(message: Message) -> bytes:
-    key = message.ttl_ms << 42 | message.delivery_count << 10 | message.layout & 0x3FE
+    key = (
+        message.ttl_ms << 44
+        | message.delivery_count << 12
+        | message.layout & HEADER_BITS
+    )
     header = _HEADERS.get(key)
     if header is None:
         header = _header(message)
@@ -176,14 +199,28 @@ def _cached_header(message: Message) -> bytes:
     return header
 
 
+def _encoded_durable(layout: int) -> bytes:
+    if is_durable(layout):
+        return b"\x41"
+    return b"\x42" if layout & SAYS_DURABLE else b"\x40"
+
+
+def _encoded_priority(layout: int) -> bytes:
+    priority = priority_of(layout)
+    # Messages stored before it was noted whether the sender said one.
+    if layout & SAYS_PRIORITY or priority != DEFAULT_PRIORITY:
+        return bytes((0x50, priority))
+    return b"\x40"
+
+
 def _header(message: Message) -> bytes:
     ttl_ms = message.ttl_ms
     # A header's ttl is 32 bits; what is longer than 49 days is left unsaid.
     ttl = encode(UInt(ttl_ms)) if 0 < ttl_ms < 1 << 32 else b"\x40"
     fields = b"".join(
         (
-            b"\x41" if is_durable(message.layout) else b"\x42",
-            bytes((0x50, priority_of(message.layout))),
+            _encoded_durable(message.layout),
+            _encoded_priority(message.layout),
             ttl,
             b"\x40",
             encode(UInt(message.delivery_count)),
@@ -193,13 +230,17 @@ def _header(message: Message) -> bytes:
 
 
 def _woven(
-    message: Message, sequence_number: int, locked_until: int, token: bytes
+    message: Message,
+    sequence_number: int,
+    locked_until: int,
+    token: bytes,
+    tells_state: bool,
 ) -> bytes:
     """The long way: whatever the sender, a settlement and the bus have to say."""
     raw = message.raw
     sections = find_sections(raw)
     annotations = _section(raw, sections, MESSAGE_ANNOTATIONS)
-    own = _own_annotations(message, sequence_number, locked_until)
+    own = _own_annotations(message, sequence_number, locked_until, tells_state)
     parts = [
         _header(message),
         _woven_delivery_annotations(raw, sections, token),
@@ -225,18 +266,20 @@ def _section(raw: bytes, sections: dict[int, tuple[int, int]], code: int) -> byt
 
 
 def _own_annotations(
-    message: Message, sequence_number: int, locked_until: int
+    message: Message, sequence_number: int, locked_until: int, tells_state: bool
 ) -> dict[bytes, bytes]:
     annex = message.annex
-    first_sequence = sequence_of(message.body_id) or sequence_number
+    first_sequence = sequence_of(message.body_id)
     if annex is not None and annex.enqueued_sequence_number:
         first_sequence = annex.enqueued_sequence_number
     own = {
         _SEQUENCE[:-1]: b"\x81" + sequence_number.to_bytes(8, "big"),
-        _FIRST_SEQUENCE[:-1]: b"\x81" + first_sequence.to_bytes(8, "big"),
-        _STATE_ACTIVE[:-2]: bytes((0x54, message.state)),
         _ENQUEUED[:-1]: encode(Timestamp(message.enqueued_at)),
     }
+    if first_sequence != 0:
+        own[_FIRST_SEQUENCE[:-1]] = b"\x81" + first_sequence.to_bytes(8, "big")
+    if tells_state or message.state != ACTIVE:
+        own[_STATE_ACTIVE[:-2]] = bytes((0x54, message.state))
     if locked_until:
         own[_LOCKED[:-1]] = encode(Timestamp(locked_until))
     if annex is not None and annex.dead_letter_source is not None:

@@ -15,7 +15,7 @@ from twinbus.amqp.session import AmqpSession
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
-from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock, tag_without_lock
+from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.settlement import check_not_enlisted
 from twinbus.broker.transaction import Transaction
@@ -123,13 +123,10 @@ class ReceiveLink(Receiver):
             # being made durable. Receive-and-delete promises no more than this.
             messages = messages[: max(link.credit, 0)]
         encoder = DeliveryEncoder(0)
-        entropy = self._home.entropy(ENTROPY_BYTES * len(messages))
-        at = 0
         for message in messages:
-            tag = tag_without_lock(self._fragment.number, message.row_id, entropy, at)
             number = self._fragment.sequence_number(message)
-            link.send(encoder.encode(message, number), tag, True)
-            at += ENTROPY_BYTES
+            # There is no lock, so there is no tag: as in the service.
+            link.send(encoder.encode(message, number), b"", True)
         self._output.mark()
 
     def served(self) -> None:

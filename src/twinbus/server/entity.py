@@ -19,7 +19,12 @@ from twinbus.broker.fragment import (
     Fragment,
 )
 from twinbus.broker.fragment_settings import FragmentSettings
-from twinbus.errors import EntityDisabled, NotAllowed, ServiceBusError
+from twinbus.errors import (
+    EntityDisabled,
+    MessagingEntityNotFound,
+    NotAllowed,
+    ServiceBusError,
+)
 from twinbus.gateway.administration.ports import MessageCounts
 from twinbus.server.owner import StoreOwner
 from twinbus.store.base import StoreUnreadable
@@ -92,10 +97,12 @@ class Entity:
         return self.owner.table.record_of(self.record.generation, 0, sub_queue)
 
     def fragment(self, sub_queue: int = MAIN) -> Fragment:
-        """The entity's fragment, or that of a sub-queue."""
+        """The entity's fragment, or that of a sub-queue. Raises
+        MessagingEntityNotFound if the entity was deleted since it was looked up."""
         table = self.owner.table
         main = table.find(self.record.generation, 0, MAIN)
-        assert main is not None, f"{self.path} has no fragment"
+        if main is None:
+            raise MessagingEntityNotFound(entity_path=self.path)
         return main if sub_queue == MAIN else table.sub_queue_of(main, sub_queue)
 
     def counts(self) -> MessageCounts:

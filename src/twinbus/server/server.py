@@ -176,19 +176,21 @@ class Server:
         return listener.port
 
     def _admit(self, connected: socket.socket) -> None:
+        """Here and not in `joined`: for a moment a connection has joined together
+        with the arrival that it was."""
+        if len(self._connections) >= self._config.max_connections:
+            _log.warning(
+                "refusing a connection: %d are open, the limit (max_connections)",
+                len(self._connections),
+            )
+            connected.close()
+            return
         # It joins, and is kept, until it is known what it speaks.
         Arrival(connected, self)
 
     # --- connections ----------------------------------------------------------
 
     def joined(self, connection: ServedConnection) -> None:
-        if len(self._connections) >= self._config.max_connections:
-            _log.warning(
-                "refusing a connection: %d are open, the limit (max_connections)",
-                len(self._connections),
-            )
-            connection.abort()
-            return
         self._connections.add(connection)
         if self.owner.is_under_pressure:
             connection.pause_reading()

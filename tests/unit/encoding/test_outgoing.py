@@ -18,6 +18,7 @@ from twinbus.amqp.messaging import (
 from twinbus.amqp.messaging import Message as AmqpMessage
 from twinbus.amqp.types import Int, Short, Symbol, Timestamp, UByte
 from twinbus.broker.message import ACTIVE, DEFERRED, NO_ANNEX, SCHEDULED, Message
+from twinbus.broker.row_id import base_of
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.outgoing import DeliveryEncoder, encode_delivery
 
@@ -45,7 +46,6 @@ def delivered(message: Message, locked_until: int = 0) -> AmqpMessage:
 def own_annotations(**others: object) -> dict[str, object]:
     return {
         "x-opt-sequence-number": NUMBER,
-        "x-opt-enqueue-sequence-number": NUMBER,
         "x-opt-message-state": 0,
         "x-opt-enqueued-time": NOW,
         **{f"x-opt-{name.replace('_', '-')}": value for name, value in others.items()},
@@ -57,7 +57,7 @@ def test_plain_message_is_the_senders_between_header_and_annotations() -> None:
     payload = encode_delivery(message, NUMBER, 0)
     assert payload.endswith(message.raw)
     found = decode_message(payload)
-    assert found.header == Header(durable=False, priority=4, delivery_count=0)
+    assert found.header == Header(delivery_count=0)
     assert found.message_annotations == own_annotations()
     bare = replace(
         found, header=None, delivery_annotations=None, message_annotations=None
@@ -73,7 +73,6 @@ def test_types_of_annotations_are_those_that_sdks_read() -> None:
         types.pop("a", None)
         assert types == {
             "x-opt-sequence-number": int,
-            "x-opt-enqueue-sequence-number": int,
             "x-opt-message-state": Int,
             "x-opt-enqueued-time": Timestamp,
             "x-opt-locked-until": Timestamp,
@@ -84,6 +83,44 @@ def test_types_of_annotations_are_those_that_sdks_read() -> None:
 def test_lock_is_told_only_where_there_is_one() -> None:
     found = delivered(accepted(PLAIN), NOW + 30_000)
     assert found.message_annotations == own_annotations(locked_until=NOW + 30_000)
+
+
+@pytest.mark.parametrize("annotations", [None, {Symbol("a"): 1}])
+def test_receivers_are_told_no_more_than_by_the_service(
+    annotations: dict[object, object] | None,
+) -> None:
+    message = accepted(replace(PLAIN, message_annotations=annotations))
+    payload = DeliveryEncoder(NOW + 1).encode(message, NUMBER, bytes(16))
+    found = decode_message(payload).message_annotations or {}
+    assert {str(key) for key in found} - {"a"} == {
+        *("x-opt-sequence-number", "x-opt-enqueued-time", "x-opt-locked-until"),
+    }
+
+
+@pytest.mark.parametrize("annotations", [None, {Symbol("a"): 1}])
+def test_message_of_a_topic_tells_the_number_it_had_there(
+    annotations: dict[object, object] | None,
+) -> None:
+    message = accepted(replace(PLAIN, message_annotations=annotations))
+    message.body_id = base_of(5) + 77
+    found = decode_message(DeliveryEncoder(NOW).encode(message, NUMBER))
+    told = found.message_annotations or {}
+    assert told["x-opt-enqueue-sequence-number"] == 77
+    assert told["x-opt-sequence-number"] == NUMBER
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        Header(durable=False),
+        Header(durable=True),
+        Header(priority=4),
+        Header(priority=0, durable=False),
+    ],
+)
+def test_header_says_what_the_sender_said(header: Header) -> None:
+    found = delivered(accepted(replace(PLAIN, header=header))).header
+    assert found == replace(header, delivery_count=0)
 
 
 @pytest.mark.parametrize("delivery_count", [0, 1, 255, 256, 2_147_483_647])

@@ -120,9 +120,20 @@ class SessionAudit:
             for message in self._messages(queue, session_id)
         ):
             raise Violation(f"session {session_id} of {path} has no messages")
+        self._count_lost(queue, session_id)
         queue.held[session_id] = AuditedSession(
             holder=holder, locked_until=locked_until, takes=takes
         )
+
+    def _count_lost(self, queue: AuditedQueue, session_id: str) -> None:
+        """Whoever held the session before has lost what it had locked."""
+        for message in self._messages(queue, session_id):
+            lock = message.lock
+            if lock is None or lock.is_settling or lock.place.startswith("dead"):
+                continue
+            message.count_low = max(message.count_low, lock.delivery_count + 1)
+            self._locked.pop(lock.token, None)
+            message.lock = None
 
     def refused(self, path: str, session_id: str) -> None:
         """The bus says that somebody holds the session."""

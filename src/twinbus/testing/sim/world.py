@@ -46,6 +46,9 @@ _EVERYTHING: Final = 250
 
 _LONGEST_LOCK_SECONDS: Final = 120
 
+_PAUSE_SECONDS: Final = 10
+"""More than a bus spares a store that was full."""
+
 KINDS: Final[dict[str, type[Workload]]] = {
     "queues": Workload,
     "sessions": SessionWorkload,
@@ -283,6 +286,7 @@ class World:
         if not self.life.is_alive:
             await self._revive()
         await self._settle_down()
+        await asyncio.sleep(_PAUSE_SECONDS)
         await self._compare()
         await asyncio.sleep(_LONGEST_LOCK_SECONDS)
         self._check()
