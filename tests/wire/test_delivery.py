@@ -226,7 +226,7 @@ def test_delivery_tag_is_the_lock_token_in_little_endian(peer, queue):
 
 
 def test_receive_and_delete_transfers_are_settled(peer, queue):
-    """SB-W-512 settled on the wire, without a tag, which is that of a lock; no lock annotation."""
+    """SB-W-512 settled on the wire; no lock, no tag, no lock annotation."""
     sender = peer.sender(queue)
     for _ in range(3):
         sender.send(data_message("x"))
