@@ -147,9 +147,7 @@ def _lock_deferred(
         number = fragment.sequence_number(message)
         entries.append(
             {
-                "message": encode_delivery(
-                    message, number, lock.ends_at(), lock.token
-                ),
+                "message": encode_delivery(message, number, lock.ends_at(), lock.token),
                 "lock-token": UUID(bytes_le=lock.token),
             }
         )
