@@ -104,7 +104,7 @@ class Housekeeping:
         owner = self._owner
         cursor = self._sweep_cursor or ExpiryCursor()
         messages, cursor = await owner.store.expired(now, cursor, _PORTION)
-        for message in messages:
+        for message in owner.without_leaving(messages):
             fragment = owner.table.by_number(fragment_number_of(message.row_id))
             if fragment is not None:
                 expiry.expire_unloaded(fragment, message, now, owner.changes)

@@ -364,6 +364,8 @@ class StoreOwner:
             await self._read_ahead()
         if not self.changes.is_empty():
             self._must_turn = True
+        # Also without a commit: what was admitted may all have been refused.
+        self._relieve()
         self._after_turn()
 
     def _must_commit(self) -> bool:
@@ -402,8 +404,16 @@ class StoreOwner:
             return  # nobody receives any more, and the window is small
         if messages:
             tail = sequence_of(messages[-1].row_id)
-        fragment.refill(messages, tail, session)
+        fragment.refill(self.without_leaving(messages), tail, session)
         self._serve(dispatch)
+
+    def without_leaving(self, messages: list[Message]) -> list[Message]:
+        """What was read from the store, but for what the open change set removes: a
+        window that shrank has let go of messages that expired in it."""
+        leaving = set(self.changes.active_removed)
+        if not leaving:
+            return messages
+        return [message for message in messages if message.row_id not in leaving]
 
     async def _read(self, dispatch: Dispatch, after: int, limit: int) -> list[Message]:
         number, session = dispatch.fragment.number, dispatch.session
@@ -453,7 +463,6 @@ class StoreOwner:
             self._break(promises)
             self.changes.log.introduce_those_of(changes.log)
             await self._start_over(listeners, durable, error)
-        self._relieve()
         return error is None
 
     async def _try_commit(self, changes: ChangeSet) -> ServiceBusError | None:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from twinbus.broker import operation_log, settlement
+from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
@@ -265,6 +266,30 @@ async def test_refill_that_nobody_waits_for_any_more_hurts_nobody(
     assert len(client.locks) + len(late.locks) == 50
 
 
+async def test_what_expires_during_a_commit_is_not_read_again(
+    world: World, queue: Fragment
+) -> None:
+    """The window lets go of it before its removal is durable."""
+    first, second = Client(), Client(wanted=100)
+    world.owner.join(queue, first)
+    for _ in range(40):
+        mortal = message(ttl_ms=1_000)
+        queue.enqueue(mortal, 1, world.clock.now(), world.owner.changes)
+    await world.owner.durable()
+    world.store.gate.clear()
+    world.store.is_committing.clear()
+    send(world, queue)
+    await world.store.is_committing.wait()
+    world.clock.advance(1_000)
+    world.owner.tick()
+    world.owner.leave(queue, first)
+    world.owner.join(queue, second)
+    world.owner.offer_capacity(queue, second)
+    world.store.gate.set()
+    await world.settled()
+    assert len(second.locks) == queue.active_count == 1
+
+
 # --- time, pressure, end --------------------------------------------------------
 
 
@@ -289,6 +314,25 @@ async def test_too_much_that_is_not_durable_is_told_and_taken_back(
     send(world, queue)
     assert world.pressure == [True]
     await world.owner.durable()
+    assert world.pressure == [True, False]
+
+
+class Refused(Admission):
+    """Holds much, and changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pending_bytes = 2 * PENDING_BYTES
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        pass
+
+
+async def test_pressure_of_what_is_refused_is_taken_back_without_a_commit(
+    world: World,
+) -> None:
+    world.owner.admit(Refused())
+    await world.settled()
     assert world.pressure == [True, False]
 
 

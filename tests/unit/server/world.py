@@ -40,8 +40,14 @@ class FaultyStore:
         # Errors of other operations, by name.
         self.errors: dict[str, Exception] = {}
         self.commits: list[ChangeSet] = []
+        # A commit waits for this to be set; it has begun when it waits.
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.is_committing = asyncio.Event()
 
     async def commit(self, changes: ChangeSet) -> None:
+        self.is_committing.set()
+        await self.gate.wait()
         fault = self.faults.pop(0) if self.faults else None
         if fault is None or fault.happens:
             await self.inner.commit(changes)
