@@ -23,10 +23,10 @@ from twinbus.broker.row_id import sequence_of
 from twinbus.broker.window import Window
 from twinbus.encoding.identity import duplicate_key
 from twinbus.encoding.incoming import read_message
-from twinbus.errors import NotAllowed, ServiceBusError
+from twinbus.errors import ServiceBusError
 from twinbus.limits import FORWARDING_HOPS
 from twinbus.links.home import Home
-from twinbus.links.sending import check, finds_duplicates
+from twinbus.links.sending import finds_duplicates
 
 _PORTION: Final = 1_000
 _RETRY_MS: Final = 5_000
@@ -106,12 +106,13 @@ class Forwarder(Receiver):
         changes: ChangeSet,
     ) -> bool:
         """False if the target does not take it; then it is a dead letter here."""
+        if target.settings.requires_session and copy.session_id is None:
+            text = f"'{target.settings.path}' requires sessions: it takes no message "
+            text += "without a session id."
+            self._fail(message, SESSION_ID_IS_NULL, text, now, changes)
+            return False
         try:
             target.check_quota(len(copy.raw))
-            check(target, copy)
-        except NotAllowed as error:
-            self._fail(message, SESSION_ID_IS_NULL, error.text, now, changes)
-            return False
         except ServiceBusError as error:
             self._fail(message, _REFUSED, error.text, now, changes)
             return False
