@@ -28,6 +28,8 @@ _SUFFIXES: Final = {
     TRANSFER_DEAD_LETTER: "/$Transfer/$DeadLetterQueue",
 }
 
+_FRAGMENTS_PER_ENTITY: Final = 1 + len(_SUFFIXES)
+
 
 @final
 class FragmentTable:
@@ -39,6 +41,8 @@ class FragmentTable:
         self._records: dict[int, FragmentRecord] = {}
         # Number by entity generation, index and sub-queue.
         self._numbers: dict[tuple[bytes, int, int], int] = {}
+        # The keys of those by entity generation.
+        self._keys: dict[bytes, list[tuple[bytes, int, int]]] = {}
         # Rules of a main fragment by entity generation.
         self._settings: dict[bytes, FragmentSettings] = {}
         # Of topics, by entity generation.
@@ -56,6 +60,7 @@ class FragmentTable:
         self._records[record.number] = record
         key = (record.generation, record.index, record.sub_queue)
         self._numbers[key] = record.number
+        self._keys.setdefault(record.generation, []).append(key)
         self._quota(record.generation).used_bytes += record.size_bytes
 
     def _quota(self, generation: bytes) -> SizeQuota:
@@ -88,15 +93,15 @@ class FragmentTable:
     def update(self, generation: bytes, settings: FragmentSettings) -> None:
         """The entity was updated; its rules change at once."""
         self._settings[generation] = settings
-        for fragment in self._fragments.values():
-            if fragment.generation == generation:
+        for key in self._keys.get(generation, ()):
+            fragment = self._fragments.get(self._numbers[key])
+            if fragment is not None:
                 fragment.settings = _settings_of(settings, fragment.sub_queue)
 
     def drop(self, generation: bytes, changes: ChangeSet) -> None:
         """The entity is gone, and its fragments with it."""
-        for key, number in list(self._numbers.items()):
-            if key[0] == generation:
-                self._drop(key, number, changes)
+        for key in self._keys.pop(generation, ()):
+            self._drop(key, self._numbers[key], changes)
         self._settings.pop(generation, None)
         self._routers.pop(generation, None)
         self._quotas.pop(generation, None)
@@ -117,7 +122,7 @@ class FragmentTable:
 
     def orphans(self) -> set[bytes]:
         """Generations with fragments here whose entity nobody admitted."""
-        return {key[0] for key in self._numbers if key[0] not in self._settings}
+        return {key for key in self._keys if key not in self._settings}
 
     def purging(self) -> set[int]:
         return self._purging
@@ -129,17 +134,13 @@ class FragmentTable:
     # --- fragments ------------------------------------------------------------
 
     def create(self, generation: bytes, index: int, changes: ChangeSet) -> Fragment:
-        """A new, empty fragment of an admitted entity."""
-        return self._create(generation, index, MAIN, changes)
-
-    def _create(
-        self, generation: bytes, index: int, sub_queue: int, changes: ChangeSet
-    ) -> Fragment:
+        """A new, empty fragment of an admitted entity. Raises QuotaExceeded."""
+        self._check_room()
         record = FragmentRecord(
             number=self._free_number(),
             generation=generation,
             index=index,
-            sub_queue=sub_queue,
+            sub_queue=MAIN,
         )
         self._remember(record)
         fragment = self.by_number(record.number)
@@ -147,16 +148,27 @@ class FragmentTable:
         fragment.touch(changes)
         return fragment
 
+    def _check_room(self) -> None:
+        """All entities must be able to have all of their sub-queues: for a dead
+        letter that has nowhere to go nobody can be refused. Raises QuotaExceeded."""
+        needed = len(self._settings) * _FRAGMENTS_PER_ENTITY + len(self._purging)
+        if needed > FRAGMENTS_PER_STORE:
+            raise self._full()
+
+    def _full(self) -> QuotaExceeded:
+        return QuotaExceeded(
+            f"This store can hold {FRAGMENTS_PER_STORE} queues and sub-queues, "
+            f"{_FRAGMENTS_PER_ENTITY} for each queue, topic and subscription, and has "
+            "no room for another. Delete entities that are not needed, or add a store."
+        )
+
     def _free_number(self) -> int:
         for _ in range(FRAGMENTS_PER_STORE):
             number = self._next_number
             self._next_number = (number + 1) % FRAGMENTS_PER_STORE
             if number not in self._records and number not in self._purging:
                 return number
-        raise QuotaExceeded(
-            f"This store holds {FRAGMENTS_PER_STORE} queues and sub-queues, its "
-            "limit. Delete entities that are not needed, or add a store."
-        )
+        raise self._full()
 
     def by_number(self, number: int) -> Fragment | None:
         """The fragment of that number, or None if there is none."""
@@ -226,6 +238,7 @@ class FragmentTable:
         self._fragments = {}
         self._records.clear()
         self._numbers.clear()
+        self._keys.clear()
         for quota in self._quotas.values():
             quota.used_bytes = 0
         for record in records:

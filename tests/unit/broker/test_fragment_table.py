@@ -4,7 +4,7 @@ import pytest
 
 from twinbus.broker import settlement
 from twinbus.broker.changes import ChangeSet, FragmentRecord
-from twinbus.broker.fragment import DEAD_LETTER, MAIN
+from twinbus.broker.fragment import DEAD_LETTER, MAIN, TRANSFER_DEAD_LETTER
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.errors import QuotaExceeded
@@ -106,7 +106,24 @@ def test_numbers_are_used_again_only_after_their_rows_are_purged() -> None:
     with pytest.raises(QuotaExceeded):
         table.create(GENERATION, 1, changes)
     table.purged(17)
+    table.purged(18)
     assert table.create(GENERATION, 1, changes).number == 17
+
+
+def test_every_entity_has_room_for_its_dead_letters() -> None:
+    """A lock may run out at any time, and nobody could be refused for it."""
+    table, changes = FragmentTable(1, []), ChangeSet()
+    made = []
+    with pytest.raises(QuotaExceeded, match="3 for each queue"):
+        for number in range(FRAGMENTS_PER_STORE):
+            generation = number.to_bytes(16, "big")
+            table.admit(generation, FragmentSettings(path=f"q{number}"))
+            made.append(table.create(generation, 0, changes))
+    table.drop(number.to_bytes(16, "big"), changes)
+    assert len(made) == FRAGMENTS_PER_STORE // 3
+    for fragment in made:
+        table.sub_queue_of(fragment, DEAD_LETTER)
+        table.sub_queue_of(fragment, TRANSFER_DEAD_LETTER)
 
 
 # --- failed commits -------------------------------------------------------------
