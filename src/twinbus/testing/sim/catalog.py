@@ -1,6 +1,7 @@
 """A catalog whose process may end before or after each of its writes."""
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 from typing import final
 
@@ -35,9 +36,9 @@ class FaultyCatalog:
         await self.catalog.put(entity)
         await self._perhaps_crash(self.faults.crash_after, "after a catalog write")
 
-    async def remove(self, namespace: str, path: str) -> None:
+    async def remove(self, namespace: str, paths: Sequence[str]) -> None:
         await self._perhaps_crash(self.faults.crash_before, "before a catalog removal")
-        await self.catalog.remove(namespace, path)
+        await self.catalog.remove(namespace, paths)
         await self._perhaps_crash(self.faults.crash_after, "after a catalog removal")
 
     async def close(self) -> None:

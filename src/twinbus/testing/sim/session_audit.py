@@ -155,7 +155,9 @@ class SessionAudit:
         held.locked_until = locked_until
         for message in self._messages(queue, session_id):
             lock = message.lock
-            if lock is not None and not lock.place.startswith("dead"):
+            if lock is None or lock.is_settling:
+                continue
+            if not lock.place.startswith("dead"):
                 lock.is_over = False
                 lock.locked_until = locked_until
                 self._locked[lock.token] = message

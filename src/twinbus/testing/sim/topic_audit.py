@@ -34,15 +34,16 @@ class AuditedRule:
     colors: frozenset[str]
     # What its action writes to a copy of its own; empty without an action.
     tag: str
-    # Events: from when on it may be there, is there, may be gone, is gone.
+    # Events: from when on it may be there, is there, is gone.
     may_be_from: int
     is_from: int = 0
-    may_end_from: int = 0
     ended_from: int = 0
+    # Events at which its removal was asked for, and not refused.
+    removals: set[int] = field(default_factory=set)
 
     def is_there(self, since: int) -> bool:
         """It was from that event on until now."""
-        return 0 < self.is_from <= since and not self.may_end_from
+        return 0 < self.is_from <= since and not self.removals
 
     def may_be_there(self, since: int) -> bool:
         """At some time from that event on."""
@@ -74,6 +75,10 @@ class Copies:
 
     certain: list[str] = field(default_factory=list)
     possible: list[str] = field(default_factory=list)
+
+
+def _is_uncertain(rule: AuditedRule) -> bool:
+    return not rule.is_from or bool(rule.removals)
 
 
 def topic_of(path: str) -> str:
@@ -160,29 +165,34 @@ class TopicAudit:
             if rule.name == name and not rule.ended_from
         ]
         for rule in rules:
-            rule.may_end_from = rule.may_end_from or self._history.event
+            rule.removals.add(self._history.event)
         return rules
 
-    def removal_answered(self, rules: list[AuditedRule], *, is_removed: bool) -> None:
+    def removal_answered(
+        self, rules: list[AuditedRule], request: int, *, is_removed: bool
+    ) -> None:
+        """What came of the removal that was asked for at that event."""
         for rule in rules:
             if is_removed:
                 rule.ended_from = rule.ended_from or self._history.event
             else:
-                rule.may_end_from = 0
+                rule.removals.discard(request)
 
     def rules_listed(self, path: str, found: set[tuple[str, str]]) -> None:
         """Nothing is under way: names and tags of the rules that are there."""
         listed = set(found)
-        for rule in reversed(self._queues[path].topic_rules):
+        rules = self._queues[path].topic_rules
+        # Several may have had the name: those that are certain first, then the last.
+        for rule in sorted(reversed(rules), key=_is_uncertain):
             is_there = (rule.name, rule.tag) in listed
             if rule.ended_from and not is_there:
                 continue
             if is_there and not rule.ended_from:
                 listed.discard((rule.name, rule.tag))
                 rule.is_from = rule.is_from or self._history.event
-                rule.may_end_from = 0
+                rule.removals.clear()
             elif not is_there:
-                if rule.is_from and not rule.may_end_from:
+                if rule.is_from and not rule.removals:
                     raise Violation(f"rule {rule.name} of {path} is not there")
                 rule.ended_from = self._history.event
         if listed:

@@ -125,13 +125,14 @@ async def add_rule(life: Life, path: str, draft: RuleDraft) -> None:
 
 
 async def remove_rule(life: Life, path: str, rule_name: str) -> None:
-    topics = life.auditor.topics
+    life.tell(None)
+    topics, asked = life.auditor.topics, life.auditor.event
     audited = topics.removal_requested(path, rule_name)
     topic, name = _names(path)
     with replied(life, f"remove rule {rule_name} of {path}") as reply:
         await life.namespace.remove_rule(topic, name, rule_name)
     if not reply.is_unknown:
-        topics.removal_answered(audited, is_removed=reply.is_ok)
+        topics.removal_answered(audited, asked, is_removed=reply.is_ok)
 
 
 def list_topics(life: Life) -> None:
