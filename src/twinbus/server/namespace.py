@@ -9,6 +9,7 @@ messages (`subscription_rules.py`). How messages get from one entity to the next
 the business of `forwarders.py`.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -103,6 +104,9 @@ class Namespace:
         self._top_count = 0
         # Paths whose creation or removal is under way.
         self._busy: set[str] = set()
+        # Held from a look at the entities until catalog and memory are changed: what
+        # was seen stays true while the catalog takes its time.
+        self._changing = asyncio.Lock()
         # Made anew when entities change, for their own rules.
         self.policy = Policy(rules)
         self.forwarders = Forwarders(self, owner)
@@ -296,15 +300,16 @@ class Namespace:
     async def update_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
         """Change properties; what is not named stays as it is. Raises what creation
         does, but EntityAlreadyExists."""
-        queue = self.queue(path)
-        description = queue_description(properties, queue.path, queue.description)
-        self.forwarders.check(queue.path, description)
-        await self._update(queue, description)
+        async with self._changing:
+            queue = self.queue(path)
+            description = queue_description(properties, queue.path, queue.description)
+            self.forwarders.check(queue.path, description)
+            await self._update(queue, description)
         return queue
 
     async def delete_queue(self, path: str) -> None:
         """Remove a queue with all it holds. Raises MessagingEntityNotFound."""
-        await self._delete([self.queue(path)])
+        await self._delete(lambda: self.queue(path))
 
     async def create_topic(self, path: str, properties: Mapping[str, Any]) -> Topic:
         """Make a topic, without subscriptions. Raises as `create_queue`."""
@@ -317,17 +322,16 @@ class Namespace:
 
     async def update_topic(self, path: str, properties: Mapping[str, Any]) -> Topic:
         """Raises as `update_queue`."""
-        topic = self.topic(path)
-        await self._update(
-            topic, topic_description(properties, topic.path, topic.description)
-        )
+        async with self._changing:
+            topic = self.topic(path)
+            await self._update(
+                topic, topic_description(properties, topic.path, topic.description)
+            )
         return topic
 
     async def delete_topic(self, path: str) -> None:
         """Remove a topic and its subscriptions. Raises MessagingEntityNotFound."""
-        topic = self.topic(path)
-        # Subscriptions first: one without its topic could not be read again.
-        await self._delete([*topic.subscriptions.values(), topic])
+        await self._delete(lambda: self.topic(path))
 
     # --- subscriptions --------------------------------------------------------
 
@@ -346,34 +350,38 @@ class Namespace:
         path = subscription_path(topic.path, name)
         description = subscription_description(properties, path)
         self.forwarders.check(path, description)
-        count = len(topic.subscriptions)
-        limit = self._topic_quotas.subscriptions
-        _check_count(
-            "subscriptions", count, limit, "max_subscriptions_per_topic", topic.path
-        )
         if rules is None:
             rules = [default_rule(self._clock.now())]
-        self.rules.check_counts(topic.router, topic.path, rules)
+        self._check_room_for_subscription(topic, rules)
         entity = await self._create(path, "subscription", description, rules)
         assert isinstance(entity, Subscription)
         return entity
+
+    def _check_room_for_subscription(self, topic: Topic, rules: Sequence[Rule]) -> None:
+        """Raises QuotaExceeded."""
+        count, limit = len(topic.subscriptions), self._topic_quotas.subscriptions
+        _check_count(
+            "subscriptions", count, limit, "max_subscriptions_per_topic", topic.path
+        )
+        self.rules.check_counts(topic.router, topic.path, rules)
 
     async def update_subscription(
         self, topic_path: str, name: str, properties: Mapping[str, Any]
     ) -> Subscription:
         """Raises as `update_queue`."""
-        found = self.subscription(topic_path, name)
-        description = subscription_description(
-            properties, found.path, found.description
-        )
-        self.forwarders.check(found.path, description)
-        await self._update(found, description)
-        self._subscribe(found)
+        async with self._changing:
+            found = self.subscription(topic_path, name)
+            description = subscription_description(
+                properties, found.path, found.description
+            )
+            self.forwarders.check(found.path, description)
+            await self._update(found, description)
+            self._subscribe(found)
         return found
 
     async def delete_subscription(self, topic_path: str, name: str) -> None:
         """Raises MessagingEntityNotFound."""
-        await self._delete([self.subscription(topic_path, name)])
+        await self._delete(lambda: self.subscription(topic_path, name))
 
     async def add_rule(self, topic_path: str, subscription: str, rule: Rule) -> Rule:
         """Raises EntityAlreadyExists, MessagingEntityNotFound, QuotaExceeded."""
@@ -436,12 +444,8 @@ class Namespace:
         try:
             entity = self._admitted(self._record(path, kind, description.to_json()))
             await self._make_durable(entity, rules)
-            self._enter(entity)
         finally:
             self._busy.discard(key)
-        if isinstance(entity, Subscription):
-            stored = [stored_rule(entity.fragment().number, rule) for rule in rules]
-            entity.router.restore(entity.key, stored)
         self._description_changed(None, description)
         self.forwarders.renew(entity)
         return entity
@@ -463,25 +467,32 @@ class Namespace:
 
     async def _make_durable(self, entity: Entity, rules: Sequence[Rule]) -> None:
         owner, generation = self._owner, entity.record.generation
-        fragment = owner.table.create(generation, 0, owner.changes)
-        for rule in rules:
-            owner.changes.rules_put.append(stored_rule(fragment.number, rule))
         try:
+            fragment = owner.table.create(generation, 0, owner.changes)
+            stored = [stored_rule(fragment.number, rule) for rule in rules]
+            owner.changes.rules_put.extend(stored)
             await owner.durable()
-            self._check_topic_of(entity)
-            await self._catalog.put(entity.record)
+            async with self._changing:
+                self._check_topic_of(entity, rules)
+                await self._catalog.put(entity.record)
+                self._enter(entity)
         except BaseException:
             # Not in the catalog, so it never was; the next commit forgets the rest.
             owner.table.drop(generation, owner.changes)
             raise
+        if isinstance(entity, Subscription):
+            entity.router.restore(entity.key, stored)
 
-    def _check_topic_of(self, entity: Entity) -> None:
+    def _check_topic_of(self, entity: Entity, rules: Sequence[Rule]) -> None:
         """A topic that was deleted meanwhile gets no subscription: without it that
-        could not be read again. Raises MessagingEntityNotFound."""
+        could not be read again. Nor does one that others have filled.
+
+        Raises MessagingEntityNotFound, QuotaExceeded."""
         if isinstance(entity, Subscription):
             topic = self.topic(entity.topic_path)
             if topic.router is not entity.router:
                 raise MessagingEntityNotFound(entity_path=entity.topic_path)
+            self._check_room_for_subscription(topic, rules)
 
     async def _update(self, entity: Entity, description: Description) -> None:
         self.check_sizes(entity.path, description, entity.description)
@@ -500,17 +511,26 @@ class Namespace:
         self.forwarders.renew(entity)
 
     async def delete(self, entity: Entity) -> None:
-        """Remove an entity of any kind. Raises MessagingEntityNotFound."""
-        if isinstance(entity, Topic):
-            await self.delete_topic(entity.path)
-        else:
-            await self._delete([self.entity(entity.path)])
+        """Remove this entity, and not another that has got its path since. Raises
+        MessagingEntityNotFound."""
+        await self._delete(lambda: self._still(entity))
 
-    async def _delete(self, entities: Sequence[Entity]) -> None:
-        for entity in entities:
-            await self._catalog.remove(self.name, entity.path)
-            self._forget(entity)
-        keys = {entity.path.lower() for entity in entities}
+    def _still(self, entity: Entity) -> Entity:
+        if self._entities.get(entity.path.lower()) is not entity:
+            raise MessagingEntityNotFound(entity_path=entity.path)
+        return entity
+
+    async def _delete(self, find: Callable[[], Entity]) -> None:
+        async with self._changing:
+            entity = find()
+            # At once with its subscriptions: one without its topic could not be read
+            # again. They are forgotten first, for the same reason.
+            entities = [*_subscriptions_of(entity), entity]
+            paths = [item.path for item in entities]
+            await self._catalog.remove(self.name, paths)
+            for item in entities:
+                self._forget(item)
+        keys = {path.lower() for path in paths}
         self._busy |= keys
         try:
             await self._owner.durable()
@@ -554,6 +574,10 @@ def _check_count(nouns: str, count: int, limit: int, setting: str, path: str) ->
         raise QuotaExceeded.counted(
             nouns, limit=limit, actual=count + 1, setting=setting, entity_path=path
         )
+
+
+def _subscriptions_of(entity: Entity) -> list[Subscription]:
+    return list(entity.subscriptions.values()) if isinstance(entity, Topic) else []
 
 
 def _access_rules(description: Description) -> tuple[AccessRule, ...]:

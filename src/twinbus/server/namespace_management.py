@@ -117,11 +117,7 @@ class NamespaceNode:
                 resource.entity, resource.subscription, resource.rule
             )
             return None
-        entity = self._namespace.entity(_text(request, "path"))
-        if isinstance(entity, Topic):
-            await self._namespace.delete_topic(entity.path)
-        else:
-            await self._namespace.delete(entity)
+        await self._namespace.delete(self._namespace.entity(_text(request, "path")))
         return None
 
     async def _get(self, request: Request) -> object:

@@ -6,7 +6,7 @@ adding a store changes nothing that exists. Brokers cache the catalog; while it 
 away only management stops.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,8 +40,8 @@ class Catalog(Protocol):
         """Create an entity or replace its description, durably."""
         ...
 
-    async def remove(self, namespace: str, path: str) -> None:
-        """Forget an entity, durably."""
+    async def remove(self, namespace: str, paths: Sequence[str]) -> None:
+        """Forget entities, durably: all of them or none."""
         ...
 
     async def close(self) -> None: ...

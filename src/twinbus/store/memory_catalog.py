@@ -1,6 +1,7 @@
 """The catalog in memory: for tests, and the model of the others."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import final
 
@@ -30,9 +31,10 @@ class MemoryCatalog:
         key = (entity.namespace.lower(), entity.path.lower())
         self._entities[key] = replace(entity, description=description)
 
-    async def remove(self, namespace: str, path: str) -> None:
+    async def remove(self, namespace: str, paths: Sequence[str]) -> None:
         self._check_open()
-        self._entities.pop((namespace.lower(), path.lower()), None)
+        for path in paths:
+            self._entities.pop((namespace.lower(), path.lower()), None)
 
     async def close(self) -> None:
         self._is_open = False

@@ -7,6 +7,7 @@ alone.
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, final
@@ -58,9 +59,10 @@ class SqliteCatalog:
         with transaction(self._db, self.path):
             self._db.execute(_SQL["put_entity"], _entity_row(entity))
 
-    async def remove(self, namespace: str, path: str) -> None:
+    async def remove(self, namespace: str, paths: Sequence[str]) -> None:
+        keys = [(namespace.lower(), path.lower()) for path in paths]
         with transaction(self._db, self.path):
-            self._db.execute(_SQL["remove_entity"], (namespace.lower(), path.lower()))
+            self._db.executemany(_SQL["remove_entity"], keys)
 
     async def close(self) -> None:
         if self._open_db is not None:

@@ -5,6 +5,7 @@ nothing left to do.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,8 +62,16 @@ class FaultyStore:
         return getattr(self.inner, name)
 
 
+async def take_time() -> None:
+    """Let others go on, as whoever waits for a disk does."""
+    loop = asyncio.get_running_loop()
+    waiting = loop.create_future()
+    loop.call_soon(waiting.set_result, None)
+    await waiting
+
+
 class FaultyCatalog:
-    """A catalog in memory whose next writing may fail."""
+    """A catalog in memory that takes time, and whose next writing may fail."""
 
     def __init__(self) -> None:
         self.inner = MemoryCatalog()
@@ -70,9 +79,16 @@ class FaultyCatalog:
 
     async def put(self, entity: Any) -> None:
         error, self.error = self.error, None
+        await take_time()
         if error is not None:
             raise error
         await self.inner.put(entity)
+        await take_time()
+
+    async def remove(self, namespace: str, paths: Sequence[str]) -> None:
+        await take_time()
+        await self.inner.remove(namespace, paths)
+        await take_time()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

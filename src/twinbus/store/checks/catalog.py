@@ -50,12 +50,15 @@ async def check_entities_are_replaced(place: CatalogPlace) -> None:
 async def check_entities_are_removed(place: CatalogPlace) -> None:
     catalog = place.catalog()
     await catalog.open()
-    await catalog.put(_ORDERS)
-    await catalog.remove("shop", "no such entity")
-    await catalog.remove("shop", "SALES/orders")
+    other = replace(_ORDERS, path="another")
+    kept = replace(_ORDERS, path="kept")
+    for entity in (_ORDERS, other, kept):
+        await catalog.put(entity)
+    await catalog.remove("shop", ["no such entity"])
+    await catalog.remove("shop", ["SALES/orders", "another"])
     await catalog.close()
     catalog = place.catalog()
-    expect(await catalog.open(), [], "removed, whatever the case")
+    expect(await catalog.open(), [kept], "removed, whatever the case")
     await catalog.close()
 
 
