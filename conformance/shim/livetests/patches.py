@@ -5,6 +5,8 @@
 3. Administration clients go to SB_HTTP_ENDPOINT, by http:// if it says so.
 4. TLS goes to the server's port: the SDK has 5671 fixed.
 5. A private certificate authority is trusted: certifi names a bundle that has it.
+6. Thread pools have the threads of a machine with eight cores at least: the SDK's lock
+   renewer keeps one asleep per lock, and one test has three hundred locks.
 
 1 to 3 act only on the namespace of SB_CONNECTION_STRING; every other goes through the
 SDK as it is.
@@ -17,6 +19,7 @@ from typing import Any
 from .target import Target, note, target
 
 _USUAL_TLS_PORT = 5671
+_CORES = 8
 
 
 def apply() -> None:
@@ -32,6 +35,7 @@ def apply() -> None:
         aio_management.ServiceBusAdministrationClient,
     ):
         _patch_administration_client(client)
+    _patch_cores(max(_CORES, os.cpu_count() or 1))
     if target().has_tls and target().port != _USUAL_TLS_PORT:
         _patch_tls_port(target().port)
     if bundle := os.environ.get("SB_CA_BUNDLE"):
@@ -94,6 +98,10 @@ def _patch_administration_client(client: Any) -> None:
             self._impl._client._base_url = "http://{endpoint}"
 
     client.__init__ = __init__
+
+
+def _patch_cores(count: int) -> None:
+    os.cpu_count = lambda: count
 
 
 def _patch_tls_port(port: int) -> None:
