@@ -301,11 +301,13 @@ def test_a_session_that_is_over_delivers_nothing_more() -> None:
         rules = replace(RULES, requires_session=True, lock_duration_ms=5_000)
         await create_queue(life, "pears", rules)
         pears = life.namespace.queue("pears")
+        await asyncio.sleep(0.5)
         accept = SimulatedAccept(life, pears, "north", True, 3, 60)
         await asyncio.sleep(1)
         assert accept.receiver is not None
         # Between the end of the lock and the next tick, which notices it.
         await asyncio.sleep(4.05)
+        assert accept.receiver.is_attached
         accept.receiver.give_credit(1, False)
         sender(life, "pears").send([Draft(uid="m0000001", session_id="north")])
         await asyncio.sleep(0.01)
