@@ -281,3 +281,19 @@ def test_rule_of_a_subscription_that_is_deleted_makes_the_commit_fail(
     refusal = controller.commit(txn_id)
     assert refusal.condition == ROLLBACK and f"{topic}/" in refusal.description
     assert controller.commit(controller.declare()) is None
+
+
+def test_rules_of_a_transaction_count_towards_its_size(bus, peer, controller):
+    """SB-W-1315 they are held in memory until the commit."""
+    topic = f"topic-{next(_ids)}"
+    bus.create_topic(topic)
+    bus.create_subscription(topic, "s")
+    management = Management(peer, f"{topic}/Subscriptions/s")
+    filter = {"expression": f"a = '{'x' * 900}'"}
+    body = {"rule-name": "new", "rule-description": {"sql-filter": filter}}
+    txn_id = controller.declare()
+    held_bytes = bus.server.transaction_limits.held_bytes
+    assert call_in(txn_id, management, "add-rule", body)[1].status == 200
+    assert bus.server.transaction_limits.held_bytes > held_bytes + 900
+    assert controller.roll_back(txn_id) is None
+    assert bus.server.transaction_limits.held_bytes == held_bytes

@@ -21,7 +21,8 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import ACTIVE, DEFERRED, NO_ANNEX, NOWHERE, Message
 from twinbus.broker.message_lock import MessageLock
-from twinbus.errors import NotAllowed
+from twinbus.errors import MessageSizeExceeded, NotAllowed
+from twinbus.limits import PROPERTIES_BYTES
 
 
 def complete(
@@ -43,10 +44,9 @@ def abandon(
 ) -> None:
     """The receiver could not process it now.
 
-    Raises MessageLockLost, SessionLockLost.
+    Raises MessageLockLost, SessionLockLost, MessageSizeExceeded.
     """
-    _settle(fragment, lock, operation_log.ABANDON, actor, now, changes)
-    _modify(lock.message, modified)
+    _settle(fragment, lock, operation_log.ABANDON, actor, now, changes, modified)
     count_delivery(fragment, lock.message, now, changes)
 
 
@@ -68,11 +68,10 @@ def defer(
 ) -> None:
     """Set the message aside until it is asked for by its sequence number.
 
-    Raises MessageLockLost.
+    Raises MessageLockLost, SessionLockLost, MessageSizeExceeded.
     """
     message = lock.message
-    _settle(fragment, lock, operation_log.DEFER, actor, now, changes)
-    _modify(message, modified)
+    _settle(fragment, lock, operation_log.DEFER, actor, now, changes, modified)
     message.place = NOWHERE
     if message.state == DEFERRED:
         changes.deferred_changed.append(message)
@@ -95,14 +94,14 @@ def dead_letter(
     now: int,
     changes: ChangeSet,
 ) -> None:
-    """The message can't be processed by anybody. Raises MessageLockLost.
+    """The message can't be processed by anybody. Raises MessageLockLost,
+    SessionLockLost, MessageSizeExceeded.
 
     A dead letter that is dead-lettered again stays where it is; its reason is the
     new one.
     """
     message = lock.message
-    _settle(fragment, lock, operation_log.DEAD_LETTER, actor, now, changes)
-    _modify(message, modified)
+    _settle(fragment, lock, operation_log.DEAD_LETTER, actor, now, changes, modified)
     if not fragment.settings.is_dead_letter_queue:
         fragment.move_to_dead_letters(message, reason, description, now, changes)
         return
@@ -141,11 +140,15 @@ def _settle(
     actor: int,
     now: int,
     changes: ChangeSet,
+    modified: Mapping[str, bytes] | None = None,
 ) -> None:
     """The lock ends here, whatever becomes of the message."""
     if not fragment.holds(lock, now):
         raise fragment.lock_lost()
     check_not_enlisted(fragment, lock)
+    if modified:
+        check_properties(fragment, lock, modified)
+        _modify(lock.message, modified)
     fragment.end_lock(lock)
     changes.log.record(operation, actor, lock.message, now)
 
@@ -173,8 +176,25 @@ def _mark_changed(message: Message, changes: ChangeSet) -> None:
         changes.deferred_changed.append(message)
 
 
-def _modify(message: Message, modified: Mapping[str, bytes] | None) -> None:
+def check_properties(
+    fragment: Fragment, lock: MessageLock, modified: Mapping[str, bytes]
+) -> None:
+    """What settlements set is kept with the message, and it can be settled without
+    end. Raises MessageSizeExceeded."""
+    annex = lock.message.annex or NO_ANNEX
+    size_bytes = 0
+    for name, value in {**annex.modified, **modified}.items():
+        size_bytes += len(name) + len(value)
+    if size_bytes > PROPERTIES_BYTES:
+        raise MessageSizeExceeded(
+            f"The properties that settlements set on a message of "
+            f"'{fragment.settings.path}' would have {size_bytes} bytes; at most "
+            f"{PROPERTIES_BYTES} are allowed. Set fewer.",
+            entity_path=fragment.settings.path,
+        )
+
+
+def _modify(message: Message, modified: Mapping[str, bytes]) -> None:
     """Set application properties, over those that an earlier settlement set."""
-    if modified:
-        annex = message.annex or NO_ANNEX
-        message.annex = replace(annex, modified={**annex.modified, **modified})
+    annex = message.annex or NO_ANNEX
+    message.annex = replace(annex, modified={**annex.modified, **modified})

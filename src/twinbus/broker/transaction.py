@@ -67,8 +67,9 @@ class Work:
     def __init__(self, home: object) -> None:
         # The owner of the store that it changes.
         self.home: object = home
-        # Messages that it brings in, and what they add to the size of an entity.
+        # Messages that it brings in.
         self.message_count: int = 0
+        # What it holds until the commit, and adds to the size of its target then.
         self.added_bytes: int = 0
         self.target: Fragment | None = None
 

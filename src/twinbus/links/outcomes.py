@@ -70,6 +70,20 @@ class Settlement:
         self._reason: str | None = reason
         self._description: str | None = description
 
+    def size_bytes(self) -> int:
+        """What it holds in memory until it is applied."""
+        texts = len(self._reason or "") + len(self._description or "")
+        modified = self._modified or {}
+        return texts + sum(len(name) + len(value) for name, value in modified.items())
+
+    def check(self, fragment: Fragment, lock: MessageLock) -> None:
+        """Raises if the message cannot be settled so, by a lock that is held:
+        MessageSizeExceeded, QuotaExceeded."""
+        if self._modified:
+            settlement.check_properties(fragment, lock, self._modified)
+        if self.kind in (ABANDON, DEAD_LETTER):
+            fragment.check_dead_letters()
+
     def apply(
         self,
         fragment: Fragment,
@@ -78,7 +92,7 @@ class Settlement:
         now: int,
         changes: ChangeSet,
     ) -> None:
-        """Raises MessageLockLost, SessionLockLost, NotAllowed."""
+        """Raises MessageLockLost, SessionLockLost, NotAllowed, MessageSizeExceeded."""
         modified = self._modified
         if self.kind == COMPLETE:
             settlement.complete(fragment, lock, actor, now, changes)
@@ -105,7 +119,7 @@ def settle(
 ) -> int:
     """Apply a client's outcome; returns the kind of settlement to confirm.
 
-    Raises MessageLockLost, SessionLockLost, NotAllowed, and as `settlement_of`.
+    Raises as `Settlement.apply` and `settlement_of` do.
     """
     if state is ACCEPTED_OUTCOME:
         settlement.complete(fragment, lock, actor, now, changes)

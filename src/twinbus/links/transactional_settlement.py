@@ -13,7 +13,7 @@ from twinbus.broker.fragment import Fragment
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.transaction import Work
 from twinbus.links.home import Home
-from twinbus.links.outcomes import ABANDON, DEAD_LETTER, STATE_OF, Settlement
+from twinbus.links.outcomes import STATE_OF, Settlement
 
 
 @final
@@ -37,6 +37,7 @@ class TransactionalSettlement(Work):
         # The delivery that ends with it; None if there is none, or it has ended.
         self._session: AmqpSession | None = None
         self._delivery_id: int = 0
+        self.added_bytes = settlement.size_bytes()
 
     def ends(self, session: AmqpSession, delivery_id: int) -> None:
         """A delivery is unsettled until the commit, and settled by it."""
@@ -48,8 +49,7 @@ class TransactionalSettlement(Work):
         fragment.check_exists()
         if not fragment.holds(self._lock, now):
             raise fragment.lock_lost()
-        if self._settlement.kind in (ABANDON, DEAD_LETTER):
-            fragment.check_dead_letters()
+        self._settlement.check(fragment, self._lock)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
         self._lock.enlisted_in = None

@@ -68,6 +68,7 @@ async def update_disposition(queue: ManagedQueue, request: Request) -> Response:
     locks = _locks(queue, request, now)
     for lock in locks:
         check_not_enlisted(fragment, lock)
+        intended.check(fragment, lock)
     if request.transaction is not None:
         for lock in locks:
             work = TransactionalSettlement(owner, fragment, lock, intended, actor)

@@ -19,7 +19,7 @@ from twinbus.server.managed_queue import ManagedQueue, integer
 from twinbus.server.request_links import Request, Response
 from twinbus.server.rule_messages import described_rule, rule_of_map
 from twinbus.server.subscription import Subscription
-from twinbus.server.subscription_rules import SubscriptionRules
+from twinbus.server.subscription_rules import SubscriptionRules, stored_rule
 
 _MAX_INT: Final = (1 << 31) - 1
 
@@ -128,6 +128,7 @@ class AddRule(RuleChange):
     ) -> None:
         super().__init__(subscription, rules, rule.name, earlier)
         self._rule = rule
+        self.added_bytes = len(stored_rule(0, rule).definition)
         # All that the transaction adds to the topic; shared by those who add it.
         self.added: list[Rule] = []
         for work in earlier:

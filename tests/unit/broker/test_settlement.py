@@ -8,7 +8,8 @@ from twinbus.broker import operation_log, settlement
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import DEFERRED
 from twinbus.broker.message_lock import MessageLock
-from twinbus.errors import MessageLockLost
+from twinbus.errors import MessageLockLost, MessageSizeExceeded
+from twinbus.limits import PROPERTIES_BYTES
 
 from .world import ACTOR, NOW, Place, bodies, run
 
@@ -112,6 +113,20 @@ def test_abandoned_message_returns_with_a_higher_count(place: Place) -> None:
     [message] = place.queue.window.ready_messages()
     assert message.delivery_count == 1
     assert message.annex is not None and message.annex.modified == {"a": b"\x41"}
+
+
+def test_modified_properties_do_not_add_up_without_end(place: Place) -> None:
+    """And what is refused for it can still be settled otherwise."""
+    lock = received(place)
+    half = bytes(PROPERTIES_BYTES // 2 - 1)
+    settlement.abandon(place.queue, lock, {"a": half}, 1, NOW, place.changes)
+    place.commit()
+    [lock] = place.lock()
+    for settle in (settlement.abandon, settlement.defer):
+        with pytest.raises(MessageSizeExceeded, match="Set fewer"):
+            settle(place.queue, lock, {"b": half, "c": b"1"}, 1, NOW, place.changes)
+    settlement.defer(place.queue, lock, {"b": half}, 1, NOW, place.changes)
+    assert place.queue.deferred_count == 1
 
 
 def test_modified_properties_add_up(place: Place) -> None:

@@ -20,11 +20,14 @@ from twinbus.amqp.transactions import (
     Discharge,
     TransactionalState,
 )
+from twinbus.amqp.types import Symbol
 from twinbus.broker import schedule
+from twinbus.broker.message import Annex
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.transaction import TransactionLimits
 from twinbus.encoding.incoming import read_message
 from twinbus.errors import InternalError, NotAllowed, ServerBusy
+from twinbus.limits import PROPERTIES_BYTES
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.transactional_schedule import (
     TransactionalCancel,
@@ -230,6 +233,27 @@ def test_lock_that_runs_out_makes_the_commit_fail(world: World, client: Client) 
     answer = client.commit(txn_id)
     assert condition(answer) == ROLLBACK and "lock supplied" in text(answer)
     assert world.fragment.active_count == 1
+
+
+def test_properties_of_a_settlement_count_towards_the_size(world: World) -> None:
+    client = Client(world)
+    [at] = received(world)
+    txn_id = client.declare()
+    client.settle(at, txn_id, Modified(message_annotations={Symbol("a"): "x" * 1_000}))
+    transaction = world.coordinator.find(txn_id, NOW)
+    assert transaction.held_bytes > 1_000
+
+
+def test_properties_that_are_too_large_make_the_commit_fail(
+    world: World, client: Client
+) -> None:
+    [at] = received(world)
+    lock = only_lock(world)
+    lock.message.annex = Annex(modified={"b": bytes(PROPERTIES_BYTES - 10)})
+    txn_id = client.declare()
+    client.settle(at, txn_id, Modified(message_annotations={Symbol("a"): "x" * 10}))
+    assert condition(client.commit(txn_id)) == ROLLBACK
+    assert only_lock(world) is lock
 
 
 def test_unknown_delivery_is_refused_and_dooms(world: World, client: Client) -> None:
