@@ -58,6 +58,7 @@ class Forwarder(Receiver):
         self._kept: list[Message] = []
         self._kept_from: Window = source.window
         self._retry_at: int = 0
+        self._is_stopped: bool = False
 
     def capacity(self) -> int:
         if not self._source.settings.is_dead_letter_queue:
@@ -171,12 +172,20 @@ class Forwarder(Receiver):
             self._retry_at = now + _RETRY_MS
         message.place = LOCKED
         self._kept.append(message)
+        if self._is_stopped:
+            # It was still on its way, and nobody is left to try again.
+            self.give_back()
 
     def retry(self, now: int) -> None:
         """Time has passed: try again what could not go on."""
         # A clock that was set back must not stop this for long.
         if not 0 < self._retry_at - now <= _RETRY_MS:
             self.give_back()
+
+    def stop(self) -> None:
+        """Nothing is forwarded any more but what is on its way."""
+        self._is_stopped = True
+        self.give_back()
 
     def give_back(self) -> None:
         """What was kept is ready again; nothing durable has changed."""

@@ -102,7 +102,7 @@ class Forwarders:
 
     def _stop(self, source: Fragment) -> None:
         _, forwarder, _ = self._running.pop(source.number)
-        forwarder.give_back()
+        forwarder.stop()
         self._owner.leave(source, forwarder)
 
     def tick(self, now: int) -> None:

@@ -5,7 +5,7 @@ nothing left to do.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,8 @@ class FaultyStore:
         self.gate = asyncio.Event()
         self.gate.set()
         self.is_committing = asyncio.Event()
+        # What happens while ids are looked up.
+        self.before_look_up: Callable[[], object] = list
 
     async def commit(self, changes: ChangeSet) -> None:
         self.is_committing.set()
@@ -55,6 +57,10 @@ class FaultyStore:
             self.commits.append(changes)
         if fault is not None:
             raise fault.error
+
+    async def seen(self, number: int, unique_ids: list[bytes], now: int) -> set[bytes]:
+        self.before_look_up()
+        return await self.inner.seen(number, unique_ids, now)
 
     def __getattr__(self, name: str) -> Any:
         if name in self.errors:
