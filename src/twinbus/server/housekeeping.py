@@ -9,6 +9,7 @@ Portions keep each turn of the owner's loop short; what is left is due again.
 """
 
 import logging
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from twinbus.broker import expiry, schedule
@@ -49,8 +50,8 @@ class Housekeeping:
         self._next_trim_at = 0
         # Where a sweep that was too long for one turn goes on.
         self._sweep_cursor: ExpiryCursor | None = None
-        # The fragment number that was purged last, in whole or in part.
-        self._purged = -1
+        # Fragment numbers of which a portion is purged next, in this order.
+        self._to_purge: deque[int] = deque()
 
     def begin(self, next_scheduled_at: int, now: int) -> None:
         self.next_scheduled_at = next_scheduled_at
@@ -117,15 +118,9 @@ class Housekeeping:
 
     async def _purge(self) -> None:
         owner = self._owner
-        # A number is free for others once it is purged, so its removal must be
-        # durable before; that of the others is still in the open change set.
-        numbers = owner.table.purging().difference(owner.changes.dropped)
-        if not numbers:
+        number = self._next_to_purge()
+        if number is None:
             return
-        # In turn: the number of a topic is not free before its subscriptions are
-        # purged, which share its bodies.
-        number = min((n for n in numbers if n > self._purged), default=min(numbers))
-        self._purged = number
         try:
             is_purged = await owner.store.purge(number, _PORTION)
         except _CAN_WAIT as error:
@@ -135,6 +130,20 @@ class Housekeeping:
             owner.table.purged(number)
         if owner.table.purging():
             owner.wake()
+
+    def _next_to_purge(self) -> int | None:
+        """In turn: the number of a topic is not free before its subscriptions are
+        purged, which share its bodies."""
+        purging, dropped = self._owner.table.purging(), self._owner.changes.dropped
+        if not self._to_purge:
+            self._to_purge.extend(sorted(purging))
+        while self._to_purge:
+            number = self._to_purge.popleft()
+            # A number is free for others once it is purged, so its removal must be
+            # durable before.
+            if number in purging and number not in dropped:
+                return number
+        return None
 
     async def _trim(self, now: int) -> None:
         self._next_trim_at = now + _TRIM_MS

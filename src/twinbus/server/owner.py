@@ -334,7 +334,11 @@ class StoreOwner:
     async def _run(self) -> None:
         try:
             while not (self._stopping and not self._must_turn):
-                if not self._must_turn:
+                if self._must_turn:
+                    # A store need not suspend; without this nobody else would come
+                    # to anything while a backlog is forwarded, expired or purged.
+                    await asyncio.sleep(0)
+                else:
                     self._wake_up = asyncio.get_running_loop().create_future()
                     await self._wake_up
                 self._must_turn = False

@@ -336,6 +336,24 @@ async def test_pressure_of_what_is_refused_is_taken_back_without_a_commit(
     assert world.pressure == [True, False]
 
 
+async def test_others_get_their_turn_while_there_is_more_to_do(
+    world: World, queue: Fragment
+) -> None:
+    """Also if the store never suspends."""
+    happened: list[str] = []
+
+    async def purge(number: int, limit: int) -> bool:
+        happened.append("purge")
+        asyncio.get_running_loop().call_soon(happened.append, "other")
+        return len(happened) > 4
+
+    world.store.inner.purge = purge  # type: ignore[method-assign]
+    await world.namespace.delete_queue("orders")
+    while world.owner.table.purging():
+        await world.settled()
+    assert happened[:5] == ["purge", "other", "purge", "other", "purge"]
+
+
 async def test_stop_commits_what_was_accepted(world: World, queue: Fragment) -> None:
     send(world, queue, 3)
     await world.owner.stop()
