@@ -543,11 +543,9 @@ class Fragment:
         changes: ChangeSet,
     ) -> Message:
         """Keep a message that was to go from here to another entity; returns it."""
-        target = self._sub_queues.sub_queue_of(self, TRANSFER_DEAD_LETTER)
-        path = self.settings.path
-        kept = dead_letter_of(message, path, 0, reason, description)
-        target.adopt(kept, now, changes)
-        return kept
+        return self._bury(
+            TRANSFER_DEAD_LETTER, message, reason, description, now, changes
+        )
 
     def reject(
         self,
@@ -558,10 +556,23 @@ class Fragment:
         changes: ChangeSet,
     ) -> None:
         """A message that was on its way in here is a dead letter at once."""
-        target = self._sub_queues.sub_queue_of(self, DEAD_LETTER)
+        self._bury(DEAD_LETTER, message, reason, description, now, changes)
+
+    def _bury(
+        self,
+        sub_queue: int,
+        message: Message,
+        reason: str,
+        description: str,
+        now: int,
+        changes: ChangeSet,
+    ) -> Message:
+        """Make a dead letter of a message that never was in here; returns it."""
+        target = self._sub_queues.sub_queue_of(self, sub_queue)
         path = self.settings.path
         dead_letter = dead_letter_of(message, path, 0, reason, description)
         target.adopt(dead_letter, now, changes)
+        return dead_letter
 
 
 def _end_of(lock: MessageLock) -> int:

@@ -14,7 +14,7 @@ except where the error says that nobody knows.
 from typing import Final, cast, final
 
 from twinbus.amqp.composite import encode_composite, from_described
-from twinbus.amqp.errors import AmqpError, DecodeError
+from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import AmqpValue, decode_message
@@ -33,13 +33,11 @@ from twinbus.limits import CONTROL_REQUEST_BYTES, MANAGEMENT_CREDIT
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.home import Home
 from twinbus.links.output import Output
-from twinbus.links.refusal import amqp_error
+from twinbus.links.refusal import amqp_error, overrun
 from twinbus.links.transaction_commit import Commit, TransactionListener
 
 NOBODY: Final = -1
 """In place of a delivery id: the request came settled and wants no answer."""
-
-_TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
 
 
 @final
@@ -80,7 +78,7 @@ class CoordinatorLink(TransactionListener):
             self._link.issue_credit(MANAGEMENT_CREDIT)
             return
         text = f"the link has sent more than its credit of {MANAGEMENT_CREDIT}"
-        self._link.detach(AmqpError(_TRANSFER_LIMIT_EXCEEDED, text))
+        self._link.detach(overrun(text))
 
     def _declare(self, request: Declare, answer_to: int, now: int) -> None:
         if request.global_id is not None:

@@ -4,6 +4,7 @@ Every refusal gets a tracking id, which the peer is told and the log contains.
 """
 
 import logging
+from typing import Final
 from uuid import uuid4
 
 from twinbus.amqp.errors import AmqpError
@@ -11,11 +12,18 @@ from twinbus.errors import ServiceBusError
 
 _log = logging.getLogger(__name__)
 
+_TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
+
 
 def amqp_error(error: ServiceBusError) -> AmqpError:
     """The error as it travels in a detach, a close or a rejected."""
     track(error)
     return AmqpError(error.condition, error.description)
+
+
+def overrun(text: str) -> AmqpError:
+    """For a peer that sends more than the link's credit allows."""
+    return AmqpError(_TRANSFER_LIMIT_EXCEEDED, text)
 
 
 def track(error: ServiceBusError) -> None:

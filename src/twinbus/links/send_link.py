@@ -7,7 +7,6 @@ goes out at once. A batch is taken whole or not at all.
 
 from typing import Final, final
 
-from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
@@ -23,7 +22,7 @@ from twinbus.links.commit_listener import CommitListener
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.home import Home
 from twinbus.links.output import Output
-from twinbus.links.refusal import amqp_error
+from twinbus.links.refusal import amqp_error, overrun
 from twinbus.links.sending import (
     Sending,
     accept,
@@ -36,7 +35,6 @@ from twinbus.links.transactional_state import accepted_in
 from twinbus.links.via import Via
 
 _TOP_UP_AT: Final = CREDIT // 2
-_TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
 
 
 @final
@@ -91,8 +89,7 @@ class SendLink(CommitListener):
             self._link.issue_credit(CREDIT)
             return
         self._link.detach(
-            AmqpError(
-                _TRANSFER_LIMIT_EXCEEDED,
+            overrun(
                 f"the link has sent more messages than its credit of {CREDIT}",
             )
         )

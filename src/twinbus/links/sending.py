@@ -74,6 +74,18 @@ def finds_duplicates(fragment: Fragment) -> bool:
     return fragment.settings.duplicate_window_ms != 0
 
 
+def ask_for_duplicates(
+    fragment: Fragment, messages: list[Message], admission: Admission
+) -> None:
+    """Have the ids of the messages looked up, if the entity detects duplicates."""
+    if not finds_duplicates(fragment):
+        return
+    for message in messages:
+        unique_id = duplicate_key(message)
+        if unique_id is not None:
+            admission.ask(fragment, unique_id)
+
+
 @final
 class Sending(Admission):
     """Messages for an entity that detects duplicates, or is to number them first."""
@@ -97,9 +109,7 @@ class Sending(Admission):
         self._link: CommitListener | None = link
         for message in messages:
             self.pending_bytes += len(message.raw)
-            unique_id = duplicate_key(message) if finds_duplicates(fragment) else None
-            if unique_id is not None:
-                self.ask(fragment, unique_id)
+        ask_for_duplicates(fragment, messages, self)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
         home, fragment, link = self._home, self._fragment, self._link

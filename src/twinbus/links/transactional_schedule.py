@@ -17,7 +17,12 @@ from twinbus.broker.transaction import Work
 from twinbus.encoding.identity import duplicate_key
 from twinbus.errors import MessageNotFound, ServerBusy
 from twinbus.links.home import Home
-from twinbus.links.sending import check_room, check_status, finds_duplicates
+from twinbus.links.sending import (
+    ask_for_duplicates,
+    check_room,
+    check_status,
+    finds_duplicates,
+)
 
 
 @final
@@ -50,12 +55,7 @@ class TransactionalSchedule(Work):
         return [self._fragment.sequence_number(message) for message in self._messages]
 
     def ask(self, admission: Admission) -> None:
-        if not finds_duplicates(self._fragment):
-            return
-        for message in self._messages:
-            unique_id = duplicate_key(message)
-            if unique_id is not None:
-                admission.ask(self._fragment, unique_id)
+        ask_for_duplicates(self._fragment, self._messages, admission)
 
     def check(self, now: int) -> None:
         fragment = self._fragment

@@ -10,13 +10,12 @@ from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Work
-from twinbus.encoding.identity import duplicate_key
 from twinbus.links.home import Home
 from twinbus.links.sending import (
     accept_unless_seen,
+    ask_for_duplicates,
     check_room,
     check_status,
-    finds_duplicates,
 )
 
 
@@ -42,12 +41,7 @@ class TransactionalSend(Work):
             self.added_bytes += len(message.raw)
 
     def ask(self, admission: Admission) -> None:
-        if not finds_duplicates(self._fragment):
-            return
-        for message in self._messages:
-            unique_id = duplicate_key(message)
-            if unique_id is not None:
-                admission.ask(self._fragment, unique_id)
+        ask_for_duplicates(self._fragment, self._messages, admission)
 
     def check(self, now: int) -> None:
         check_room(self._home, self._fragment, 0, now)

@@ -15,16 +15,15 @@ from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Work
-from twinbus.encoding.identity import duplicate_key
 from twinbus.errors import ServiceBusError
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.home import Home
 from twinbus.links.sending import (
     accept_unless_seen,
+    ask_for_duplicates,
     check,
     check_room,
     check_status,
-    finds_duplicates,
 )
 
 _REFUSED: Final = "TransferFailed"
@@ -72,12 +71,7 @@ class Via:
             destination = self._find_destination()
         except ServiceBusError:
             return
-        if not finds_duplicates(destination):
-            return
-        for message in messages:
-            unique_id = duplicate_key(message)
-            if unique_id is not None:
-                admission.ask(destination, unique_id)
+        ask_for_duplicates(destination, messages, admission)
 
     def apply(self, messages: list[Message], duplicates: Duplicates, now: int) -> None:
         """Each message to the destination, or to the dead letters of the way."""

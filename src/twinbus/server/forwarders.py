@@ -13,8 +13,8 @@ from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
 from twinbus.errors import ArgumentError, MessagingEntityNotFound
 from twinbus.links.forwarding import Forwarder
 from twinbus.server.entity import Description, Entity
+from twinbus.server.message_source import MessageSource
 from twinbus.server.owner import StoreOwner
-from twinbus.server.queue import Queue
 from twinbus.server.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Forwarders:
 
     def renew(self, entity: Entity) -> None:
         """The entity was made, or its description changed."""
-        if not isinstance(entity, Queue | Subscription):
+        if not isinstance(entity, MessageSource):
             return
         for sub_queue in _FORWARDED_SUB_QUEUES:
             self._renew(entity, sub_queue, entity.forward_target(sub_queue))

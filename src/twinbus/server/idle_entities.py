@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from twinbus.errors import ServiceBusError
 from twinbus.server.entity import Entity
-from twinbus.server.queue import Queue
-from twinbus.server.subscription import Subscription
+from twinbus.server.message_source import MessageSource
 
 if TYPE_CHECKING:
     from twinbus.server.namespace import Namespace
@@ -69,6 +68,6 @@ def _is_idle(entity: Entity, now: int) -> bool:
     idle_ms = entity.description.auto_delete_on_idle_ms
     if idle_ms == 0 or not entity.is_idle_since(now - idle_ms):
         return False
-    if isinstance(entity, Queue | Subscription):
+    if isinstance(entity, MessageSource):
         return not entity.description.forward_to
     return True

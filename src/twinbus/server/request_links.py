@@ -14,9 +14,9 @@ import logging
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from twinbus.amqp.errors import AmqpError, DecodeError
+from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import (
@@ -42,12 +42,10 @@ from twinbus.limits import MANAGEMENT_CREDIT
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.enlistment import Enlistment
 from twinbus.links.output import Output
-from twinbus.links.refusal import amqp_error, track
+from twinbus.links.refusal import amqp_error, overrun, track
 from twinbus.links.transactional_state import accepted_in
 
 _log = logging.getLogger(__name__)
-
-_TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +192,7 @@ class RequestLink:
         if self._link.credit >= 0:
             return False
         self._is_open = False
-        error = AmqpError(
-            _TRANSFER_LIMIT_EXCEEDED,
+        error = overrun(
             f"more than {MANAGEMENT_CREDIT} requests wait for their answers: read "
             "those, and heed the link's credit",
         )

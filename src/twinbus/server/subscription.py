@@ -1,18 +1,16 @@
 """A subscription: a queue that is filled by its topic, as its rules say."""
 
-from twinbus.broker.descriptions.forward_path import forward_path
 from twinbus.broker.descriptions.subscription import SubscriptionDescription
 from twinbus.broker.entity_path import split_subscription_path
-from twinbus.broker.fragment import DEAD_LETTER, MAIN
 from twinbus.errors import NotAllowed
 from twinbus.rules.rule import Rule
-from twinbus.server.entity import Entity
+from twinbus.server.message_source import MessageSource
 from twinbus.server.owner import StoreOwner
 from twinbus.store.catalog import EntityRecord
 from twinbus.topics.topic import TopicRouter
 
 
-class Subscription(Entity):
+class Subscription(MessageSource):
     """One subscription of a topic."""
 
     __slots__ = ("router",)
@@ -59,18 +57,3 @@ class Subscription(Entity):
             f"'{self.path}' is a subscription: send to its topic.",
             entity_path=self.path,
         )
-
-    def check_may_receive(self, sub_queue: int = MAIN) -> None:
-        if not self.description.may_receive():
-            raise self._disabled("receiving")
-        if target := self.forward_target(sub_queue):
-            raise self._forwards(target)
-
-    def forward_target(self, sub_queue: int) -> str:
-        """The path that messages of a sub-queue are forwarded to, if any. Sessions
-        are not forwarded: the service takes such a description, and so do we."""
-        if sub_queue == MAIN and not self.description.requires_session:
-            return forward_path(self.description.forward_to)
-        if sub_queue == DEAD_LETTER:
-            return forward_path(self.description.forward_dead_lettered_messages_to)
-        return ""
