@@ -5,6 +5,7 @@ each page would make the list cost a trillion. So the last id of each page is
 remembered, with the number of ids up to it; whoever goes on from elsewhere pays once.
 """
 
+import asyncio
 from typing import Final
 
 from twinbus.store.base import Store
@@ -60,6 +61,8 @@ class Listing:
                 return []
             after = passed[-1]
             count += len(passed)
+            # Others have their turn while a million is counted.
+            await asyncio.sleep(0)
         found = await self._read(after, limit)
         if found:
             self._pages.remember(

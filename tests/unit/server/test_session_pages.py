@@ -1,5 +1,7 @@
 """Pages of a list by number, from a store that goes on behind an id."""
 
+import asyncio
+
 from twinbus.server.session_pages import Listing, SessionPages
 from twinbus.store.memory import MemoryStore
 
@@ -51,3 +53,10 @@ async def test_few_pages_are_remembered() -> None:
         await Listing(store, 1, None, pages).page(skip, 1)
     assert pages.nearest(1, None, 500) == (500, "0499")
     assert pages.nearest(1, None, 400) == (0, "")
+
+
+async def test_others_have_their_turn_while_sessions_are_counted() -> None:
+    store, pages, turns = CountingStore(), SessionPages(), list[int]()
+    asyncio.get_running_loop().call_soon(turns.append, 1)
+    await Listing(store, 1, None, pages).page(990, 1)
+    assert turns == [1]
