@@ -450,7 +450,8 @@ class Fragment:
         return lock.locked_until
 
     def ended_locks(self, now: int) -> list[MessageLock]:
-        """Locks that have run out, in the order of their ends."""
+        """Locks that have run out, in the order of their ends; those that end at one
+        instant in the order of their messages, whichever was renewed."""
         if not self._locks_are_ordered:
             self._reorder_locks()
         ended: list[MessageLock] = []
@@ -458,6 +459,7 @@ class Fragment:
             if lock.locked_until > now:
                 break
             ended.append(lock)
+        ended.sort(key=_end_and_number_of)
         return ended
 
     def _reorder_locks(self) -> None:
@@ -573,6 +575,10 @@ class Fragment:
         dead_letter = dead_letter_of(message, path, 0, reason, description)
         target.adopt(dead_letter, now, changes)
         return dead_letter
+
+
+def _end_and_number_of(lock: MessageLock) -> tuple[int, int]:
+    return lock.locked_until, lock.message.row_id
 
 
 def _end_of(lock: MessageLock) -> int:

@@ -42,6 +42,15 @@ def test_shorter_locks_end_before_longer_ones_that_are_older(place: Place) -> No
     assert not place.queue.holds(short, NOW)
 
 
+def test_locks_that_end_at_one_instant_end_in_the_order_of_messages(
+    place: Place,
+) -> None:
+    place.send(b"a", b"b")
+    first, second = place.lock(2)
+    place.queue.renew(first, NOW)
+    assert place.queue.ended_locks(first.locked_until) == [first, second]
+
+
 def test_locks_end_in_order_after_all_of_them_are_gone(place: Place) -> None:
     place.send(b"a")
     [lock] = place.lock()
