@@ -8,6 +8,7 @@
 6. Thread pools have as many threads as on a large machine. Those of the SDK's lock
    renewer wait for a socket that another one has read from; a few of them cannot
    renew the three hundred locks of one test in time.
+7. What tests replace in the SDK's transports and leave behind is put back after each.
 
 1 to 3 act only on the namespace of SB_CONNECTION_STRING; every other goes through the
 SDK as it is.
@@ -21,6 +22,7 @@ from .target import Target, note, target
 
 _USUAL_TLS_PORT = 5671
 _CORES = 28
+_PARSER = "parse_received_message"
 
 
 def apply() -> None:
@@ -36,6 +38,7 @@ def apply() -> None:
         aio_management.ServiceBusAdministrationClient,
     ):
         _patch_administration_client(client)
+    put_back()
     _patch_cores(max(_CORES, os.cpu_count() or 1))
     if target().has_tls and target().port != _USUAL_TLS_PORT:
         _patch_tls_port(target().port)
@@ -99,6 +102,28 @@ def _patch_administration_client(client: Any) -> None:
             self._impl._client._base_url = "http://{endpoint}"
 
     client.__init__ = __init__
+
+
+def put_back() -> None:
+    """Undo what a test did to the transports, which all tests of a process share."""
+    for transport, original in _parsers():
+        if original is not None:
+            transport.parse_received_message = original
+        elif _PARSER in vars(transport):
+            delattr(transport, _PARSER)
+
+
+@functools.cache
+def _parsers() -> tuple[tuple[Any, Any], ...]:
+    """The transports, with what each parses messages by before any test ran; None
+    where that is inherited."""
+    from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
+    from azure.servicebus.aio._transport._pyamqp_transport_async import (
+        PyamqpTransportAsync,
+    )
+
+    transports = (PyamqpTransport, PyamqpTransportAsync)
+    return tuple((item, vars(item).get(_PARSER)) for item in transports)
 
 
 def _patch_cores(count: int) -> None:

@@ -71,6 +71,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         _watchdog.end()
 
 
+def pytest_runtest_teardown() -> None:
+    patches.put_back()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
