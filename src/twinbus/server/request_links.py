@@ -129,7 +129,9 @@ class ResponseLink:
             asked_on, payload = self._waiting.popleft()
             self._link.send(payload, tag, settled, self)
             asked_on.answered()
-            self._output.flush()
+            # Each goes out before the next is looked at: the client may stop reading.
+            if self._waiting:
+                self._output.flush()
         if self._link.drain and not self._waiting:
             self._link.drained()
         self._output.mark()
@@ -173,19 +175,23 @@ class RequestLink:
         """Take a request; its answer follows as soon as it is found."""
         if not self._is_open or self._is_overrun():
             return
-        if not delivery.settled:
-            session: AmqpSession = self._link.session
-            at = delivery.delivery_id
-            session.send_disposition(True, at, at, True, self._verdict(delivery, now))
-        self._output.mark()
+        verdict = self._verdict(delivery, now)
         self._unanswered_count += 1
         if delivery.oversize:
+            self._settle(delivery, verdict)
             self.answered()
             return
         self._top_up()
-        task = asyncio.create_task(self._serve(delivery, now))
+        task = asyncio.create_task(self._serve(delivery, verdict, now))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _settle(self, delivery: MessageReceived, verdict: bytes) -> None:
+        if not delivery.settled:
+            session: AmqpSession = self._link.session
+            at = delivery.delivery_id
+            session.send_disposition(True, at, at, True, verdict)
+        self._output.mark()
 
     def _is_overrun(self) -> bool:
         """A client that asks without credit is not served any further."""
@@ -233,7 +239,7 @@ class RequestLink:
             return encode_rejected(amqp_error(error))
         return accepted_in(state.txn_id)
 
-    async def _serve(self, delivery: MessageReceived, now: int) -> None:
+    async def _serve(self, delivery: MessageReceived, verdict: bytes, now: int) -> None:
         message = Message()
         transaction = self._transaction(delivery)
         try:
@@ -249,6 +255,11 @@ class RequestLink:
             _log.exception("a request to %s failed", self._node.address)
             response = _refusal(InternalError())
         self._reply(message, response)
+        # After the answer, and in one write with it: of a client's threads the one
+        # that asked finds its answer first, and none waits for a frame that another
+        # one has read. Not later either: a client may wait for it before it reads.
+        self._settle(delivery, verdict)
+        self._output.flush_all()
 
     def _transaction(self, delivery: MessageReceived) -> Enlistment | None:
         state = delivery.state
@@ -269,7 +280,6 @@ class RequestLink:
             body=AmqpValue(response.value),
         )
         link.respond(self, encode_message(answer))
-        self._output.flush_all()
 
     def _reply_link(self, reply_to: str | None) -> ResponseLink | None:
         fitting = [link for link in self._responses if link.node is self._node]
