@@ -65,13 +65,11 @@ class Entry:
     expires_at: int = 0
     due_at: int = 0
     locked_until: int = 0
-    # Of two locks with the same end the older one ends first.
-    lock_turn: int = 0
     # Committed, and neither promised nor on its way back.
     visible: bool = False
 
     def end_of_lock(self) -> tuple[bool, int, int]:
-        return self.dead, self.locked_until, self.lock_turn
+        return self.dead, self.locked_until, self.number
 
 
 @dataclass
@@ -161,7 +159,7 @@ class QueueMachine(RuleBasedStateMachine):
             dead_letter_on_expiration=dead,
         )
         self.now = 1_000_000
-        self.sent_count = self.batch = self.entropy_count = self.lock_count = 0
+        self.sent_count = self.batch = self.entropy_count = 0
         self.model, self.durable = Model(), Model()
         self.held: list[tuple[Entry | None, MessageLock, bool]] = []
         self.changes = ChangeSet()
@@ -382,8 +380,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.note_lock(entry, self.fragment(dead).renew(lock, self.now))
 
     def note_lock(self, entry: Entry, locked_until: int) -> None:
-        self.lock_count += 1
-        entry.locked_until, entry.lock_turn = locked_until, self.lock_count
+        entry.locked_until = locked_until
 
     @rule(duration=st.sampled_from([5, 30, 90]))
     def change_lock_duration(self, duration: int) -> None:

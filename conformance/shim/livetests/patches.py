@@ -5,10 +5,7 @@
 3. Administration clients go to SB_HTTP_ENDPOINT, by http:// if it says so.
 4. TLS goes to the server's port: the SDK has 5671 fixed.
 5. A private certificate authority is trusted: certifi names a bundle that has it.
-6. Thread pools have as many threads as on a large machine. Those of the SDK's lock
-   renewer wait for a socket that another one has read from; a few of them cannot
-   renew the three hundred locks of one test in time.
-7. What tests replace in the SDK's transports and leave behind is put back after each.
+6. What tests replace in the SDK's transports and leave behind is put back after each.
 
 1 to 3 act only on the namespace of SB_CONNECTION_STRING; every other goes through the
 SDK as it is.
@@ -21,7 +18,6 @@ from typing import Any
 from .target import Target, note, target
 
 _USUAL_TLS_PORT = 5671
-_CORES = 28
 _PARSER = "parse_received_message"
 
 
@@ -39,7 +35,6 @@ def apply() -> None:
     ):
         _patch_administration_client(client)
     put_back()
-    _patch_cores(max(_CORES, os.cpu_count() or 1))
     if target().has_tls and target().port != _USUAL_TLS_PORT:
         _patch_tls_port(target().port)
     if bundle := os.environ.get("SB_CA_BUNDLE"):
@@ -124,10 +119,6 @@ def _parsers() -> tuple[tuple[Any, Any], ...]:
 
     transports = (PyamqpTransport, PyamqpTransportAsync)
     return tuple((item, vars(item).get(_PARSER)) for item in transports)
-
-
-def _patch_cores(count: int) -> None:
-    os.cpu_count = lambda: count
 
 
 def _patch_tls_port(port: int) -> None:

@@ -42,7 +42,8 @@ class ExpiryHeap:
         self._swept = len(self._heap)
 
     def due(self, now: int) -> list[Message]:
-        """Ready messages whose time has come, marked as leaving.
+        """Ready messages whose time has come, marked as leaving; those of one instant
+        in the order of the queue, whichever of them was delivered in between.
 
         Marked here and not later: one that was delivered and came back is in the
         heap as often as it was ready, and must expire once.
@@ -53,4 +54,9 @@ class ExpiryHeap:
             if message.place == READY:
                 message.place = LEAVING
                 due.append(message)
+        due.sort(key=_end_and_number_of)
         return due
+
+
+def _end_and_number_of(message: Message) -> tuple[int, int]:
+    return message.expires_at, message.row_id

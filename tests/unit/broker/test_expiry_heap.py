@@ -22,6 +22,16 @@ def test_messages_come_due_in_the_order_of_their_ends() -> None:
     assert heap.due(30) == []
 
 
+def test_messages_of_one_instant_come_due_in_the_order_of_the_queue() -> None:
+    heap = ExpiryHeap()
+    first, second = watched(heap, b"first", 0), watched(heap, b"second", 0)
+    for number, message in enumerate((first, second), start=1):
+        message.row_id, message.expires_at = number, 10
+    for returned in (second, first):
+        heap.watch(returned)
+    assert heap.due(10) == [first, second]
+
+
 def test_what_does_not_wait_any_more_is_passed_over() -> None:
     heap = ExpiryHeap()
     watched(heap, b"locked", 10).place = LOCKED
