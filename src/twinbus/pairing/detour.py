@@ -1,0 +1,141 @@
+"""What a diverted message carries, and how it is read back: the names of P9.
+
+On its way through a backlog queue a message must neither expire, nor be scheduled, nor
+belong to a session, and the queue is shared by many entities. So these properties
+travel as application properties, and the message gets them back on the primary.
+
+An application may use the same names for properties of its own. They are kept under
+other names meanwhile; the reader of a namespace that knows nothing of this leaves them
+there, which harms nobody.
+
+Pure, and about mappings: adapters and Spark take messages apart and put them together.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from twinbus.durations import duration_ms, iso_duration
+
+PATH: Final = "x-ms-path"
+SESSION_ID: Final = "x-ms-sessionid"
+TIME_TO_LIVE: Final = "x-ms-timetolive"
+SCHEDULED: Final = "x-ms-scheduledenqueuetimeutc"
+
+OWN_PREFIX: Final = "x-twinbus-own-"
+"""Before the name of an application's own property of one of these names."""
+
+SEND_ID: Final = "x-opt-twinbus-send-id"
+RESTORED_FROM: Final = "x-opt-twinbus-restored-from"
+"""Message annotations: what the ledgers of a twinbus primary go by."""
+
+_NAMES: Final = (PATH, SESSION_ID, TIME_TO_LIVE, SCHEDULED)
+_RESERVED: Final = re.compile(f"(?:{OWN_PREFIX})*(?:{'|'.join(_NAMES)})")
+_TICKS_PER_MS: Final = 10_000
+_TIME_SPAN: Final = re.compile(
+    r"(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,7}))?", re.ASCII
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class DetourError(ValueError):
+    """A message in a backlog queue does not say how it is to be restored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detour:
+    """Where a diverted message belongs, and what it had to leave behind."""
+
+    path: str
+    session_id: str | None = None
+    # None: it has none of its own.
+    time_to_live_ms: int | None = None
+    # In milliseconds since the epoch.
+    scheduled_at: int | None = None
+
+
+def diverted_properties(
+    properties: Mapping[str, object], detour: Detour
+) -> dict[str, object]:
+    """Application properties of the diverted copy."""
+    diverted = {
+        (OWN_PREFIX + name if _RESERVED.fullmatch(name) else name): value
+        for name, value in properties.items()
+    }
+    diverted[PATH] = detour.path
+    if detour.session_id is not None:
+        diverted[SESSION_ID] = detour.session_id
+    if detour.time_to_live_ms is not None:
+        diverted[TIME_TO_LIVE] = iso_duration(detour.time_to_live_ms)
+    if detour.scheduled_at is not None:
+        diverted[SCHEDULED] = _EPOCH + timedelta(milliseconds=detour.scheduled_at)
+    return diverted
+
+
+def restored_properties(properties: Mapping[str, object]) -> dict[str, object]:
+    """Application properties as they were before the detour."""
+    restored: dict[str, object] = {}
+    for name, value in properties.items():
+        if name not in _NAMES:
+            is_kept = name.startswith(OWN_PREFIX) and _RESERVED.fullmatch(name)
+            restored[name.removeprefix(OWN_PREFIX) if is_kept else name] = value
+    return restored
+
+
+def read_detour(properties: Mapping[str, object]) -> Detour:
+    """What the application properties of a diverted message say. Raises DetourError."""
+    path = properties.get(PATH)
+    if not isinstance(path, str) or not path.strip("/"):
+        raise DetourError(f"The message has no '{PATH}': nobody knows where it goes.")
+    session_id = properties.get(SESSION_ID)
+    if session_id is not None and not isinstance(session_id, str):
+        raise DetourError(f"'{SESSION_ID}' is not a text.")
+    return Detour(
+        path=path.strip("/"),
+        session_id=session_id,
+        time_to_live_ms=_time_to_live_ms(properties.get(TIME_TO_LIVE)),
+        scheduled_at=_instant_ms(properties.get(SCHEDULED)),
+    )
+
+
+def _time_to_live_ms(value: object) -> int | None:
+    """From an ISO 8601 duration, ticks, a timespan, or its text."""
+    if value is None:
+        return None
+    try:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return duration_ms(timedelta(milliseconds=value // _TICKS_PER_MS))
+        span = _TIME_SPAN.fullmatch(value) if isinstance(value, str) else None
+        if span is None:
+            return duration_ms(value)
+        days, hours, minutes, seconds, ticks = (part or "0" for part in span.groups())
+        return duration_ms(
+            timedelta(
+                days=int(days),
+                hours=int(hours),
+                minutes=int(minutes),
+                seconds=int(seconds),
+                microseconds=int(ticks.ljust(7, "0")) // 10,
+            )
+        )
+    except (ValueError, OverflowError):
+        raise DetourError(f"'{TIME_TO_LIVE}' is not a duration: {value!r}.") from None
+
+
+def _instant_ms(value: object) -> int | None:
+    """From a timestamp, as an instant or in milliseconds since the epoch."""
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(milliseconds=1)
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    raise DetourError(f"'{SCHEDULED}' is not a timestamp: {value!r}.")
+
+
+def restored_from(sequence_number: int, generation: int, source: str) -> str:
+    """The annotation by which a primary knows what it has restored already."""
+    return f"{sequence_number}@{generation}@{source}"

@@ -1,0 +1,35 @@
+"""What a pair tells whoever wants to know: callbacks, log lines and metrics alike."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class EventKind(Enum):
+    """What happened."""
+
+    STATE_CHANGED = "state changed"
+    DIVERTED = "diverted"
+    PINGED = "pinged"
+    BACKLOG_QUEUE_OUT = "backlog queue out of rotation"
+    BACKLOG_QUEUE_BACK = "backlog queue back in rotation"
+    RESTORED = "restored"
+    PARKED = "entity parked"
+    UNPARKED = "entity unparked"
+    POISON = "poison message"
+    RECEIVED = "received from backlog"
+    FAULTED = "faulted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairEvent:
+    """One happening; which fields are set depends on its kind."""
+
+    kind: EventKind
+    # Entity on the primary, if it is about one.
+    path: str = ""
+    # Backlog queue, if it is about one.
+    queue: str = ""
+    # New state, outcome or reason, as a text.
+    text: str = ""
+    # How many messages.
+    count: int = 0

@@ -1,0 +1,152 @@
+"""How a pair is asked for (P2): a base class for kinds of pairing, and the one kind.
+
+Durations are seconds or timedelta. What is wrong is said here, before anything is
+sent: each error names the option, its value and what is allowed.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from twinbus.pairing.events import PairEvent
+from twinbus.pairing.failures import VERDICTS, FailureKind, Verdict
+from twinbus.pairing.settings import (
+    ATTEMPT_TIMEOUT_MS,
+    BACKLOG_QUEUE_COUNT,
+    BACKLOG_RETRY_MS,
+    BUSY_WAIT_MS,
+    FAILOVER_INTERVAL_MS,
+    PING_PRIMARY_INTERVAL_MS,
+    SEND_TIMEOUT_MS,
+    PairSettings,
+)
+
+Duration = float | timedelta
+
+_SHORTEST_PING_MS: Final = 1_000
+_MOST_QUEUES: Final = 1_000
+
+
+class PairedNamespaceOptions:
+    """What every kind of pairing needs: the two clients of the secondary.
+
+    The clients are those of azure-servicebus, synchronous or asynchronous as the
+    primary's client is. The management client's key needs the Manage right.
+    """
+
+    def __init__(self, secondary_management_client: Any, secondary_client: Any) -> None:
+        if secondary_management_client is None or secondary_client is None:
+            raise ValueError(
+                "A pairing needs both clients of the secondary namespace: a "
+                "ServiceBusAdministrationClient (with the Manage right) and a "
+                "ServiceBusClient."
+            )
+        self.secondary_management_client = secondary_management_client
+        self.secondary_client = secondary_client
+
+
+class SendAvailabilityPairedNamespaceOptions(PairedNamespaceOptions):
+    """Sends go on while the primary is away; a syphon brings them back."""
+
+    def __init__(
+        self,
+        secondary_management_client: Any,
+        secondary_client: Any,
+        backlog_queue_count: int = BACKLOG_QUEUE_COUNT,
+        failover_interval: Duration = FAILOVER_INTERVAL_MS / 1000,
+        enable_syphon: bool = False,
+        *,
+        ping_primary_interval: Duration = PING_PRIMARY_INTERVAL_MS / 1000,
+        primary_name: str | None = None,
+        covered_entities: str | list[str] = "*",
+        attempt_timeout: Duration = ATTEMPT_TIMEOUT_MS / 1000,
+        send_timeout: Duration = SEND_TIMEOUT_MS / 1000,
+        busy_wait: Duration = BUSY_WAIT_MS / 1000,
+        backlog_retry_interval: Duration = BACKLOG_RETRY_MS / 1000,
+        wait_during_failover: bool = True,
+        keep_session_order: bool = False,
+        assign_message_ids: bool = True,
+        count_backlog_against_ttl: bool = False,
+        verdicts: Mapping[FailureKind, Verdict] | None = None,
+        on_event: Callable[[PairEvent], None] | None = None,
+    ) -> None:
+        """`primary_name` stands in the paths of backlog queues; it must be given where
+        the primary's host says nothing (localhost, an address). `covered_entities` are
+        patterns of the paths that the syphon may send to. The other options are
+        described in docs/concepts/pairing.md.
+
+        Raises ValueError.
+        """
+        super().__init__(secondary_management_client, secondary_client)
+        _check_count(backlog_queue_count)
+        # After pairing: how many backlog queues were found or made (P3).
+        self.backlog_queue_count = backlog_queue_count
+        self.backlog_queues: tuple[str, ...] = ()
+        self.enable_syphon = enable_syphon
+        self.primary_name = _checked_name(primary_name)
+        self.covered_entities = _patterns(covered_entities)
+        self.count_backlog_against_ttl = count_backlog_against_ttl
+        self.on_event = on_event
+        self.settings = PairSettings(
+            failover_interval_ms=_ms("failover_interval", failover_interval, 0),
+            ping_primary_interval_ms=_ms(
+                "ping_primary_interval", ping_primary_interval, _SHORTEST_PING_MS
+            ),
+            attempt_timeout_ms=_ms("attempt_timeout", attempt_timeout, 1),
+            send_timeout_ms=_ms("send_timeout", send_timeout, 1),
+            busy_wait_ms=_ms("busy_wait", busy_wait, 0),
+            backlog_retry_ms=_ms("backlog_retry_interval", backlog_retry_interval, 0),
+            wait_during_failover=wait_during_failover,
+            keep_session_order=keep_session_order,
+            assign_message_ids=assign_message_ids,
+            verdicts={**VERDICTS, **(verdicts or {})},
+        )
+
+    def covers(self, path: str) -> bool:
+        """The pair's syphon may send to this entity; case does not matter."""
+        return any(fnmatchcase(path.lower(), one) for one in self.covered_entities)
+
+
+def _check_count(count: object) -> None:
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise ValueError(f"backlog_queue_count is {count!r}; it must be a number.")
+    if not 1 <= count <= _MOST_QUEUES:
+        raise ValueError(
+            f"backlog_queue_count is {count}; it must be at least 1 and at most "
+            f"{_MOST_QUEUES}."
+        )
+
+
+def _checked_name(name: str | None) -> str | None:
+    if name is not None and (not name or set(name) & set("/\\?#@*")):
+        raise ValueError(
+            f"primary_name is {name!r}; it is part of the paths of backlog queues and "
+            "must be a text without any of / \\ ? # @ *"
+        )
+    return name
+
+
+def _patterns(covered: str | list[str]) -> tuple[str, ...]:
+    patterns = (covered,) if isinstance(covered, str) else tuple(covered)
+    if not patterns or not all(patterns):
+        raise ValueError(
+            "covered_entities is empty; give a pattern such as 'orders*', or '*' for "
+            "all entities."
+        )
+    return tuple(pattern.lower() for pattern in patterns)
+
+
+def _ms(option: str, value: Duration, at_least_ms: int) -> int:
+    """Whole milliseconds of an option."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ValueError(f"{option} is {value!r}; give seconds or a timedelta.")
+    # Not a number is not at least anything, either.
+    if not value * 1000 >= at_least_ms or value == float("inf"):
+        raise ValueError(
+            f"{option} is {value:g} seconds; it must be at least "
+            f"{at_least_ms / 1000:g} and finite."
+        )
+    return round(value * 1000)

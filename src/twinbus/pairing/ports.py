@@ -1,0 +1,99 @@
+"""What a pair needs of a namespace to send: doors into its entities.
+
+Shells are written against these; `sdk/` has them over the vendor's SDK, and the
+simulator over a bus without sockets. What the syphon needs is in `syphon/ports.py`.
+A message is whatever the adapter makes of it; only its `Dialect` looks inside.
+
+Every call may be cancelled, because a time-out is a cancellation: an adapter then
+drops the link it used, and the next call opens another. Errors are the adapter's own;
+its dialect names their kind.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from twinbus.pairing.failures import FailureKind
+
+M = TypeVar("M")
+
+
+class Door(Protocol[M]):
+    """A way into one entity, for one user at a time."""
+
+    async def send(self, messages: Sequence[M], timeout_seconds: float) -> None:
+        """All of them or none, as the SDK sends a list; one alone as a message."""
+        ...
+
+    async def send_some(self, messages: Sequence[M], timeout_seconds: float) -> int:
+        """As many of the first as one batch takes, at least one; how many."""
+        ...
+
+    async def schedule(
+        self, messages: Sequence[M], due_at: int, timeout_seconds: float
+    ) -> list[int]:
+        """Sequence numbers; `due_at` in milliseconds since the epoch."""
+        ...
+
+    async def cancel(self, numbers: Sequence[int], timeout_seconds: float) -> None:
+        """Cancel scheduled messages by their sequence numbers."""
+        ...
+
+    async def cancel_sent(
+        self, send_ids: Sequence[bytes], timeout_seconds: float
+    ) -> list[bool]:
+        """Remove messages that still wait here, by send id: which of them did.
+
+        Raises CannotCancel if the namespace has no such operation.
+        """
+        ...
+
+    async def ping(self, timeout_seconds: float) -> None:
+        """P11: returns if the entity could take a message now."""
+        ...
+
+    async def head(self, timeout_seconds: float) -> M | None:
+        """The first message that waits here, without taking it."""
+        ...
+
+    async def close(self) -> None:
+        """Give the link up; never raises, never hangs."""
+        ...
+
+
+class Namespace(Protocol[M]):
+    """One side of a pair."""
+
+    # Host as it is known to people: for texts and for the restore ledger.
+    name: str
+
+    def door(self, path: str) -> Door[M]:
+        """A new way into the entity; opened when first used."""
+        ...
+
+
+class Dialect(Protocol[M]):
+    """How an adapter's messages and errors are read and written."""
+
+    def stamp(self, message: M, send_id: bytes, message_id: str | None) -> None:
+        """Write the send id, unless it has one, and the message id, likewise."""
+        ...
+
+    def send_id(self, message: M) -> bytes | None: ...
+
+    def session_id(self, message: M) -> str | None: ...
+
+    def divert(self, message: M, path: str, due_at: int | None = None) -> M:
+        """A copy for a backlog queue (P9); `due_at` if it is to be scheduled."""
+        ...
+
+    def kind_of(self, error: BaseException) -> FailureKind:
+        """Which kind of failure the error is; P7's table says what follows."""
+        ...
+
+    def timed_out(self, text: str) -> Exception:
+        """The error for a send whose time ended."""
+        ...
+
+    def refused(self, text: str) -> Exception:
+        """The error for a call that a pair cannot carry out."""
+        ...

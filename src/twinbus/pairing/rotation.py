@@ -1,0 +1,43 @@
+"""Which backlog queues are in use (P8).
+
+Each sender has chosen one at random and stays with it. One that fails is taken out of
+rotation for all senders of the pair, and tried again after a while. Pure: told the
+time and given its randomness.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+
+@final
+class Rotation:
+    """The backlog queues of a pair, shared by its senders."""
+
+    def __init__(
+        self, queues: Sequence[str], choose: Callable[[Sequence[str]], str]
+    ) -> None:
+        self.queues = tuple(queues)
+        self._choose = choose
+        # Until when a queue is out of rotation.
+        self._out_until: dict[str, int] = {}
+
+    def pick(self, now: int, preferred: str | None = None) -> str | None:
+        """The preferred queue if it is in rotation, else any that is; None if none."""
+        if preferred is not None and self.is_in(preferred, now):
+            return preferred
+        usable = [queue for queue in self.queues if self.is_in(queue, now)]
+        return self._choose(usable) if usable else None
+
+    def is_in(self, queue: str, now: int) -> bool:
+        return self._out_until.get(queue, 0) <= now
+
+    def take_out(self, queue: str, until: int) -> None:
+        """It failed: nobody uses it before that time."""
+        self._out_until[queue] = until
+
+    def put_back(self, queue: str) -> None:
+        """It took a message."""
+        self._out_until.pop(queue, None)
+
+    def out_of_rotation(self, now: int) -> list[str]:
+        return [queue for queue in self.queues if not self.is_in(queue, now)]

@@ -1,0 +1,54 @@
+"""The settings of a pair as its shells use them: whole milliseconds, checked.
+
+Options are what an application writes (`options.py`); this is what follows from them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from twinbus.pairing.failures import VERDICTS, FailureKind, Verdict
+
+BACKLOG_QUEUE_COUNT: Final = 10
+FAILOVER_INTERVAL_MS: Final = 60_000
+PING_PRIMARY_INTERVAL_MS: Final = 60_000
+"""The defaults of P2."""
+
+ATTEMPT_TIMEOUT_MS: Final = 10_000
+"""One attempt: long enough for a slow commit, short enough to notice a frozen one."""
+
+SEND_TIMEOUT_MS: Final = 60_000
+"""Of a send without a time-out of its own, besides the failover interval (T2)."""
+
+BUSY_WAIT_MS: Final = 10_000
+"""What every client of a busy server waits at least (A2)."""
+
+BACKLOG_RETRY_MS: Final = 30_000
+"""How long a backlog queue that failed stays out of rotation (P8)."""
+
+SESSION_WAIT_MS: Final = 10_000
+"""How long a send waits for its session's backlog before it joins it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSettings:
+    """What the shells of a pair are told."""
+
+    # Zero: an entity fails over at its first failure that counts (P6).
+    failover_interval_ms: int = FAILOVER_INTERVAL_MS
+    ping_primary_interval_ms: int = PING_PRIMARY_INTERVAL_MS
+    attempt_timeout_ms: int = ATTEMPT_TIMEOUT_MS
+    send_timeout_ms: int = SEND_TIMEOUT_MS
+    busy_wait_ms: int = BUSY_WAIT_MS
+    backlog_retry_ms: int = BACKLOG_RETRY_MS
+    # A send to a suspect entity waits; otherwise its first failure is raised.
+    wait_during_failover: bool = True
+    # New sends of a session wait behind what its backlog still has.
+    keep_session_order: bool = False
+    session_wait_ms: int = SESSION_WAIT_MS
+    # Messages without a message id get one: what other primaries find duplicates by.
+    assign_message_ids: bool = True
+    verdicts: Mapping[FailureKind, Verdict] = field(default_factory=lambda: VERDICTS)
+
+    def verdict(self, kind: FailureKind) -> Verdict:
+        return self.verdicts.get(kind, VERDICTS[kind])
