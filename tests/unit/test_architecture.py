@@ -39,24 +39,34 @@ MAY_IMPORT = {
     "links": {"amqp", "broker", "encoding", "errors", "limits"},
     "store": {"broker", "errors", "limits"},
     "client": {"amqp", "auth", "clock", "encoding", "errors", "limits"},
+    "pairing": {
+        "amqp",
+        "auth",
+        "client",
+        "clock",
+        "durations",
+        "encoding",
+        "errors",
+        "limits",
+    },
     "gateway": {
         *("auth", "broker", "clock", "durations", "errors", "limits", "rule_sql"),
         "rules",
     },
     "server": {
         *("amqp", "auth", "broker", "clock", "compilation", "config", "durations"),
-        *("encoding", "errors", "gateway", "limits", "links", "rule_sql", "rules"),
-        *("store", "topics"),
+        *("encoding", "errors", "gateway", "limits", "links", "pairing", "rule_sql"),
+        *("rules", "store", "topics"),
     },
     "testing": {
         *("amqp", "auth", "broker", "client", "clock", "config", "config_entities"),
         *("config_rules", "durations", "encoding", "errors", "limits", "links"),
-        *("rules", "server", "store"),
+        *("pairing", "rules", "server", "store"),
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
         *("config_entities", "config_rules", "durations", "errors", "limits"),
-        *("rules", "server", "store", "testing"),
+        *("pairing", "rules", "server", "store", "testing"),
     },
 }
 

@@ -137,7 +137,7 @@ def _patterns(covered: str | list[str]) -> tuple[str, ...]:
     return tuple(pattern.lower() for pattern in patterns)
 
 
-def _ms(option: str, value: Duration, at_least_ms: int) -> int:
+def _ms(option: str, value: object, at_least_ms: int) -> int:
     """Whole milliseconds of an option."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
