@@ -12,6 +12,7 @@ its dialect names their kind.
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from twinbus.pairing.detour import Detour
 from twinbus.pairing.failures import FailureKind
 
 M = TypeVar("M")
@@ -51,8 +52,11 @@ class Door(Protocol[M]):
         """P11: returns if the entity could take a message now."""
         ...
 
-    async def head(self, timeout_seconds: float) -> M | None:
-        """The first message that waits here, without taking it."""
+    async def peek(
+        self, from_number: int, max_count: int, timeout_seconds: float
+    ) -> list[tuple[int, M]]:
+        """Messages that wait here, of every state, from a sequence number on, with
+        their numbers; none are left if none is returned. Takes nothing."""
         ...
 
     async def close(self) -> None:
@@ -81,6 +85,10 @@ class Dialect(Protocol[M]):
     def send_id(self, message: M) -> bytes | None: ...
 
     def session_id(self, message: M) -> str | None: ...
+
+    def detour(self, message: M) -> Detour | None:
+        """What a message of a backlog queue says; None if it cannot be understood."""
+        ...
 
     def divert(self, message: M, path: str, due_at: int | None = None) -> M:
         """A copy for a backlog queue (P9); `due_at` if it is to be scheduled."""
