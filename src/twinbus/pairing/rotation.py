@@ -35,9 +35,9 @@ class Rotation:
         """It failed: nobody uses it before that time."""
         self._out_until[queue] = until
 
-    def put_back(self, queue: str) -> None:
-        """It took a message."""
-        self._out_until.pop(queue, None)
+    def put_back(self, queue: str) -> bool:
+        """It took a message. True if it had failed before."""
+        return self._out_until.pop(queue, None) is not None
 
     def out_of_rotation(self, now: int) -> list[str]:
         return [queue for queue in self.queues if not self.is_in(queue, now)]

@@ -1,0 +1,128 @@
+"""The detour: messages of one sender into the backlog queues of the secondary (P8).
+
+The sender keeps to one queue, chosen at random, until it fails. Then the queue is out
+of rotation for all senders of the pair, and the rest of the messages goes into another.
+Where order is kept, a session has a queue of its own.
+"""
+
+import asyncio
+from collections.abc import Callable
+from itertools import groupby
+from typing import TYPE_CHECKING, Generic
+
+from twinbus.pairing.deadline import Deadline
+from twinbus.pairing.events import EventKind, PairEvent
+from twinbus.pairing.failures import FailureKind, Verdict
+from twinbus.pairing.paired_entity import PairedEntity
+from twinbus.pairing.ports import Door, M
+
+if TYPE_CHECKING:
+    from twinbus.pairing.pair import Pair
+
+
+class BacklogSender(Generic[M]):
+    """The backlog of one sender."""
+
+    def __init__(self, pair: "Pair[M]", entity: PairedEntity) -> None:
+        self._pair = pair
+        self._entity = entity
+        # Where the last message went, and will go next.
+        self._queue: str | None = None
+        self._doors: dict[str, Door[M]] = {}
+
+    async def divert(
+        self, messages: list[M], due_at: int | None, deadline: Deadline
+    ) -> None:
+        """Returns when backlog queues have all of them; raises if none of these is
+        left, or the message is refused by any."""
+        path, dialect = self._entity.path, self._pair.dialect
+        for session_id, run in _runs(messages, self._session_of):
+            copies = [dialect.divert(message, path, due_at) for message in run]
+            while copies:
+                queue = await self._pick(session_id, deadline)
+                sent_count = await self._send_some(queue, copies, deadline)
+                if sent_count and session_id is not None:
+                    self._pair.the_sessions().diverted(path, session_id, queue)
+                copies = copies[sent_count:]
+
+    def _session_of(self, message: M) -> str | None:
+        """The session whose order is to be kept, if any."""
+        if self._pair.sessions is None:
+            return None
+        return self._pair.dialect.session_id(message)
+
+    async def _pick(self, session_id: str | None, deadline: Deadline) -> str:
+        pair = self._pair
+        if session_id is not None:
+            return await pair.the_sessions().pick(
+                self._entity.path, session_id, deadline
+            )
+        queue = pair.rotation.pick(pair.clock.monotonic(), self._queue)
+        if queue is None:
+            raise pair.no_backlog_queue_left()
+        self._queue = queue
+        return queue
+
+    async def _send_some(self, queue: str, copies: list[M], deadline: Deadline) -> int:
+        """How many of the first the queue took; 0 if it failed."""
+        limit_ms = min(self._pair.settings.attempt_timeout_ms, deadline.left_ms())
+        if limit_ms == 0:
+            raise self._pair.dialect.timed_out(
+                f"The send to '{self._entity.path}' did not get into the backlog in "
+                "its time."
+            )
+        door = self._door(queue)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                sent_count = await door.send_some(copies, limit_ms / 1000)
+        except Exception as error:
+            self._failed(queue, error)
+            return 0
+        self._pair.note_taken(queue)
+        self._entity.diverted_count += sent_count
+        self._pair.report(
+            PairEvent(
+                kind=EventKind.DIVERTED,
+                path=self._entity.path,
+                queue=queue,
+                count=sent_count,
+            )
+        )
+        return sent_count
+
+    def _door(self, queue: str) -> Door[M]:
+        if queue not in self._doors:
+            self._doors[queue] = self._pair.secondary.door(queue)
+        return self._doors[queue]
+
+    def _failed(self, queue: str, error: Exception) -> None:
+        """Take the queue out of rotation; raise what is not the queue's fault."""
+        pair = self._pair
+        kind = FailureKind.TIMEOUT
+        if not isinstance(error, TimeoutError):
+            kind = pair.dialect.kind_of(error)
+        if kind is FailureKind.TOO_LARGE:
+            raise pair.dialect.refused(
+                f"The message for '{self._entity.path}' does not fit into the backlog "
+                f"queue '{queue}' with the properties that the detour adds, and the "
+                "primary is away. Leave room of about 1 KB below the size limit, or "
+                f"use a secondary that does: {error}"
+            ) from error
+        verdict = pair.settings.verdict(kind)
+        if verdict is Verdict.RAISE:
+            raise error
+        pair.note_failed(queue, error, is_busy=verdict is Verdict.WAIT)
+
+    async def close(self) -> None:
+        doors, self._doors = self._doors, {}
+        for door in doors.values():
+            await door.close()
+
+
+def _runs(
+    messages: list[M], session_of: Callable[[M], str | None]
+) -> list[tuple[str | None, list[M]]]:
+    """Neighbours of one session together."""
+    return [
+        (session_id, list(run)) for session_id, run in groupby(messages, session_of)
+    ]

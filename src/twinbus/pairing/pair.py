@@ -1,0 +1,179 @@
+"""A pair: two namespaces, and what all senders of a process share of them.
+
+It holds the health of entities, the rotation of backlog queues and the tasks that ping,
+and tells listeners what happens. It knows neither an SDK nor a message: those are the
+adapter's.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any, Generic
+
+from twinbus.clock import Clock
+from twinbus.pairing.events import EventKind, PairEvent
+from twinbus.pairing.paired_entity import PairedEntity
+from twinbus.pairing.paired_sender import PairedSender
+from twinbus.pairing.pinger import Pinger
+from twinbus.pairing.policy import State
+from twinbus.pairing.ports import Dialect, M, Namespace
+from twinbus.pairing.reporting import Listeners
+from twinbus.pairing.rotation import Rotation
+from twinbus.pairing.send_ids import SendIds
+from twinbus.pairing.session_watch import SessionWatch
+from twinbus.pairing.settings import PairSettings
+from twinbus.pairing.status import PairStatus
+
+_log = logging.getLogger("twinbus.pairing")
+
+
+class Pair(Generic[M]):
+    """Made within a running event loop, and used from it alone."""
+
+    def __init__(
+        self,
+        *,
+        primary: Namespace[M],
+        secondary: Namespace[M],
+        dialect: Dialect[M],
+        backlog_queues: Sequence[str],
+        settings: PairSettings,
+        clock: Clock,
+        random: Random,
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self.primary = primary
+        self.secondary = secondary
+        self.dialect = dialect
+        self.settings = settings
+        self.clock = clock
+        self.rotation = Rotation(backlog_queues, random.choice)
+        self.send_ids = SendIds(entropy)
+        self.report = Listeners()
+        # Only where the order of sessions is kept.
+        self.sessions = SessionWatch(self) if settings.keep_session_order else None
+        # By path; case does not matter.
+        self._entities: dict[str, PairedEntity] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        # Calls that are under way.
+        self._pending: set[asyncio.Task[Any]] = set()
+        # The last failure of a backlog queue: what a send gets that finds none left.
+        self._backlog_failure: Exception | None = None
+        # Set by `close`: what calls get from then on.
+        self._closed_by: Exception | None = None
+
+    def the_sessions(self) -> SessionWatch[M]:
+        assert self.sessions is not None, "order is not kept"
+        return self.sessions
+
+    # --- entities -----------------------------------------------------------------
+
+    def sender(self, path: str) -> PairedSender[M]:
+        return PairedSender(self, path)
+
+    def entity(self, path: str) -> PairedEntity:
+        key = path.lower()
+        if key not in self._entities:
+            self._entities[key] = PairedEntity(
+                path, self.settings.failover_interval_ms, self.clock, self._changed
+            )
+        return self._entities[key]
+
+    def _changed(self, entity: PairedEntity) -> None:
+        state = entity.state
+        level = logging.WARNING if state is State.FAILED_OVER else logging.INFO
+        why = f": {entity.last_failure}" if state is not State.HEALTHY else ""
+        _log.log(level, "'%s' is %s%s", entity.path, state.value, why)
+        self.report(
+            PairEvent(kind=EventKind.STATE_CHANGED, path=entity.path, text=state.value)
+        )
+        if state is State.FAILED_OVER:
+            door = self.primary.door(entity.path)
+            self.start(Pinger(entity, door, self.settings, self.report).run())
+
+    # --- backlog queues -------------------------------------------------------------
+
+    def note_taken(self, queue: str) -> None:
+        """The queue took messages."""
+        if self.rotation.put_back(queue):
+            _log.info("backlog queue '%s' is back in rotation", queue)
+            self.report(PairEvent(kind=EventKind.BACKLOG_QUEUE_BACK, queue=queue))
+
+    def note_failed(self, queue: str, error: Exception, *, is_busy: bool) -> None:
+        """The queue failed: nobody uses it for a while (P8)."""
+        settings = self.settings
+        pause_ms = settings.busy_wait_ms if is_busy else settings.backlog_retry_ms
+        self.rotation.take_out(queue, self.clock.monotonic() + pause_ms)
+        self._backlog_failure = error
+        why = str(error) or type(error).__name__
+        _log.warning("backlog queue '%s' is out of rotation: %s", queue, why)
+        self.report(PairEvent(kind=EventKind.BACKLOG_QUEUE_OUT, queue=queue, text=why))
+
+    def no_backlog_queue_left(self) -> Exception:
+        """The error of a send that has nowhere to go."""
+        failure = self._backlog_failure
+        why = "" if failure is None else f": {str(failure) or type(failure).__name__}"
+        error = self.dialect.refused(
+            f"The primary is away, and none of the {len(self.rotation.queues)} backlog "
+            f"queues on '{self.secondary.name}' can be used now{why}"
+        )
+        error.__cause__ = failure
+        return error
+
+    # --- life -------------------------------------------------------------------------
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a task that ends with the pair."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    @contextmanager
+    def pending(self) -> Iterator[None]:
+        """A call is under way: the end of the pair ends it, with the pair's error."""
+        task = asyncio.current_task()
+        assert task is not None, "a call is made in a task"
+        self._pending.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task in self._pending:
+                raise  # somebody else's will
+            task.uncancel()
+            self.check_open()
+            raise
+        finally:
+            self._pending.discard(task)
+
+    def check_open(self) -> None:
+        """Raises what the pair was closed with."""
+        if self._closed_by is not None:
+            raise self._closed_by
+
+    def status(self) -> PairStatus:
+        return PairStatus(
+            primary=self.primary.name,
+            secondary=self.secondary.name,
+            entities=tuple(entity.status() for entity in self._entities.values()),
+            backlog_queues=self.rotation.queues,
+            out_of_rotation=tuple(
+                self.rotation.out_of_rotation(self.clock.monotonic())
+            ),
+        )
+
+    async def close(self, error: Exception | None = None) -> None:
+        """End pings; calls fail from now on, and those under way: with the error, if one
+        is given."""
+        self._closed_by = error or self.dialect.refused("The pair was closed.")
+        for entity in self._entities.values():
+            entity.stop()
+        calls, self._pending = self._pending, set()
+        for call in calls:
+            call.cancel()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

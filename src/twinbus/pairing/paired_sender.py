@@ -1,0 +1,241 @@
+"""A sender whose sends survive the loss of the primary.
+
+Theory of operation. A call goes straight to the primary while the entity is not failed
+over. If an attempt fails in a way that counts, the call waits a little and tries again,
+until it gets through, the entity fails over, or the call's own time ends. From the
+failover on it goes through the detour (`backlog_sender.py`). The ids by which a ledger knows a
+message are written before its first attempt and stay the same on every way.
+
+One call at a time: a sender's messages keep their order across a failover, too.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic
+
+from twinbus.pairing.backlog_sender import BacklogSender
+from twinbus.pairing.cancelling import cancel_diverted
+from twinbus.pairing.deadline import Deadline
+from twinbus.pairing.failures import FailureKind, Verdict
+from twinbus.pairing.policy import State
+from twinbus.pairing.ports import Door, M
+from twinbus.pairing.send_ids import number_of
+
+if TYPE_CHECKING:
+    from twinbus.pairing.pair import Pair
+
+_FIRST_PAUSE_MS: Final = 100
+_LONGEST_PAUSE_MS: Final = 2_000
+"""Between attempts at a suspect entity: soon at first, then less often."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Call(Generic[M]):
+    """One call of the application, with all that an attempt needs."""
+
+    messages: list[M]
+    deadline: Deadline
+    # The way to the primary: a door and the attempt's time-out in seconds.
+    straight: Callable[[Door[M], float], Awaitable[list[int]]]
+    # When the messages are due, if they are scheduled by this call.
+    due_at: int | None = None
+    pause_ms: int = _FIRST_PAUSE_MS
+
+
+class PairedSender(Generic[M]):
+    """Sends to one entity of the primary, or to its backlog."""
+
+    def __init__(self, pair: "Pair[M]", path: str) -> None:
+        self._pair = pair
+        self._path = path
+        self._entity = pair.entity(path)
+        self._door = pair.primary.door(path)
+        self._backlog = BacklogSender(pair, self._entity)
+        self._mutex = asyncio.Lock()
+        self._is_closed = False
+
+    # --- what an application calls ------------------------------------------------
+
+    async def send(
+        self, messages: Sequence[M], timeout_seconds: float | None = None
+    ) -> None:
+        """Returns when the primary or a backlog queue has the messages.
+
+        Raises what the dialect makes of a time-out, of a refusal, or of a failure that
+        no detour mends.
+        """
+
+        async def straight(door: Door[M], limit: float) -> list[int]:
+            await door.send(call.messages, limit)
+            return []
+
+        call = self._call(messages, timeout_seconds, straight)
+        self._stamp(call, self._pair.send_ids.next)
+        await self._deliver_in_turn(call)
+
+    async def schedule(
+        self, messages: Sequence[M], due_at: int, timeout_seconds: float | None = None
+    ) -> list[int]:
+        """Sequence numbers; negative ones for messages that made the detour."""
+
+        async def straight(door: Door[M], limit: float) -> list[int]:
+            numbers = await door.schedule(call.messages, due_at, limit)
+            # No number: it had the message from an attempt that was not answered.
+            return [
+                number or own for number, own in zip(numbers, own_numbers, strict=True)
+            ]
+
+        call = self._call(messages, timeout_seconds, straight)
+        call.due_at = due_at
+        self._stamp(call, self._pair.send_ids.next_scheduled)
+        own_numbers = self._own_numbers(call.messages)
+        return await self._deliver_in_turn(call) or own_numbers
+
+    async def cancel(
+        self, numbers: Sequence[int], timeout_seconds: float | None = None
+    ) -> None:
+        """Cancel what `schedule` returned, wherever it waits."""
+        self._check_open()
+        deadline = self._deadline(timeout_seconds)
+        on_primary = [number for number in numbers if number >= 0]
+        diverted = [number for number in numbers if number < 0]
+        if diverted:
+            await cancel_diverted(self._pair, self._path, diverted, deadline)
+        if on_primary:
+            limit = deadline.left_ms() / 1000
+            async with self._mutex, asyncio.timeout(limit):
+                await self._door.cancel(on_primary, limit)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self._door.close()
+        await self._backlog.close()
+
+    # --- one call -----------------------------------------------------------------
+
+    def _call(
+        self,
+        messages: Sequence[M],
+        timeout_seconds: float | None,
+        straight: Callable[[Door[M], float], Awaitable[list[int]]],
+    ) -> Call[M]:
+        self._check_open()
+        return Call(
+            messages=list(messages),
+            deadline=self._deadline(timeout_seconds),
+            straight=straight,
+        )
+
+    def _check_open(self) -> None:
+        self._pair.check_open()
+        if self._is_closed:
+            raise self._pair.dialect.refused(
+                f"The sender of '{self._path}' was closed. Get another from the client."
+            )
+
+    def _deadline(self, timeout_seconds: float | None) -> Deadline:
+        settings = self._pair.settings
+        # A call that names no time-out outlives a failover.
+        timeout_ms = settings.send_timeout_ms + settings.failover_interval_ms
+        if timeout_seconds is not None:
+            timeout_ms = max(round(timeout_seconds * 1000), 1)
+        return Deadline(self._pair.clock, timeout_ms)
+
+    def _stamp(self, call: Call[M], next_id: Callable[[], bytes]) -> None:
+        for message in call.messages:
+            send_id = next_id()
+            message_id = (
+                send_id.hex() if self._pair.settings.assign_message_ids else None
+            )
+            self._pair.dialect.stamp(message, send_id, message_id)
+
+    def _own_numbers(self, messages: list[M]) -> list[int]:
+        send_ids = (self._pair.dialect.send_id(message) for message in messages)
+        return [number_of(send_id) if send_id else 0 for send_id in send_ids]
+
+    async def _deliver_in_turn(self, call: Call[M]) -> list[int]:
+        if not call.messages:
+            return []
+        try:
+            async with asyncio.timeout(call.deadline.left_ms() / 1000):
+                await self._mutex.acquire()
+        except TimeoutError:
+            raise self._timed_out(
+                "another call of this sender took all of it"
+            ) from None
+        try:
+            return await self._deliver(call)
+        finally:
+            self._mutex.release()
+
+    async def _deliver(self, call: Call[M]) -> list[int]:
+        """The numbers that the primary gave, if it was the primary."""
+        while True:
+            self._check_open()
+            if await self._must_divert(call):
+                await self._backlog.divert(call.messages, call.due_at, call.deadline)
+                return []
+            if call.deadline.is_over():
+                raise self._timed_out(
+                    self._entity.last_failure or "no attempt was made"
+                )
+            try:
+                return await self._attempt(call)
+            except Exception as error:
+                await self._consider(call, error)
+
+    async def _must_divert(self, call: Call[M]) -> bool:
+        if self._entity.is_diverted():
+            return True
+        sessions = self._pair.sessions
+        if sessions is None:
+            return False
+        return await sessions.must_divert(self._path, call.messages, call.deadline)
+
+    async def _attempt(self, call: Call[M]) -> list[int]:
+        """One attempt at the primary; it ends when the entity fails over, if not before."""
+        limit_ms = min(self._pair.settings.attempt_timeout_ms, call.deadline.left_ms())
+        until_failover_ms = self._entity.until_failover_ms()
+        if until_failover_ms is not None:
+            limit_ms = max(min(limit_ms, until_failover_ms), 1)
+        limit = limit_ms / 1000
+        async with asyncio.timeout(limit):
+            numbers = await call.straight(self._door, limit)
+        self._entity.send_succeeded()
+        return numbers
+
+    async def _consider(self, call: Call[M], error: Exception) -> None:
+        """Return if the call is to go on; raise the error if it is the caller's."""
+        kind = self._kind_of(error)
+        verdict = self._pair.settings.verdict(kind)
+        if verdict is Verdict.RAISE:
+            raise error
+        if verdict is Verdict.WAIT:
+            await self._wait_while_busy(call, error)
+            return
+        self._entity.send_failed(str(error) or kind.value)
+        if self._entity.state is State.FAILED_OVER:
+            return
+        if not self._pair.settings.wait_during_failover:
+            raise error
+        await self._entity.changed(min(call.pause_ms, call.deadline.left_ms()))
+        call.pause_ms = min(call.pause_ms * 2, _LONGEST_PAUSE_MS)
+
+    def _kind_of(self, error: Exception) -> FailureKind:
+        if isinstance(error, TimeoutError):
+            return FailureKind.TIMEOUT
+        return self._pair.dialect.kind_of(error)
+
+    async def _wait_while_busy(self, call: Call[M], error: Exception) -> None:
+        """A2: patience is what it asks for; if the time for it is too short, it is the
+        caller's turn to wait."""
+        wait_ms = self._pair.settings.busy_wait_ms
+        if call.deadline.left_ms() <= wait_ms:
+            raise error
+        await asyncio.sleep(wait_ms / 1000)
+
+    def _timed_out(self, why: str) -> Exception:
+        return self._pair.dialect.timed_out(
+            f"The send to '{self._path}' did not get through in its time: {why}"
+        )

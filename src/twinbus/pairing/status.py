@@ -1,0 +1,30 @@
+"""How a pair is, as a value: for people, for metrics, and as JSON."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityStatus:
+    """One entity of the primary that is or was sent to."""
+
+    path: str
+    # A text of `policy.State`.
+    state: str
+    # How long it has been in that state; 0 if in no other yet.
+    since_seconds: float
+    failovers: int
+    diverted: int
+    pings: int
+    last_failure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairStatus:
+    """A pair as this process sees it."""
+
+    primary: str
+    secondary: str
+    entities: tuple[EntityStatus, ...]
+    backlog_queues: tuple[str, ...]
+    # Those that failed and are not used for a while.
+    out_of_rotation: tuple[str, ...]
