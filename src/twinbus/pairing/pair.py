@@ -165,7 +165,7 @@ class Pair(Generic[M]):
         )
 
     async def close(self, error: Exception | None = None) -> None:
-        """End pings; calls fail from now on, and those under way: with the error, if one
+        """End pings; calls fail from now on, and those under way, with the error if one
         is given."""
         self._closed_by = error or self.dialect.refused("The pair was closed.")
         for entity in self._entities.values():

@@ -3,8 +3,8 @@
 Theory of operation. A call goes straight to the primary while the entity is not failed
 over. If an attempt fails in a way that counts, the call waits a little and tries again,
 until it gets through, the entity fails over, or the call's own time ends. From the
-failover on it goes through the detour (`backlog_sender.py`). The ids by which a ledger knows a
-message are written before its first attempt and stay the same on every way.
+failover on it goes through the detour (`backlog_sender.py`). The ids by which a ledger
+knows a message are written before its first attempt and stay the same on every way.
 
 One call at a time: a sender's messages keep their order across a failover, too.
 """
@@ -194,7 +194,7 @@ class PairedSender(Generic[M]):
         return await sessions.must_divert(self._path, call.messages, call.deadline)
 
     async def _attempt(self, call: Call[M]) -> list[int]:
-        """One attempt at the primary; it ends when the entity fails over, if not before."""
+        """One attempt at the primary; a failover ends it, if nothing else does."""
         limit_ms = min(self._pair.settings.attempt_timeout_ms, call.deadline.left_ms())
         until_failover_ms = self._entity.until_failover_ms()
         if until_failover_ms is not None:
