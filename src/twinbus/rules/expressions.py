@@ -22,12 +22,10 @@ class Expression:
     @abstractmethod
     def evaluate(self, view: MessageView) -> object:
         """The value for this message. Raises FilterError."""
-        raise NotImplementedError
 
     @abstractmethod
     def parts(self) -> "list[Expression]":
         """The nodes directly below."""
-        raise NotImplementedError
 
     def may_fail(self) -> bool:
         """Whether `evaluate` could raise."""
@@ -68,7 +66,6 @@ class Property(Expression):
     @abstractmethod
     def exists(self, view: MessageView) -> bool:
         """Whether the message has it, be it null."""
-        raise NotImplementedError
 
 
 @final

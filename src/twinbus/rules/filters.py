@@ -5,6 +5,7 @@ rule is read back as it was written. A correlation filter is a set of properties
 that must all be equal, in type too.
 """
 
+from abc import abstractmethod
 from typing import Final, final
 
 from twinbus.rules.expressions import Expression
@@ -24,9 +25,9 @@ which the wire lists it."""
 class Filter:
     """One of the kinds below."""
 
+    @abstractmethod
     def selects(self, view: MessageView) -> bool:
         """Whether the message passes. Raises FilterError."""
-        raise NotImplementedError
 
 
 @final
