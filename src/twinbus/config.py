@@ -35,6 +35,7 @@ from twinbus.config_entities import (
     entities_of_tables,
     table,
 )
+from twinbus.durations import duration_ms, readable_duration
 from twinbus.limits import (
     CONNECTIONS,
     CORRELATION_RULES_PER_TOPIC,
@@ -44,6 +45,9 @@ from twinbus.limits import (
     MAX_SIZE_IN_MEGABYTES,
     MESSAGE_BYTES,
     MESSAGE_BYTES_MAX,
+    SEND_ID_WINDOW_MS,
+    SEND_ID_WINDOW_MS_MAX,
+    SEND_ID_WINDOW_MS_MIN,
     SQL_RULES_PER_TOPIC,
     SUBSCRIPTIONS_PER_TOPIC,
     TRANSACTION_BYTES,
@@ -103,6 +107,10 @@ class Config:
     max_transaction_bytes: int = TRANSACTION_BYTES
     # Open ones of one connection.
     max_transactions: int = TRANSACTIONS_PER_CONNECTION
+    # Nothing but Service Bus is offered.
+    strict: bool = False
+    # How long the ids of sends are remembered, to drop a second copy.
+    send_id_window: str = readable_duration(SEND_ID_WINDOW_MS)
     # Entities that exist after the start, as they are given here.
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     topics: Mapping[str, DeclaredTopic] = field(default_factory=dict)
@@ -230,6 +238,8 @@ def _typed(name: str, value: object, where: str) -> Any:
     kind = _SETTINGS[name]
     if kind is int:
         return _whole_number(name, value, where)
+    if kind is bool:
+        return _yes_or_no(value, where)
     if not isinstance(value, str | os.PathLike):
         raise ConfigError(f"{where}: {value!r} is not a text")
     text = str(value)
@@ -237,6 +247,8 @@ def _typed(name: str, value: object, where: str) -> Any:
         raise ConfigError(f"{where}: {text!r} is none of {', '.join(LOG_LEVELS)}")
     if not text and name in ("data", "namespace"):
         raise ConfigError(f"{where}: is empty")
+    if name == "send_id_window":
+        _check_window(text, where)
     return Path(text) if issubclass(kind, Path) else text
 
 
@@ -250,3 +262,23 @@ def _whole_number(name: str, value: object, where: str) -> int:
     if not low <= number <= high:
         raise ConfigError(f"{where}: {number} is not from {low} to {high}")
     return number
+
+
+def _yes_or_no(value: object, where: str) -> bool:
+    # A variable is a text; a flag and TOML have booleans.
+    known = {"true": True, "1": True, "false": False, "0": False}
+    text = str(value).lower()
+    if text not in known:
+        raise ConfigError(f"{where}: {value!r} is neither true nor false")
+    return known[text]
+
+
+def _check_window(text: str, where: str) -> None:
+    try:
+        window_ms = duration_ms(text)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if not SEND_ID_WINDOW_MS_MIN <= window_ms <= SEND_ID_WINDOW_MS_MAX:
+        low = readable_duration(SEND_ID_WINDOW_MS_MIN)
+        high = readable_duration(SEND_ID_WINDOW_MS_MAX)
+        raise ConfigError(f"{where}: {text!r} is not from {low} to {high}")

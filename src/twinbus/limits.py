@@ -25,6 +25,26 @@ MESSAGE_ID_CHARACTERS: Final = 128
 PROPERTIES_BYTES: Final = 64 * 1024
 """Header, annotations, properties and application properties together."""
 
+TRANSFER_HEADROOM_BYTES: Final = 8 * 1024
+"""What a message on its way between paired namespaces may have beyond the limits: in a
+transfer queue for the properties that keep its session, times and path, elsewhere for
+the annotations that tell it from its copies. All of these together stay below half."""
+
+SEND_ID_BYTES: Final = 64
+"""A send id; a UUID has 16, and four of them are enough for any client's scheme."""
+
+SEND_ID_WINDOW_MS: Final = 86_400_000
+SEND_ID_WINDOW_MS_MIN: Final = 60_000
+SEND_ID_WINDOW_MS_MAX: Final = 366 * 86_400_000
+"""For how long send ids are remembered; an outage that is longer may leave copies. A
+setting (`send_id_window`), bounded because what is remembered takes room."""
+
+RESTORE_SOURCE_CHARACTERS: Final = 512
+"""The source of a restored message: a host and an entity's path, and some."""
+
+RESTORE_GENERATION_CHARACTERS: Final = 128
+"""Which life of its source a restored message is from; a UUID has 36."""
+
 DEAD_LETTER_TEXT_CHARACTERS: Final = 4096
 """Reason and description of a dead letter; longer texts are refused."""
 
@@ -117,6 +137,9 @@ SEQUENCE_NUMBERS_PER_REQUEST: Final = 4096
 
 SCHEDULE_PER_REQUEST: Final = 4096
 """Messages in one schedule request; its size is bounded by the message limit."""
+
+CANCEL_SENT_PER_REQUEST: Final = 100
+"""Send ids in one request to cancel; each is compared with every message there is."""
 
 ENTITIES_PER_PAGE: Final = 100
 """Entries in one page of a list, what the SDKs ask for."""
@@ -216,6 +239,10 @@ HTTP_HEADER_BYTES: Final = 32 * 1024
 
 HTTP_KEEP_ALIVE_SECONDS: Final = 120
 """How long an HTTP connection without a request is kept."""
+
+METRICS_ENTITIES: Final = 1_000
+"""Entities with lines of their own in `/metrics`, unless it is asked for more: every
+line is kept by whoever collects them, for weeks."""
 
 PARTIAL_DELIVERIES: Final = 16
 """Deliveries of the largest size that one connection may have half sent."""

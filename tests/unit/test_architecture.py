@@ -28,7 +28,9 @@ MAY_IMPORT = {
     "config_rules": {"errors", "rule_sql", "rules"},
     "config_entities": {"broker", "config_rules", "durations", "errors", "rules"},
     "config_emulator": {"config_entities", "config_rules", "rules"},
-    "config": {"broker", "config_emulator", "config_entities", "limits"},
+    "config": {
+        *("broker", "config_emulator", "config_entities", "durations", "limits"),
+    },
     "amqp": set(),
     "auth": {"errors"},
     "rules": {"errors", "limits"},

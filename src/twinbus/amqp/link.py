@@ -89,17 +89,19 @@ class Link:
         target: object = None,
         properties: dict[object, object] | None = None,
         max_message_size: int = 0,
+        tolerated_message_size: int = 0,
         initial_delivery_count: int = 0,
         offered_capabilities: tuple[str, ...] | None = None,
     ) -> None:
         """Answer the peer's attach.
 
         Source and target are what the peer sent unless given, as bytes or as values.
+        Deliveries beyond `max_message_size` are handed over if they are tolerated.
         """
         if self.state is not LinkState.ATTACH_RCVD or not self.session.live:
             return
         self.delivery_count = initial_delivery_count
-        self.local_max_message_size = max_message_size
+        self.local_max_message_size = max(max_message_size, tolerated_message_size)
         self._write_attach(
             Attach(
                 name=self.name,

@@ -10,7 +10,7 @@ No row is added to and removed from the same table in one change set: what a
 commit has not made durable nobody has seen, so nobody can ask for its removal.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 from twinbus.broker.message import Message
@@ -70,7 +70,7 @@ class LedgerRange:
 class LedgerId:
     """An arbitrary id seen by a fragment, kept for a window of time (D12).
 
-    The first byte says what kind of id it is: see `duplicates.py`.
+    The first byte says what kind of id it is: see `encoding/identity.py`.
     """
 
     fragment_number: int
@@ -160,6 +160,9 @@ class ChangeSet:
         self.batch: int = 0
         self.epoch: int = 0
         self.sealed_at: int = 0
+        # Pings that were taken. They leave nothing behind but say that a commit was
+        # possible, so each of them needs one.
+        self.ping_count: int = 0
         # Sizes of the added messages, for the budget of pending bytes.
         self.pending_bytes: int = 0
 
@@ -177,7 +180,22 @@ class ChangeSet:
             or self.session_states
             or self.rules_removed
             or self.rules_put
+            or self.ping_count
         )
+
+    def add_restored(self, added: LedgerRange) -> None:
+        """Note what was restored; as one range with its predecessor if it follows on
+        it, since restores mostly come in order."""
+        if self.ledger_ranges:
+            last = self.ledger_ranges[-1]
+            if (
+                last.last + 1 == added.first
+                and last.source == added.source
+                and last.generation == added.generation
+            ):
+                self.ledger_ranges[-1] = replace(last, last=added.last)
+                return
+        self.ledger_ranges.append(added)
 
     def seal(self, epoch: int, batch: int, now: int) -> None:
         """Close the set: from here on it is the store's."""

@@ -92,6 +92,8 @@ class Fragment:
         self.router: Router | None = router
         # The entity was deleted; whoever still holds on to this finds nothing.
         self.is_dropped: bool = False
+        # Pings that were taken since the start: they are counted apart from messages.
+        self.ping_count: int = 0
         # How often memory had to be thrown away: what rests on it is void then.
         self.restore_count: int = 0
         self._restore(record)
@@ -331,6 +333,15 @@ class Fragment:
         self._pending.append(message)
         changes.active_added.append(message)
         changes.pending_bytes += size_bytes
+
+    def take_ping(
+        self, size_bytes: int, actor: int, now: int, changes: ChangeSet
+    ) -> None:
+        """Somebody wants to know whether a message would be taken: the commit of this
+        says so, and nothing else comes of it (P11)."""
+        self.ping_count += 1
+        changes.ping_count += 1
+        changes.log.add(operation_log.PING, actor, self.base, size_bytes, now, now)
 
     def adopt(self, message: Message, now: int, changes: ChangeSet) -> None:
         """Take over a message that another place let go: an activated schedule, a

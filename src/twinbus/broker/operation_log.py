@@ -38,6 +38,8 @@ PEEK: Final = 16
 REFUSE: Final = 17
 DUPLICATE: Final = 18
 FORWARD: Final = 19
+# Of an entity and not of a message: the row id is that of sequence number zero.
+PING: Final = 20
 
 THE_BUS: Final = 0
 """The actor of what nobody asked for: expiry, activation."""

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from twinbus.broker.transfer_queue import is_transfer_queue, primary_of
 from twinbus.durations import readable_duration
 
 _KILOBYTE: Final = 1024
@@ -26,7 +27,7 @@ def print_list(entities: Iterable[Mapping[str, Any]]) -> None:
         counts = entity["counts"]
         table.add_row(
             escape(entity["path"]),
-            entity["kind"],
+            _kind(entity),
             entity["properties"]["status"],
             str(counts["active"]),
             str(counts["scheduled"]),
@@ -43,12 +44,19 @@ def print_entity(entity: Mapping[str, Any]) -> None:
     table.add_column()
     table.add_column(overflow="fold")
     table.add_row("name", escape(entity["path"]))
-    table.add_row("kind", entity["kind"])
+    table.add_row("kind", _kind(entity))
     if "rule" in entity:
         _add_rule(table, entity["rule"])
     else:
         _add_properties(table, entity)
     _console().print(table)
+
+
+def _kind(entity: Mapping[str, Any]) -> str:
+    kind, path = str(entity["kind"]), str(entity["path"])
+    if kind == "queue" and is_transfer_queue(path):
+        return escape(f"backlog of {primary_of(path)}")
+    return kind
 
 
 def _add_properties(table: Table, entity: Mapping[str, Any]) -> None:

@@ -176,6 +176,22 @@ def serve(
             "COUNT",
         ),
     ] = None,
+    strict: Annotated[
+        bool | None,
+        typer.Option(
+            "--strict",
+            help="Offer nothing but Service Bus. Default: false. (TWINBUS_STRICT)",
+            show_default=False,
+        ),
+    ] = None,
+    send_id_window: Annotated[
+        _Setting,
+        setting(
+            "--send-id-window",
+            "How long ids of sends are remembered. Default: 1d.",
+            "DURATION",
+        ),
+    ] = None,
     handshake_seconds: Annotated[
         _Setting,
         setting(

@@ -98,6 +98,8 @@ class ClientConnection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._failure: ConnectionLost | None = None
+        # What the peer said of itself in its open: product, extensions.
+        self.peer_properties: dict[object, object] = {}
         self._links: set[ClientLink] = set()
         self._requesters: dict[str, Requester] = {}
         # Two first requests to one address share one pair of links.
@@ -284,6 +286,7 @@ class ClientConnection(asyncio.Protocol):
         self.flush()
 
     def _on_opened(self, event: ConnectionOpened) -> None:
+        self.peer_properties = event.properties
         if not self._opened.done():
             self._opened.set_result(None)
         # The peer's idle time-out is known only now.

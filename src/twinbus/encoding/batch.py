@@ -14,19 +14,23 @@ from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import DATA
 from twinbus.encoding.sections import check_binary, section_code
 from twinbus.errors import ArgumentError
+from twinbus.limits import PROPERTIES_BYTES
 
 BATCH_FORMAT: Final = 0x80013700
 
 
-def read_batch(raw: bytes) -> list[Message]:
-    """The messages of an envelope, in order. Raises ArgumentError."""
+def read_batch(
+    raw: bytes, offered: int = 0, properties_bytes: int = PROPERTIES_BYTES
+) -> list[Message]:
+    """The messages of an envelope, in order, each as `read_message` reads it. Raises
+    ArgumentError, MessageSizeExceeded."""
     try:
         encoded = _data_sections(raw)
     except DecodeError as error:
         raise ArgumentError(f"The batch is malformed: {error}.") from None
     if not encoded:
         raise ArgumentError("The batch has no messages in it.")
-    return [read_message(one) for one in encoded]
+    return [read_message(one, offered, properties_bytes) for one in encoded]
 
 
 def _data_sections(raw: bytes) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""What identifies a message: the id that duplicate detection compares, its session.
+"""What identifies a message: the ids that are compared to find copies, its session.
 
 Read from the sender's bytes when an entity asks for it, which most do not.
 """
@@ -7,20 +7,25 @@ from typing import Final
 
 from twinbus.amqp.codec import decode, encode
 from twinbus.amqp.decoder import list_header
+from twinbus.broker.changes import LedgerRange
 from twinbus.broker.message import Message
 from twinbus.encoding.layout import (
     ANNOTATED,
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
+    RESTORED,
+    SENT_ONCE,
     bare_offset,
 )
+from twinbus.encoding.own_annotations import restored_from_of, send_id_of
 from twinbus.encoding.sections import find_sections, section_code
 from twinbus.errors import NotAllowed
 
 _PARTITION_KEY: Final = "x-opt-partition-key"
 
 MESSAGE_ID_KIND: Final = b"m"
-"""First byte of a message id in the id ledger."""
+SEND_ID_KIND: Final = b"s"
+"""First bytes of message ids and send ids in the id ledger."""
 
 
 def duplicate_key(message: Message) -> bytes | None:
@@ -39,15 +44,34 @@ def duplicate_key(message: Message) -> bytes | None:
     return None if message_id is None else MESSAGE_ID_KIND + encode(message_id)
 
 
+def send_key(message: Message) -> bytes | None:
+    """The id in the ledger of the message's send id; None if it has none."""
+    if message.layout & SENT_ONCE == 0:
+        return None
+    return SEND_ID_KIND + send_id_of(_annotations(message))
+
+
+def restored_from(message: Message) -> LedgerRange | None:
+    """What the message was restored from, if it says so. Raises ArgumentError if it
+    does not say so well."""
+    if message.layout & RESTORED == 0:
+        return None
+    return restored_from_of(_annotations(message))
+
+
+def _annotations(message: Message) -> dict[object, object]:
+    section = find_sections(message.raw).get(MESSAGE_ANNOTATIONS)
+    annotations = {} if section is None else decode(message.raw, section[0])[0]
+    assert isinstance(annotations, dict)
+    return annotations
+
+
 def check_keys(message: Message) -> None:
     """Raises NotAllowed if the message has a session id and another partition key: a
     session is in one partition (T5)."""
     if message.session_id is None or message.layout & ANNOTATED == 0:
         return
-    section = find_sections(message.raw).get(MESSAGE_ANNOTATIONS)
-    annotations = {} if section is None else decode(message.raw, section[0])[0]
-    assert isinstance(annotations, dict)
-    key = annotations.get(_PARTITION_KEY)
+    key = _annotations(message).get(_PARTITION_KEY)
     if isinstance(key, str) and key != message.session_id:
         raise NotAllowed(
             f"The message has the partition key '{key}' and the session id "

@@ -23,20 +23,28 @@ from twinbus.encoding.layout import (
     DELIVERY_ANNOTATIONS,
     FOOTER,
     HEADER,
+    IDENTIFIED,
     MESSAGE_ANNOTATIONS,
+    PING,
     PROPERTIES,
+    RESTORED,
     SAYS_DURABLE,
     SAYS_PRIORITY,
+    SENT_ONCE,
     pack_layout,
 )
 from twinbus.encoding.maps import check_map
+from twinbus.encoding.own_annotations import RESTORED_FROM, SEND_ID, send_id_of
 from twinbus.encoding.sections import canonical, check_binary, section_code
 from twinbus.errors import ArgumentError, MessageSizeExceeded
 from twinbus.limits import (
     DURATION_MS_UNLIMITED,
     MESSAGE_ID_CHARACTERS,
     PROPERTIES_BYTES,
+    TRANSFER_HEADROOM_BYTES,
 )
+
+PING_CONTENT_TYPE: Final = b"application/vnd.ms-servicebus-ping"
 
 _SCHEDULED: Final = "x-opt-scheduled-enqueue-time"
 _PARTITION_KEY: Final = "x-opt-partition-key"
@@ -49,8 +57,9 @@ _HEADERS_LIMIT: Final = 512
 _HEADER_BYTES: Final = 32
 """Longer ones are legal, and not worth remembering."""
 
+_CONTENT_TYPE: Final = 6
 _GROUP_ID: Final = 10
-"""Place of the session id among the properties."""
+"""Places of the content type and the session id among the properties."""
 
 _NULL: Final = 0x40
 
@@ -58,12 +67,17 @@ _LATEST: Final = (1 << 63) - 1
 """Instants are kept as signed 64-bit numbers."""
 
 
-def read_message(raw: bytes) -> Message:
-    """The message in these bytes. Raises ArgumentError, MessageSizeExceeded."""
+def read_message(
+    raw: bytes, offered: int = 0, properties_bytes: int = PROPERTIES_BYTES
+) -> Message:
+    """The message in these bytes. Raises ArgumentError, MessageSizeExceeded.
+
+    `offered` are the bits of the layout for extensions that are looked for.
+    """
     try:
-        message = _located(raw)
+        message = _located(raw, offered, properties_bytes)
         if message is None:
-            message = _located(canonical(raw))
+            message = _located(canonical(raw), offered, properties_bytes)
     except DecodeError as error:
         raise ArgumentError(f"The message is malformed: {error}.") from None
     if message is None:
@@ -73,7 +87,7 @@ def read_message(raw: bytes) -> Message:
     return message
 
 
-def _located(raw: bytes) -> Message | None:
+def _located(raw: bytes, offered: int, properties_bytes: int) -> Message | None:
     """None if a section is not where, or not as, it is expected to be."""
     total = len(raw)
     at = 0
@@ -94,15 +108,16 @@ def _located(raw: bytes) -> Message | None:
         if code == HEADER:
             bits, ttl_ms = _header(raw[value_at:end])
         elif code == MESSAGE_ANNOTATIONS:
-            bits |= ANNOTATED
-            scheduled_at = _scheduled_at(raw, value_at)
+            scheduled_at, said = _annotations(raw, value_at, offered)
+            bits |= ANNOTATED | said
         elif code == DELIVERY_ANNOTATIONS:
             bits |= ANNOTATED
             check_map(raw, value_at, end)
         elif bare_at < 0:
             bare_at = at
         if code == PROPERTIES:
-            session_id = _session_id(raw, value_at)
+            session_id, said = _properties(raw, value_at)
+            bits |= said & offered
         elif code == APPLICATION_PROPERTIES:
             check_map(raw, value_at, end)
         elif code >= DATA and code != FOOTER and body_at == total:
@@ -110,16 +125,23 @@ def _located(raw: bytes) -> Message | None:
         if code == DATA:
             check_binary(raw, value_at)
         at = end
-    if body_at > PROPERTIES_BYTES:
-        raise MessageSizeExceeded(
-            f"The message's properties have {body_at} bytes; at most "
-            f"{PROPERTIES_BYTES} are allowed."
-        )
+    if body_at > properties_bytes:
+        _check_headroom(body_at, properties_bytes, bits)
     if bare_at < 0:
         bare_at = total
     message = Message(raw, bits | bare_at << BARE_SHIFT, ttl_ms, scheduled_at)
     message.session_id = session_id
     return message
+
+
+def _check_headroom(size_bytes: int, limit_bytes: int, bits: int) -> None:
+    """Raises MessageSizeExceeded if there is none for the properties, or too little."""
+    if bits & IDENTIFIED and size_bytes <= PROPERTIES_BYTES + TRANSFER_HEADROOM_BYTES:
+        return
+    raise MessageSizeExceeded(
+        f"The message's properties have {size_bytes} bytes; at most {limit_bytes} are "
+        "allowed."
+    )
 
 
 def _may_follow(code: int, last: int) -> bool:
@@ -156,29 +178,38 @@ def _header(encoded: bytes) -> tuple[int, int]:
     return found
 
 
-def _scheduled_at(raw: bytes, at: int) -> int:
-    """The scheduled enqueue time among the message annotations, or 0; the partition
-    key, which is there too, is no longer than the service allows."""
+def _annotations(raw: bytes, at: int, offered: int) -> tuple[int, int]:
+    """The scheduled enqueue time among the message annotations, or 0, and the bits of
+    those that are ours; the partition key is no longer than the service allows."""
     annotations, _ = decode(raw, at)
     if not isinstance(annotations, dict):
         raise DecodeError("message annotations are not a map")
     _check_text(annotations.get(_PARTITION_KEY), "partition key")
+    bits = 0
+    if offered & SENT_ONCE and annotations.get(SEND_ID) is not None:
+        send_id_of(annotations)
+        bits = SENT_ONCE
+    if offered & RESTORED and annotations.get(RESTORED_FROM) is not None:
+        bits |= RESTORED
     due = annotations.get(_SCHEDULED)
     if not isinstance(due, int) or due <= 0:
-        return 0
+        return 0, bits
     if due > _LATEST:
         raise DecodeError("the scheduled enqueue time is no timestamp")
-    return int(due)
+    return int(due), bits
 
 
-def _session_id(raw: bytes, at: int) -> str | None:
-    """The session id (group-id) among the properties, which are a list; neither it
-    nor the message id is longer than the service allows."""
+def _properties(raw: bytes, at: int) -> tuple[str | None, int]:
+    """The session id (group-id) among the properties, which are a list, and the bit
+    of a ping; neither that id nor the message id is longer than the service allows."""
     count, first, end = list_header(raw, at)
     at = first
     session_id: str | None = None
+    bits = 0
     for i in range(count):
-        if i == _GROUP_ID and raw[at] != _NULL:
+        if i == _CONTENT_TYPE and _is_ping(raw, at):
+            bits = PING
+        elif i == _GROUP_ID and raw[at] != _NULL:
             _check_length(raw, at, "session id")
             text, _ = decode(raw, at)
             session_id = text if isinstance(text, str) else None
@@ -187,7 +218,21 @@ def _session_id(raw: bytes, at: int) -> str | None:
         raise DecodeError("the properties' size does not match their fields")
     if count > 0:
         _check_length(raw, first, "message id")
-    return session_id
+    return session_id, bits
+
+
+def _is_ping(raw: bytes, at: int) -> bool:
+    """The content type at `at`, a symbol or a string, is that of a ping."""
+    code = raw[at]
+    if code == 0xA3 or code == 0xA1:
+        size = raw[at + 1]
+        start = at + 2
+    elif code == 0xB3 or code == 0xB1:
+        size = int.from_bytes(raw[at + 1 : at + 5], "big")
+        start = at + 5
+    else:
+        return False
+    return size == len(PING_CONTENT_TYPE) and raw.startswith(PING_CONTENT_TYPE, start)
 
 
 def _check_length(raw: bytes, at: int, noun: str) -> None:

@@ -8,6 +8,9 @@ copies the sender's bytes without looking at them again:
     bits 2-9    the sender's priority
     bit  10     the sender's header says a priority
     bit  11     the sender's header says whether durable
+    bit  12     it is a ping: never stored, so never set in a stored number
+    bit  13     it carries a send id
+    bit  14     it says what it was restored from, and its sender may do so
     bits 16-    offset of the bare message: properties and everything after
 
 The number is part of the stored format.
@@ -30,6 +33,16 @@ DURABLE: Final = 2
 
 SAYS_PRIORITY: Final = 1 << 10
 SAYS_DURABLE: Final = 1 << 11
+
+PING: Final = 1 << 12
+SENT_ONCE: Final = 1 << 13
+RESTORED: Final = 1 << 14
+
+IDENTIFIED: Final = SENT_ONCE | RESTORED
+"""Those of messages that are known again by an id of twinbus's own."""
+
+EXTENSIONS: Final = PING | IDENTIFIED
+"""What a message can ask of this bus and not of Service Bus."""
 
 HEADER_BITS: Final = 0xFFE
 """Those that the header of a delivery is made of."""

@@ -17,6 +17,7 @@ from twinbus.broker.message import Annex, Message
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import (
     APPLICATION_PROPERTIES,
+    IDENTIFIED,
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
     bare_offset,
@@ -48,7 +49,8 @@ def rewritten(message: Message, rule: Rule, view: EncodedView) -> Message:
     changes = rule.action.changes(view)
     _check_lengths(changes)
     try:
-        copy = read_message(_encoded(view, changes, rule.name))
+        encoded = _encoded(view, changes, rule.name)
+        copy = read_message(encoded, message.layout & IDENTIFIED)
     except (ServiceBusError, LocalError) as error:
         raise FilterError(
             f"The action of rule '{rule.name}' makes no valid message: {error}"

@@ -23,8 +23,13 @@ from twinbus.broker.row_id import sequence_of
 from twinbus.broker.window import Window
 from twinbus.encoding.identity import duplicate_key
 from twinbus.encoding.incoming import read_message
+from twinbus.encoding.layout import IDENTIFIED
 from twinbus.errors import ServiceBusError
-from twinbus.limits import FORWARDING_HOPS
+from twinbus.limits import (
+    FORWARDING_HOPS,
+    PROPERTIES_BYTES,
+    TRANSFER_HEADROOM_BYTES,
+)
 from twinbus.links.home import Home
 from twinbus.links.sending import finds_duplicates
 
@@ -143,7 +148,9 @@ class Forwarder(Receiver):
 
     def _copy(self, message: Message) -> Message:
         """As it was sent; the target decides on its time to live anew."""
-        copy = read_message(message.raw)
+        # What got in here may have needed the head-room.
+        limit = PROPERTIES_BYTES + TRANSFER_HEADROOM_BYTES
+        copy = read_message(message.raw, message.layout & IDENTIFIED, limit)
         copy.scheduled_at = 0
         annex = message.annex or NO_ANNEX
         first = annex.enqueued_sequence_number or sequence_of(message.body_id)
@@ -239,7 +246,10 @@ class Forwarding(Admission):
         copy, target, unique_id = self._copy, self._target, self._unique_id
         if not forwarder.may_move(message, copy, target, now, changes):
             return
-        if unique_id is None or duplicates.is_new(target, unique_id, now, changes):
+        window_ms = target.settings.duplicate_window_ms
+        if unique_id is None or duplicates.is_new(
+            target, unique_id, window_ms, now, changes
+        ):
             forwarder.move(message, copy, target, now, changes)
         else:
             forwarder.drop(message, now, changes)

@@ -10,6 +10,7 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.receiver import Receiver
 from twinbus.links.commit_listener import Listeners
+from twinbus.links.extensions import Extensions
 
 STORE_IS_FULL: Final = (
     "The message store is full and cannot take the operation. Free disk space on the "
@@ -24,6 +25,8 @@ class Home(Protocol):
     listeners: Listeners
     # Before that instant messages are refused, because the store was full.
     refuses_until: int
+    # What is offered beyond Service Bus.
+    extensions: Extensions
 
     def wake(self) -> None:
         """Something was written to the open change set."""

@@ -3,6 +3,9 @@
 Every message is located, checked and enqueued as it arrives; its acceptance goes
 out after the commit, as one disposition for each run of delivery ids. A refusal
 goes out at once. A batch is taken whole or not at all.
+
+What needs a look at the store is enqueued a turn later; what follows it on this link
+waits with it, so that messages stay in the order in which they were sent.
 """
 
 from typing import Final, final
@@ -14,10 +17,10 @@ from twinbus.amqp.transactions import TransactionalState
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Work
-from twinbus.encoding.batch import BATCH_FORMAT, read_batch
-from twinbus.encoding.incoming import read_message
-from twinbus.errors import ArgumentError, MessageSizeExceeded, ServiceBusError
+from twinbus.encoding.layout import IDENTIFIED
+from twinbus.errors import ArgumentError, ServiceBusError
 from twinbus.limits import CREDIT
+from twinbus.links.arrivals import Arrivals
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.home import Home
@@ -47,7 +50,7 @@ class SendLink(CommitListener):
         fragment: Fragment,
         home: Home,
         actor: int,
-        max_message_bytes: int,
+        arrivals: Arrivals,
         output: Output,
         coordinator: Coordinator,
         via: Via | None = None,
@@ -59,12 +62,14 @@ class SendLink(CommitListener):
         self._fragment: Fragment = fragment
         self._home: Home = home
         self._actor: int = actor
-        self._max_message_bytes: int = max_message_bytes
+        self._arrivals: Arrivals = arrivals
         self._output: Output = output
         # The transactions of the connection.
         self._coordinator: Coordinator = coordinator
         # If the messages are for another entity than the one attached to.
         self._via: Via | None = via
+        # The last of those that looked at the store first.
+        self._admitted: Sending | None = None
 
     def start(self) -> None:
         """The attach was answered: let the client send."""
@@ -106,33 +111,40 @@ class SendLink(CommitListener):
             link = None if delivery.settled else self
             self._via.send(messages, delivery.delivery_id, link)
             return False
-        if finds_duplicates(fragment):
-            link = None if delivery.settled else self
-            home.admit(
-                Sending(
-                    home, fragment, messages, self._actor, delivery.delivery_id, link
-                )
-            )
+        if self._must_look():
+            self._look(messages, delivery)
             return False
         for message in messages:
             accept(home, fragment, message, self._actor, now)
         home.wake()
         return True
 
+    def _must_look(self) -> bool:
+        """What was read last may be here already, or follows on what may be."""
+        admitted = self._admitted
+        if admitted is not None and admitted.is_applied:
+            admitted = self._admitted = None
+        return (
+            self._arrivals.marks & IDENTIFIED != 0
+            or finds_duplicates(self._fragment)
+            or admitted is not None
+        )
+
+    def _look(self, messages: list[Message], delivery: MessageReceived) -> None:
+        """Look at the store, and enqueue what is not there."""
+        home, link = self._home, None if delivery.settled else self
+        self._admitted = Sending(
+            home, self._fragment, messages, self._actor, delivery.delivery_id, link
+        )
+        home.admit(self._admitted)
+
     def _read(self, delivery: MessageReceived, now: int) -> list[Message]:
         """The messages of a delivery, if the entity takes them."""
         if delivery.oversize:
-            raise MessageSizeExceeded(
-                f"The message is larger than {self._max_message_bytes} bytes, the "
-                f"limit of '{self.path}'. Send a smaller one, or raise it.",
-                entity_path=self.path,
-            )
+            raise self._arrivals.too_large()
         payload = delivery.payload
         check_room(self._home, self._fragment, len(payload), now)
-        if delivery.message_format == BATCH_FORMAT:
-            messages = read_batch(payload)
-        else:
-            messages = [read_message(payload)]
+        messages = self._arrivals.read(payload, delivery.message_format, now)
         if self._via is None:
             for message in messages:
                 check(self._fragment, message)

@@ -1,8 +1,11 @@
 """How a message gets into an entity: checked, looked up if need be, enqueued.
 
 The one way in for senders, schedules and transactions. `check` says whether the
-entity takes the message at all; `accept` takes it. Where duplicates are detected the
-two are parted by a look at the store (`Sending`).
+entity takes the message at all; `accept` takes it. Where duplicates are detected, or
+the message has an id of twinbus's own, the two are parted by a look at the store
+(`Sending`).
+
+A ping is checked as a message, and then never becomes one.
 """
 
 from typing import final
@@ -11,7 +14,13 @@ from twinbus.broker import operation_log, schedule
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
-from twinbus.encoding.identity import check_keys, duplicate_key
+from twinbus.encoding.identity import (
+    check_keys,
+    duplicate_key,
+    restored_from,
+    send_key,
+)
+from twinbus.encoding.layout import IDENTIFIED, PING
 from twinbus.errors import EntityDisabled, NotAllowed, ServerBusy, ServiceBusError
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.home import STORE_IS_FULL, Home
@@ -32,6 +41,8 @@ def check_status(fragment: Fragment) -> None:
 
 def check(fragment: Fragment, message: Message) -> None:
     """Raises NotAllowed if the entity does not take this message."""
+    if message.layout & PING != 0:
+        return
     if fragment.settings.requires_session and message.session_id is None:
         raise NotAllowed(
             f"'{fragment.settings.path}' requires sessions: set the message's "
@@ -46,7 +57,9 @@ def accept(
     home: Home, fragment: Fragment, message: Message, actor: int, now: int
 ) -> None:
     """Enqueue the message, or put it on the schedule."""
-    if message.scheduled_at > now:
+    if message.layout & PING != 0:
+        fragment.take_ping(len(message.raw), actor, now, home.changes)
+    elif message.scheduled_at > now:
         schedule.schedule(fragment, message, actor, now, home.changes)
         home.expect(message.scheduled_at)
     else:
@@ -63,11 +76,43 @@ def accept_unless_seen(
 ) -> None:
     """Enqueue the message; a duplicate is accepted, too, and dropped. It has no row
     id then."""
-    unique_id = duplicate_key(message) if finds_duplicates(fragment) else None
-    if unique_id is None or duplicates.is_new(fragment, unique_id, now, home.changes):
-        accept(home, fragment, message, actor, now)
-    else:
+    if was_seen(home, fragment, message, now, duplicates):
         home.changes.log.record(operation_log.DUPLICATE, actor, message, now)
+    else:
+        accept(home, fragment, message, actor, now)
+
+
+def was_seen(
+    home: Home, fragment: Fragment, message: Message, now: int, duplicates: Duplicates
+) -> bool:
+    """The message is here already, or was; what tells it from others is remembered."""
+    if message.layout & PING != 0:
+        return False
+    if message.layout & IDENTIFIED != 0 and _is_known(
+        home, fragment, message, now, duplicates
+    ):
+        return True
+    if not finds_duplicates(fragment):
+        return False
+    unique_id = duplicate_key(message)
+    window_ms = fragment.settings.duplicate_window_ms
+    return unique_id is not None and not duplicates.is_new(
+        fragment, unique_id, window_ms, now, home.changes
+    )
+
+
+def _is_known(
+    home: Home, fragment: Fragment, message: Message, now: int, duplicates: Duplicates
+) -> bool:
+    """By an id of twinbus's own. What is dropped for its send id was restored, too."""
+    origin = restored_from(message)
+    if origin is not None and not duplicates.is_first_restore(origin, home.changes):
+        return True
+    send_id = send_key(message)
+    window_ms = home.extensions.send_id_window_ms
+    return send_id is not None and not duplicates.is_new(
+        fragment, send_id, window_ms, now, home.changes
+    )
 
 
 def finds_duplicates(fragment: Fragment) -> bool:
@@ -77,18 +122,31 @@ def finds_duplicates(fragment: Fragment) -> bool:
 def ask_for_duplicates(
     fragment: Fragment, messages: list[Message], admission: Admission
 ) -> None:
-    """Have the ids of the messages looked up, if the entity detects duplicates."""
-    if not finds_duplicates(fragment):
-        return
+    """Have the ids of the messages looked up: those of twinbus's own, and message ids
+    if the entity detects duplicates."""
+    detects = finds_duplicates(fragment)
     for message in messages:
-        unique_id = duplicate_key(message)
+        if message.layout & PING != 0:
+            continue
+        if message.layout & IDENTIFIED != 0:
+            _ask_for_known(fragment, message, admission)
+        unique_id = duplicate_key(message) if detects else None
         if unique_id is not None:
             admission.ask(fragment, unique_id)
 
 
+def _ask_for_known(fragment: Fragment, message: Message, admission: Admission) -> None:
+    origin = restored_from(message)
+    if origin is not None:
+        admission.ask_restored(origin)
+    send_id = send_key(message)
+    if send_id is not None:
+        admission.ask(fragment, send_id)
+
+
 @final
 class Sending(Admission):
-    """Messages for an entity that detects duplicates, or is to number them first."""
+    """Messages that may be here already, or that are to be numbered first."""
 
     def __init__(
         self,
@@ -107,12 +165,15 @@ class Sending(Admission):
         self._delivery_id: int = delivery_id
         # Who is to be told; None if nobody waits.
         self._link: CommitListener | None = link
+        # Nothing that follows may be enqueued before.
+        self.is_applied: bool = False
         for message in messages:
             self.pending_bytes += len(message.raw)
         ask_for_duplicates(fragment, messages, self)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
         home, fragment, link = self._home, self._fragment, self._link
+        self.is_applied = True
         try:
             check_room(home, fragment, self.pending_bytes, now)
         except ServiceBusError as error:

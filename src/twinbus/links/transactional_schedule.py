@@ -14,15 +14,21 @@ from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.transaction import Work
-from twinbus.encoding.identity import duplicate_key
+from twinbus.encoding.layout import PING
 from twinbus.errors import MessageNotFound, ServerBusy
 from twinbus.links.home import Home
 from twinbus.links.sending import (
+    accept,
     ask_for_duplicates,
     check_room,
     check_status,
-    finds_duplicates,
+    was_seen,
 )
+
+
+def number_of(fragment: Fragment, message: Message) -> int:
+    """The number that clients see; 0 of what was dropped, and of a ping."""
+    return fragment.sequence_number(message) if message.row_id != 0 else 0
 
 
 @final
@@ -49,10 +55,11 @@ class TransactionalSchedule(Work):
             self.added_bytes += len(message.raw)
 
     def reserve(self) -> list[int]:
-        """Take the numbers of the messages."""
+        """Take the numbers of the messages; a ping has none."""
         for message in self._messages:
-            schedule.reserve(self._fragment, message)
-        return [self._fragment.sequence_number(message) for message in self._messages]
+            if message.layout & PING == 0:
+                schedule.reserve(self._fragment, message)
+        return [number_of(self._fragment, message) for message in self._messages]
 
     def ask(self, admission: Admission) -> None:
         ask_for_duplicates(self._fragment, self._messages, admission)
@@ -71,11 +78,11 @@ class TransactionalSchedule(Work):
     def apply(self, duplicates: Duplicates, now: int) -> None:
         fragment, home, actor = self._fragment, self._home, self._actor
         for message in self._messages:
-            unique_id = duplicate_key(message) if finds_duplicates(fragment) else None
-            if unique_id is not None and not duplicates.is_new(
-                fragment, unique_id, now, home.changes
-            ):
+            if was_seen(home, fragment, message, now, duplicates):
                 home.changes.log.record(operation_log.DUPLICATE, actor, message, now)
+                continue
+            if message.layout & PING != 0:
+                accept(home, fragment, message, actor, now)
                 continue
             message.scheduled_at = max(message.scheduled_at, now)
             schedule.schedule_reserved(fragment, message, actor, now, home.changes)

@@ -4,7 +4,7 @@ A sender that is attached to one entity (the way) names another as its destinati
 Its messages are accepted by the way, and go on in the same commit; what the
 destination does not take (it is missing, disabled or full) is kept in the transfer
 dead-letter queue of the way. So a transaction that only touches the way cannot fail
-because of the destination.
+because of the destination. A ping asks for the way alone, which is what accepts.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,12 @@ from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Work
+from twinbus.encoding.layout import PING
 from twinbus.errors import ServiceBusError
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.home import Home
 from twinbus.links.sending import (
+    accept,
     accept_unless_seen,
     ask_for_duplicates,
     check,
@@ -76,6 +78,9 @@ class Via:
     def apply(self, messages: list[Message], duplicates: Duplicates, now: int) -> None:
         """Each message to the destination, or to the dead letters of the way."""
         for message in messages:
+            if message.layout & PING != 0:
+                accept(self._home, self._way, message, self._actor, now)
+                continue
             try:
                 destination = self._find_destination()
                 check_room(self._home, destination, len(message.raw), now)

@@ -33,14 +33,27 @@ class Admissions:
             admission.apply(duplicates, now)
 
     async def _look_up(self, waiting: list[Admission], now: int) -> Duplicates:
+        duplicates = Duplicates()
         asked: dict[Fragment, list[bytes]] = {}
         for admission in waiting:
             for fragment, unique_id in zip(
                 admission.fragments, admission.unique_ids, strict=True
             ):
                 asked.setdefault(fragment, []).append(unique_id)
-        duplicates = Duplicates()
         for fragment, unique_ids in asked.items():
             seen = await self._store.seen(fragment.number, unique_ids, now)
             duplicates.add(fragment.number, seen)
+        await self._look_up_restored(waiting, duplicates)
         return duplicates
+
+    async def _look_up_restored(
+        self, waiting: list[Admission], duplicates: Duplicates
+    ) -> None:
+        asked: dict[tuple[str, bytes], list[int]] = {}
+        for admission in waiting:
+            for origin in admission.origins:
+                key = (origin.source, origin.generation)
+                asked.setdefault(key, []).append(origin.first)
+        for (source, generation), numbers in asked.items():
+            restored = await self._store.restored(source, generation, numbers)
+            duplicates.add_restored(source, generation, restored)

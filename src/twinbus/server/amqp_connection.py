@@ -28,6 +28,7 @@ from twinbus.amqp.events import (
 from twinbus.amqp.link import Link
 from twinbus.amqp.sasl import parse_plain
 from twinbus.amqp.session import AmqpSession
+from twinbus.amqp.types import AmqpArray, Symbol
 from twinbus.auth.claims import Claim
 from twinbus.errors import ConnectionForced, ServiceBusError, UnauthorizedAccess
 from twinbus.limits import (
@@ -43,6 +44,7 @@ from twinbus.limits import (
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
+from twinbus.links.extensions import Extensions
 from twinbus.links.output import Output
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
@@ -67,6 +69,9 @@ _FULL_READ_BYTES: Final = 128 * 1024
 under way is mostly less."""
 
 
+_SYMBOL: Final = 0xA3
+"""Constructor of an array of short symbols."""
+
 QueueLink = SendLink | ReceiveLink | SessionAttach
 """What is attached to a queue, or wants to be."""
 
@@ -89,6 +94,7 @@ class AmqpConnection(asyncio.Protocol):
             channel_max=SESSIONS_PER_CONNECTION - 1,
             handle_max=LINKS_PER_CONNECTION - 1,
             idle_timeout_ms=IDLE_TIMEOUT_MS,
+            properties=_open_properties(server.owner.extensions),
             link_limit=LINKS_PER_CONNECTION,
             partial_limit_bytes=PARTIAL_DELIVERIES
             * self.namespace.largest_message_bytes
@@ -364,3 +370,15 @@ class AmqpConnection(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+def _open_properties(extensions: Extensions) -> dict[object, object] | None:
+    """What clients are told of the bus when it opens a connection; a strict one says
+    nothing, as Service Bus."""
+    if extensions.is_strict:
+        return None
+    names: list[object] = [Symbol(name) for name in extensions.names]
+    return {
+        Symbol("product"): "twinbus",
+        Symbol("twinbus:extensions"): AmqpArray(_SYMBOL, names),
+    }

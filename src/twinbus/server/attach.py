@@ -22,6 +22,7 @@ from twinbus.errors import (
     ServiceBusError,
 )
 from twinbus.limits import CONTROL_REQUEST_BYTES
+from twinbus.links.arrivals import Arrivals
 from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
@@ -115,9 +116,9 @@ def _attach_to_management(
 
         def find() -> ManagedQueue:
             queue = namespace.entity(entity.entity)
-            size = namespace.max_message_bytes_of(queue)
+            arrivals = _arrivals(connection, queue)
             return ManagedQueue(
-                queue, entity.sub_queue, actor, size, pages, namespace.rules
+                queue, entity.sub_queue, actor, arrivals, pages, namespace.rules
             )
 
         clock, grants = connection.clock, connection.grants
@@ -179,7 +180,7 @@ def _attach_sender(
             entity_path=entity.text,
         )
     queue.check_may_send()
-    limit = namespace.max_message_bytes_of(queue)
+    arrivals = _arrivals(connection, queue)
     actor = connection.introduce(queue.owner, f"send {queue.path}")
     fragment = queue.fragment()
     send_link = SendLink(
@@ -187,16 +188,37 @@ def _attach_sender(
         fragment,
         queue.owner,
         actor,
-        limit,
+        arrivals,
         connection.output,
         connection.coordinator,
         _via(connection, link, queue, actor),
     )
     link.context = send_link
     connection.attached(send_link, queue.send_links())
-    properties = {**link.properties, _MAX_BATCH_SIZE: ULong(limit)}
-    link.accept(properties=properties, max_message_size=limit)
+    limit = arrivals.max_message_bytes
+    link.accept(
+        properties={**link.properties, _MAX_BATCH_SIZE: ULong(limit)},
+        max_message_size=limit,
+        tolerated_message_size=arrivals.tolerated_bytes,
+    )
     send_link.start()
+
+
+def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
+    """Reads what this connection sends to an entity."""
+    namespace = connection.namespace
+
+    def may_restore(now: int) -> bool:
+        grants = connection.grants.all()
+        return any(grant.allows(Claim.SEND, "", now) for grant in grants)
+
+    return Arrivals(
+        entity.path,
+        entity.owner.extensions,
+        namespace.max_message_bytes_of(entity),
+        namespace.headroom_bytes_of(entity),
+        may_restore,
+    )
 
 
 def _via(

@@ -124,6 +124,11 @@ class Entity:
         ]
         return sum(record.size_bytes for record in records if record is not None)
 
+    @property
+    def ping_count(self) -> int:
+        """Pings that it took since the start."""
+        return self.fragment().ping_count
+
     # --- use ------------------------------------------------------------------
 
     @property

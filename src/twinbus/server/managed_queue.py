@@ -4,10 +4,13 @@ from typing import Any
 
 from twinbus.amqp.types import AmqpArray
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.transfer_queue import is_transfer_queue
 from twinbus.errors import ArgumentError, ArgumentOutOfRange
 from twinbus.limits import SEQUENCE_NUMBERS_PER_REQUEST
+from twinbus.links.arrivals import Arrivals
 from twinbus.server.entity import Entity
 from twinbus.server.owner import StoreOwner
+from twinbus.server.queue import Queue
 from twinbus.server.session_pages import SessionPages
 from twinbus.server.subscription_rules import SubscriptionRules
 
@@ -20,7 +23,7 @@ class ManagedQueue:
         queue: Entity,
         sub_queue: int,
         actor: int,
-        max_message_bytes: int,
+        arrivals: Arrivals,
         session_pages: SessionPages,
         rules: SubscriptionRules,
     ) -> None:
@@ -28,7 +31,8 @@ class ManagedQueue:
         self.sub_queue = sub_queue
         self.fragment: Fragment = queue.fragment(sub_queue)
         self.actor = actor
-        self.max_message_bytes = max_message_bytes
+        # Reads the messages that requests carry.
+        self.arrivals = arrivals
         # How far the connection's lists of sessions have come.
         self.session_pages = session_pages
         # Changes the rules of subscriptions.
@@ -37,6 +41,14 @@ class ManagedQueue:
     @property
     def path(self) -> str:
         return self.fragment.settings.path
+
+    @property
+    def is_transfer_queue(self) -> bool:
+        return isinstance(self.queue, Queue) and is_transfer_queue(self.queue.path)
+
+    @property
+    def max_message_bytes(self) -> int:
+        return self.arrivals.max_message_bytes
 
     @property
     def owner(self) -> StoreOwner:
@@ -48,7 +60,7 @@ class ManagedQueue:
     async def settle_down(self) -> None:
         """Let everything asked for so far become durable, so that what is read from
         the store is what is true. Raises MessagingEntityNotFound."""
-        if not self.owner.changes.is_empty():
+        if not self.owner.is_idle():
             await self.owner.durable()
         self.fragment.check_exists()
 

@@ -22,6 +22,7 @@ from twinbus.server import management_sessions as sessions
 from twinbus.server.cbs import Grants
 from twinbus.server.managed_queue import ManagedQueue
 from twinbus.server.management_deletion import batch_delete
+from twinbus.server.management_sent import cancel_sent
 from twinbus.server.request_links import Request, Response, status_code
 
 _PREFIX: Final = "com.microsoft:"
@@ -45,6 +46,10 @@ _OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
     "enumerate-rules": (Claim.LISTEN, rules.enumerate_rules),
 }
 
+_EXTENSIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
+    "twinbus:cancel-sent": (Claim.SEND, cancel_sent),
+}
+"""Operations of our own, which a strict bus does not offer (D9)."""
 
 _PARTS_OF_TRANSACTIONS: Final = {
     "update-disposition",
@@ -85,7 +90,9 @@ class ManagementNode:
     ) -> None:
         self.address = address
         # A schedule request carries at least one message of any allowed size.
-        self.max_request_bytes = find().max_message_bytes + MANAGEMENT_REQUEST_BYTES
+        managed = find()
+        self.max_request_bytes = managed.max_message_bytes + MANAGEMENT_REQUEST_BYTES
+        self._is_strict = managed.owner.extensions.is_strict
         # The path that the claim is for.
         self._path = path
         self._find = find
@@ -94,6 +101,8 @@ class ManagementNode:
 
     async def answer(self, request: Request) -> Response:
         found = _OPERATIONS.get(request.operation.removeprefix(_PREFIX))
+        if found is None and not self._is_strict:
+            found = _EXTENSIONS.get(request.operation)
         if found is None:
             raise NotSupported(
                 f"'{request.operation}' is no operation of '{self._path}'.",

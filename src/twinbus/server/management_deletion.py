@@ -1,21 +1,18 @@
 """Batch delete: a management operation that removes the oldest messages.
 
-Those that a receiver holds stay, and so do those that are about to leave anyway. What
-is ready in memory is told apart from what is locked by looking into the windows: that
-of the queue, or those of the sessions that are held.
+Those that a receiver holds stay, and so do those that are about to leave anyway.
 """
 
 from typing import Final
 
 from twinbus.amqp.types import Int
 from twinbus.broker import operation_log
-from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.row_id import sequence_of
-from twinbus.broker.window import Window
 from twinbus.limits import BATCH_DELETE_COUNT, PEEK_BYTES
 from twinbus.server.managed_queue import ManagedQueue, integer
 from twinbus.server.management_sessions import optional_session
+from twinbus.server.ready_messages import ReadyMessages
 from twinbus.server.request_links import Request, Response
 
 _MAX_LONG: Final = (1 << 63) - 1
@@ -51,20 +48,16 @@ async def _remove_oldest(
     while removed < count:
         found = await _read(queue, session_id, after, count)
         fragment.check_exists()
-        ready = _Ready(fragment)
-        leaving = set(owner.changes.active_removed)
+        ready = ReadyMessages(fragment, owner.changes.active_removed)
         for message in found:
             after = sequence_of(message.row_id)
             if message.enqueued_at > before or removed == count:
                 return removed
-            known = ready.known(message)
-            if known is None and fragment.is_in_memory(message):
-                continue  # locked by a receiver
-            if message.row_id in leaving:
-                continue  # expired; the window has let go of it
-            message = known or message
-            owner.changes.log.record(operation_log.DELETE, queue.actor, message, now)
-            fragment.forget(message, owner.changes)
+            free = ready.find(message)
+            if free is None:
+                continue
+            owner.changes.log.record(operation_log.DELETE, queue.actor, free, now)
+            fragment.forget(free, owner.changes)
             removed += 1
         if not found:
             break
@@ -78,28 +71,3 @@ async def _read(
     if session_id is None:
         return await store.read_active(number, after, count, PEEK_BYTES)
     return await store.read_session(number, session_id, after, count, PEEK_BYTES)
-
-
-class _Ready:
-    """The ready messages that memory has, by row id; each window is asked once."""
-
-    def __init__(self, fragment: Fragment) -> None:
-        self._fragment = fragment
-        self._by_window: dict[Window, dict[int, Message]] = {}
-
-    def known(self, message: Message) -> Message | None:
-        window = self._window_of(message)
-        if window is None:
-            return None
-        if window not in self._by_window:
-            self._by_window[window] = {
-                ready.row_id: ready for ready in window.ready_messages()
-            }
-        return self._by_window[window].get(message.row_id)
-
-    def _window_of(self, message: Message) -> Window | None:
-        sessions = self._fragment.sessions
-        if sessions is None:
-            return self._fragment.window
-        session = sessions.live(message.session_id)
-        return None if session is None else session.window

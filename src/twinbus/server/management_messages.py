@@ -14,12 +14,10 @@ from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import ENTROPY_BYTES
 from twinbus.broker.row_id import sequence_of
-from twinbus.encoding.incoming import read_message
 from twinbus.encoding.outgoing import encode_delivery
 from twinbus.errors import (
     ArgumentError,
     MessageNotFound,
-    MessageSizeExceeded,
     NotAllowed,
     ServiceBusError,
 )
@@ -30,6 +28,7 @@ from twinbus.links.sending import Sending, check
 from twinbus.links.transactional_schedule import (
     TransactionalCancel,
     TransactionalSchedule,
+    number_of,
 )
 from twinbus.server.awaited_commit import AwaitedCommit
 from twinbus.server.managed_queue import ManagedQueue, array_items, integer
@@ -183,11 +182,7 @@ async def schedule_messages(queue: ManagedQueue, request: Request) -> Response:
         answer = AwaitedCommit()
         owner.admit(Sending(owner, fragment, messages, queue.actor, 0, answer))
         await answer.done()
-        # A duplicate was dropped, and has none.
-        numbers = [
-            fragment.sequence_number(message) if message.row_id != 0 else 0
-            for message in messages
-        ]
+        numbers = [number_of(fragment, message) for message in messages]
     return Response(value={"sequence-numbers": AmqpArray(_LONG, numbers)})
 
 
@@ -195,11 +190,7 @@ def _scheduled_message(queue: ManagedQueue, entry: object) -> Message:
     raw = entry.get("message") if isinstance(entry, dict) else None
     if not isinstance(raw, bytes):
         raise ArgumentError("Each of 'messages' needs an encoded 'message'.")
-    if len(raw) > queue.max_message_bytes:
-        raise MessageSizeExceeded.measured(
-            len(raw), limit_bytes=queue.max_message_bytes, entity_path=queue.path
-        )
-    return read_message(raw)
+    return queue.arrivals.read_one(raw, queue.now())
 
 
 async def cancel_scheduled(queue: ManagedQueue, request: Request) -> Response:

@@ -28,6 +28,7 @@ from twinbus.broker.entity_path import (
     subscription_path,
 )
 from twinbus.broker.fragment import MAIN
+from twinbus.broker.transfer_queue import is_transfer_queue
 from twinbus.clock import Clock
 from twinbus.errors import (
     ArgumentOutOfRange,
@@ -280,7 +281,14 @@ class Namespace:
 
     def max_message_bytes_of(self, entity: Entity) -> int:
         """The largest message that the entity takes."""
-        return _own_message_bytes(entity.description) or self.max_message_bytes
+        limit = _own_message_bytes(entity.description) or self.max_message_bytes
+        return limit + self.headroom_bytes_of(entity)
+
+    def headroom_bytes_of(self, entity: Entity) -> int:
+        """How much of that is for what pairing adds to a message (P10)."""
+        if isinstance(entity, Queue) and is_transfer_queue(entity.path):
+            return self._owner.extensions.headroom_bytes
+        return 0
 
     # --- queues and topics ----------------------------------------------------
 

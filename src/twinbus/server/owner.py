@@ -36,6 +36,7 @@ from twinbus.clock import Clock
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
 from twinbus.limits import PENDING_BYTES, WINDOW_BYTES
 from twinbus.links.commit_listener import Listeners
+from twinbus.links.extensions import Extensions
 from twinbus.links.home import STORE_IS_FULL
 from twinbus.server.admissions import Admissions
 from twinbus.server.housekeeping import Housekeeping
@@ -65,6 +66,7 @@ class StoreOwner:
     __slots__ = (
         *("store", "clock", "_entropy", "table", "store_uuid", "_epoch", "_batch"),
         *("changes", "listeners", "_durable", "_admissions", "_next_actor"),
+        "extensions",
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
         *("is_under_pressure", "refuses_until", "_serve_at", "_must_serve"),
         *("_dispatches", "_session_dispatches", "_promising", "_hungry"),
@@ -81,8 +83,10 @@ class StoreOwner:
         on_fatal: Callable[[StoreError], None],
         after_turn: Callable[[], None],
         on_pressure: Callable[[bool], None],
+        extensions: Extensions | None = None,
     ) -> None:
         self.store = store
+        self.extensions = extensions or Extensions()
         self.clock = clock
         self._entropy = entropy
         # Called with the rules of the store after memory was rebuilt from it.

@@ -17,10 +17,12 @@ from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.broker.transaction import TransactionLimits
 from twinbus.clock import Clock, SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config
+from twinbus.durations import duration_ms
 from twinbus.errors import ConnectionForced, ServiceBusError
 from twinbus.gateway.administration.administration import Administration
 from twinbus.gateway.gateway import Gateway
 from twinbus.gateway.health import Health
+from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.server.arrival import Arrival
 from twinbus.server.data_folder import DataFolder
@@ -93,6 +95,10 @@ class Server:
             on_fatal=self._on_fatal,
             after_turn=self.outputs.flush,
             on_pressure=self._on_pressure,
+            extensions=Extensions(
+                is_strict=config.strict,
+                send_id_window_ms=duration_ms(config.send_id_window),
+            ),
         )
         self.namespace = Namespace(
             config.namespace,

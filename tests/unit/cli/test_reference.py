@@ -25,6 +25,8 @@ SETTINGS = {
     for field in fields(Config)
     if field.name not in NO_SETTINGS
 }
+# As they are written in the file.
+SETTINGS |= {name: "false" for name, value in SETTINGS.items() if value is False}
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

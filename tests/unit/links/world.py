@@ -26,10 +26,12 @@ from twinbus.broker.message import Message
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.transaction import TransactionLimits
 from twinbus.errors import ServiceBusError
+from twinbus.links.arrivals import Arrivals
 from twinbus.links.commit_listener import Listeners
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
+from twinbus.links.extensions import Extensions
 from twinbus.links.output import Output, Outputs
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.send_link import SendLink
@@ -63,6 +65,7 @@ class LocalHome:
         self.changes = ChangeSet()
         self.listeners = Listeners()
         self.refuses_until = 0
+        self.extensions = Extensions()
         self.wake_count = 0
         self.admissions: list[Admission] = []
         self.expected: list[int] = []
@@ -87,6 +90,10 @@ class LocalHome:
                 asked = [admission.unique_ids[i]]
                 found = run(self.store.seen(fragment.number, asked, self.now))
                 duplicates.add(fragment.number, found)
+            for origin in admission.origins:
+                source, generation = origin.source, origin.generation
+                numbers = run(self.store.restored(source, generation, [origin.first]))
+                duplicates.add_restored(source, generation, numbers)
         for admission in waiting:
             admission.apply(duplicates, self.now)
 
@@ -162,15 +169,28 @@ class World:
     def _write(self) -> None:
         self.writes += 1
 
-    def sender(self, *, limit: int = 1_000) -> tuple[Link, SendLink]:
+    def sender(
+        self, *, limit: int = 1_000, restores: bool = True
+    ) -> tuple[Link, SendLink]:
         """A link of the client's and what the bus made of it."""
         link = self.session.attach_sender("tx", Source(), Target(address="orders"))
         bus_link = self._attached()
+        arrivals = Arrivals(
+            "orders", self.home.extensions, limit, may_restore=lambda _: restores
+        )
         made = SendLink(
-            bus_link, self.fragment, self.home, 1, limit, self.output, self.coordinator
+            bus_link,
+            self.fragment,
+            self.home,
+            1,
+            arrivals,
+            self.output,
+            self.coordinator,
         )
         bus_link.context = made
-        bus_link.accept(max_message_size=limit)
+        bus_link.accept(
+            max_message_size=limit, tolerated_message_size=arrivals.tolerated_bytes
+        )
         made.start()
         self.pump()
         return link, made

@@ -7,6 +7,7 @@ import pytest
 from twinbus.amqp.types import AmqpArray, Int, ULong
 from twinbus.broker.fragment import DEAD_LETTER, MAIN
 from twinbus.errors import ArgumentError, ArgumentOutOfRange, MessagingEntityNotFound
+from twinbus.links.arrivals import Arrivals
 from twinbus.server.managed_queue import ManagedQueue, array_items, integer
 from twinbus.server.queue import Queue
 from twinbus.server.session_pages import SessionPages
@@ -16,7 +17,8 @@ from .world import World, message
 
 def managed_queue(world: World, queue: Queue, sub_queue: int) -> ManagedQueue:
     rules = world.namespace.rules
-    return ManagedQueue(queue, sub_queue, 1, 1_000, SessionPages(), rules)
+    arrivals = Arrivals(queue.path, world.owner.extensions, 1_000)
+    return ManagedQueue(queue, sub_queue, 1, arrivals, SessionPages(), rules)
 
 
 @pytest.mark.parametrize("value", [[1, 2], (1, 2), AmqpArray(0x81, [1, 2])])

@@ -18,6 +18,7 @@ from twinbus.errors import (
     SessionLockLost,
 )
 from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
+from twinbus.links.arrivals import Arrivals
 from twinbus.server.entity import Entity
 from twinbus.server.managed_queue import ManagedQueue
 from twinbus.server.namespace import Namespace
@@ -176,8 +177,9 @@ class Life:
             actor = self.owner.introduce(f"management of {path}")
             sub_queue = DEAD_LETTER if dead_letter else MAIN
             rules = self.namespace.rules
+            arrivals = Arrivals(path, self.owner.extensions, MESSAGE_BYTES)
             found = ManagedQueue(
-                queue, sub_queue, actor, MESSAGE_BYTES, SessionPages(), rules
+                queue, sub_queue, actor, arrivals, SessionPages(), rules
             )
             self._managed[path, dead_letter] = found
         return found

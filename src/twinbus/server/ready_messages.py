@@ -1,0 +1,47 @@
+"""Which active messages nobody holds, for requests that remove messages.
+
+What is ready in memory is told apart from what is locked by looking into the windows:
+that of the queue, or those of the sessions that are held.
+"""
+
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
+from twinbus.broker.window import Window
+
+
+class ReadyMessages:
+    """The ready messages of a fragment; each window is asked once."""
+
+    def __init__(self, fragment: Fragment, leaving: list[int]) -> None:
+        self._fragment = fragment
+        # Row ids of those that the open change set removes: a window has let go of
+        # what expired in it.
+        self._leaving = set(leaving)
+        self._by_window: dict[Window, dict[int, Message]] = {}
+
+    def find(self, message: Message) -> Message | None:
+        """The message that was read from the store, as memory knows it if it does;
+        None if a receiver holds it, or it is about to leave."""
+        if message.row_id in self._leaving:
+            return None
+        known = self._known(message)
+        if known is None and self._fragment.is_in_memory(message):
+            return None
+        return known or message
+
+    def _known(self, message: Message) -> Message | None:
+        window = self._window_of(message)
+        if window is None:
+            return None
+        if window not in self._by_window:
+            self._by_window[window] = {
+                ready.row_id: ready for ready in window.ready_messages()
+            }
+        return self._by_window[window].get(message.row_id)
+
+    def _window_of(self, message: Message) -> Window | None:
+        sessions = self._fragment.sessions
+        if sessions is None:
+            return self._fragment.window
+        session = sessions.live(message.session_id)
+        return None if session is None else session.window
