@@ -194,6 +194,10 @@ class FragmentTable:
         self._fragments[record.number] = fragment
         return fragment
 
+    def in_memory(self, number: int) -> Fragment | None:
+        """The fragment of that number, if somebody has touched it."""
+        return self._fragments.get(number)
+
     def find(self, generation: bytes, index: int, sub_queue: int) -> Fragment | None:
         """A fragment of an entity, or None if it was never needed."""
         number = self._numbers.get((generation, index, sub_queue))

@@ -22,11 +22,13 @@ from twinbus.errors import ConnectionForced, ServiceBusError
 from twinbus.gateway.administration.administration import Administration
 from twinbus.gateway.gateway import Gateway
 from twinbus.gateway.health import Health
+from twinbus.gateway.metrics import Metrics
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.server.arrival import Arrival
 from twinbus.server.data_folder import DataFolder
 from twinbus.server.declared_entities import make_declared
+from twinbus.server.figures import ServerFigures
 from twinbus.server.listener import Listener
 from twinbus.server.namespace import Namespace, authorization_rule
 from twinbus.server.owner import StoreOwner
@@ -117,11 +119,12 @@ class Server:
                 correlation_rules=config.max_correlation_rules_per_topic,
             ),
         )
+        self._connections: set[ServedConnection] = set()
         self.gateway = Gateway(
             Administration(self.namespace, self.clock, os.urandom),
             Health(self.owner.durable),
+            Metrics(self._figures(), self.namespace, self.clock),
         )
-        self._connections: set[ServedConnection] = set()
         # Set when the last connection has gone.
         self._deserted = asyncio.Event()
         self._listeners: list[Listener] = []
@@ -132,6 +135,15 @@ class Server:
         self.port = config.port
         self.http_port = config.http_port
         self.tls_port = config.tls_port
+
+    def _figures(self) -> ServerFigures:
+        return ServerFigures(
+            self.namespace,
+            self.owner,
+            self.clock,
+            lambda: len(self._connections),
+            is_strict=self._config.strict,
+        )
 
     def _rules(self) -> tuple[AuthorizationRule, ...]:
         root = AuthorizationRule(

@@ -1,9 +1,13 @@
 """Tokens of HTTP requests: every call needs the Manage claim on what it names.
 
+Who only looks at the metrics needs Listen on the namespace, and may show the key
+itself: programs that collect metrics can keep a password and cannot renew a token.
+
 Who makes an entity forward to another must be able to send there: the SDKs bring a
 second token for it in a header of its own. Where they do not, the first one must do.
 """
 
+from base64 import b64decode
 from typing import Final
 from urllib.parse import quote
 
@@ -14,6 +18,7 @@ from twinbus.errors import AuthenticationFailed
 from twinbus.gateway.request import HttpRequest
 
 _HEADER: Final = "authorization"
+_BASIC: Final = "basic "
 
 FORWARDING_HEADERS: Final = {
     "forward_to": "servicebussupplementaryauthorization",
@@ -33,6 +38,25 @@ def require_send(
     """Raises AuthenticationFailed, UnauthorizedAccess."""
     token = request.headers.get(header) or request.headers.get(_HEADER, "")
     require((_grant(token, policy, target, now),), Claim.SEND, target, now)
+
+
+def require_listen(request: HttpRequest, policy: Policy, now: int) -> None:
+    """On the namespace. Raises AuthenticationFailed, UnauthorizedAccess."""
+    proof = request.headers.get(_HEADER, "")
+    if proof.lower().startswith(_BASIC):
+        grant = _grant_by_key(proof[len(_BASIC) :], policy)
+    else:
+        grant = _grant(proof, policy, "", now)
+    require((grant,), Claim.LISTEN, "", now)
+
+
+def _grant_by_key(encoded: str, policy: Policy) -> Grant:
+    """What the name and value of a key give, in the form of RFC 7617."""
+    try:
+        key_name, _, key = b64decode(encoded, validate=True).decode().partition(":")
+    except ValueError:
+        raise AuthenticationFailed("The basic authorization is malformed.") from None
+    return policy.grant_by_key(key_name, key)
 
 
 def _grant(token: str, policy: Policy, path: str, now: int) -> Grant:

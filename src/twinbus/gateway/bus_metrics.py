@@ -1,0 +1,168 @@
+"""The bus as figures, in the families that Prometheus reads.
+
+Nothing is counted for this: all figures are counters that the bus keeps anyway. Those
+of single entities are as many as there are entities, which may be very many, so only
+the fullest ones have lines of their own; the sums are those of all entities.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+from typing import Final, Protocol
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+
+STATES: Final = (
+    "active",
+    "deferred",
+    "scheduled",
+    "dead_letter",
+    "transfer_dead_letter",
+)
+"""Where messages are; the values of the label `state`."""
+
+_OF_ENTITY: Final = ("entity", "kind")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityFigures:
+    """One queue, topic or subscription."""
+
+    path: str
+    kind: str
+    # In the order of STATES.
+    messages: tuple[int, ...]
+    size_bytes: int
+    # Messages that were ever enqueued.
+    enqueued: int
+    # Pings since the start.
+    pings: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessFigures:
+    """The bus as a whole."""
+
+    version: str
+    # Compiled or plain Python.
+    form: str
+    namespace: str
+    is_strict: bool
+    started_at: int
+    connections: int
+    commits: int
+    # Reading from clients pauses: too much waits for the store.
+    is_under_pressure: bool
+    # The store was full a moment ago.
+    is_store_full: bool
+
+
+class MeasuredBus(Protocol):
+    """What the bus tells of itself."""
+
+    def process_figures(self) -> ProcessFigures: ...
+
+    def entity_paths(self) -> Sequence[str]:
+        """Of all queues, topics and subscriptions."""
+        ...
+
+    def entity_figures(self, paths: Sequence[str]) -> list[EntityFigures]:
+        """Of those that are still there."""
+        ...
+
+
+def process_families(figures: ProcessFigures) -> Iterable[Metric]:
+    """What the bus says about itself."""
+    yield InfoMetricFamily(
+        "twinbus",
+        "Version and form of the bus, and its namespace.",
+        {
+            "version": figures.version,
+            "form": figures.form,
+            "namespace": figures.namespace,
+        },
+    )
+    yield _gauge("strict", "1: offers Service Bus and nothing else.", figures.is_strict)
+    yield _gauge(
+        "start_time_seconds",
+        "When the bus started, in seconds since 1970.",
+        figures.started_at / 1000,
+    )
+    yield _gauge("connections", "Open connections of clients.", figures.connections)
+    yield _counter("commits", "Commits of the store, ever.", figures.commits)
+    yield _gauge(
+        "reading_paused",
+        "1: clients are not read because too much waits for the store.",
+        figures.is_under_pressure,
+    )
+    yield _gauge("store_full", "1: the store has no room.", figures.is_store_full)
+
+
+def sum_families(entities: Sequence[EntityFigures], shown: int) -> Iterable[Metric]:
+    """What all entities have together."""
+    kinds = GaugeMetricFamily("twinbus_entities", "Entities by kind.", labels=("kind",))
+    for kind in ("queue", "topic", "subscription"):
+        kinds.add_metric((kind,), sum(entity.kind == kind for entity in entities))
+    yield kinds
+    messages = GaugeMetricFamily(
+        "twinbus_messages", "Messages of all entities.", labels=("state",)
+    )
+    for index, state in enumerate(STATES):
+        messages.add_metric((state,), sum(item.messages[index] for item in entities))
+    yield messages
+    yield _gauge(
+        "size_bytes",
+        "Size of the messages of all entities.",
+        sum(entity.size_bytes for entity in entities),
+    )
+    yield _gauge(
+        "entities_left_out",
+        "Entities without lines of their own: ask with ?entities=N.",
+        len(entities) - shown,
+    )
+
+
+def fullest(entities: Iterable[EntityFigures], count: int) -> list[EntityFigures]:
+    """Those with the most messages; of equal ones, by path."""
+    return nsmallest(count, entities, lambda item: (-sum(item.messages), item.path))
+
+
+def entity_families(entities: Sequence[EntityFigures]) -> Iterable[Metric]:
+    """What each of these entities has."""
+    messages = GaugeMetricFamily(
+        "twinbus_entity_messages",
+        "Messages of an entity.",
+        labels=(*_OF_ENTITY, "state"),
+    )
+    size = GaugeMetricFamily(
+        "twinbus_entity_size_bytes",
+        "Size of its messages, dead letters included.",
+        labels=_OF_ENTITY,
+    )
+    enqueued = CounterMetricFamily(
+        "twinbus_entity_enqueued", "Messages ever enqueued.", labels=_OF_ENTITY
+    )
+    pings = CounterMetricFamily(
+        "twinbus_entity_pings", "Pings of paired senders.", labels=_OF_ENTITY
+    )
+    for entity in entities:
+        labels = (entity.path, entity.kind)
+        for state, count in zip(STATES, entity.messages, strict=True):
+            messages.add_metric((*labels, state), count)
+        size.add_metric(labels, entity.size_bytes)
+        enqueued.add_metric(labels, entity.enqueued)
+        pings.add_metric(labels, entity.pings)
+    return messages, size, enqueued, pings
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"twinbus_{name}", text, value)
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"twinbus_{name}", text, value)
