@@ -36,3 +36,6 @@ NOT_FOUND: Final = 9
 
 EXISTS: Final = 10
 """There is already an entity of that name."""
+
+BACKLOG: Final = 11
+"""Both sides of a pair answer, and messages wait in the backlog or are dead-lettered."""
