@@ -38,4 +38,4 @@ EXISTS: Final = 10
 """There is already an entity of that name."""
 
 BACKLOG: Final = 11
-"""Both sides of a pair answer, and messages wait in the backlog or are dead-lettered."""
+"""Both sides of a pair answer, and messages wait in its backlog or are dead letters."""
