@@ -1,0 +1,29 @@
+"""Reads how a message is to be restored, or what its dead letter will say.
+
+Pure, and the same for every engine: they give it the application properties.
+"""
+
+from collections.abc import Mapping
+
+from twinbus.pairing.detour import PATH, Detour, DetourError, read_detour
+from twinbus.pairing.syphon.ports import Fault
+
+
+def read(properties: Mapping[str, object]) -> tuple[Detour | None, Fault | None]:
+    """One of the two."""
+    try:
+        detour = read_detour(properties)
+    except DetourError as error:
+        return None, Fault(_reason(properties), str(error))
+    if "$" in detour.path:
+        text = f"'{PATH}' is '{detour.path}', which is no queue and no topic."
+        return None, Fault("InvalidPath", text)
+    return detour, None
+
+
+def _reason(properties: Mapping[str, object]) -> str:
+    path = properties.get(PATH)
+    if path is None:
+        return "MissingPath"
+    is_path = isinstance(path, str) and path.strip("/")
+    return "InvalidProperty" if is_path else "InvalidPath"

@@ -1,0 +1,61 @@
+"""The settings of a syphon: whole milliseconds, with their reasons."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+POLL_MS: Final = 15 * 60_000
+"""P12: an idle queue is asked four times an hour."""
+
+FIRST_PROBE_MS: Final = 1_000
+LAST_PROBE_MS: Final = 60_000
+"""How soon what was parked is tried again, at first and at last."""
+
+BUSY_WAIT_MS: Final = 10_000
+"""What every client of a busy server waits at least (A2)."""
+
+MISSING_ENTITY_GRACE_MS: Final = 60 * 60_000
+"""How long messages wait for an entity that does not exist: long enough for somebody
+to make it again, short enough to be noticed."""
+
+ATTEMPT_TIMEOUT_MS: Final = 10_000
+"""One attempt at the primary; several fit into the lock of a message (P4)."""
+
+RESCAN_MS: Final = 60 * 60_000
+"""How often deferred messages are looked for that somebody else left behind."""
+
+BATCH_COUNT: Final = 500
+"""Messages that one worker receives at a time, at most; see `pace.py`."""
+
+DISCOVERY_MS: Final = 60_000
+"""How often new backlog queues are looked for."""
+
+ONCE_WAIT_MS: Final = 1_000
+"""How long a queue must have nothing to be called empty."""
+
+
+def covers_all(path: str) -> bool:
+    """The pair covers every entity."""
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyphonSettings:
+    """What a syphon is told."""
+
+    poll_ms: int = POLL_MS
+    first_probe_ms: int = FIRST_PROBE_MS
+    last_probe_ms: int = LAST_PROBE_MS
+    busy_wait_ms: int = BUSY_WAIT_MS
+    missing_entity_grace_ms: int = MISSING_ENTITY_GRACE_MS
+    attempt_timeout_ms: int = ATTEMPT_TIMEOUT_MS
+    rescan_ms: int = RESCAN_MS
+    batch_count: int = BATCH_COUNT
+    discovery_ms: int = DISCOVERY_MS
+    once_wait_ms: int = ONCE_WAIT_MS
+    # Which entities of the primary it may send to (P12).
+    covers: Callable[[str], bool] = covers_all
+    # The time in the backlog counts as life of a message.
+    count_backlog_against_ttl: bool = False
+    # End when the queues are empty, or have only what is parked.
+    until_empty: bool = False

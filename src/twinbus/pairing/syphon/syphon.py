@@ -1,0 +1,139 @@
+"""The syphon of a pair: a worker for each backlog queue, found through administration.
+
+It also empties surplus queues, which nobody sends to any more, and notices new ones and
+those that were made again. It knows nothing of the protocol: the engine does.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from typing import Any, Final, Generic
+
+from twinbus.clock import Clock, SystemClock
+from twinbus.pairing.events import PairEvent
+from twinbus.pairing.syphon.errors import SecondaryError
+from twinbus.pairing.syphon.ports import BacklogQueue, Engine, M
+from twinbus.pairing.syphon.restorer import Restorer
+from twinbus.pairing.syphon.settings import SyphonSettings
+from twinbus.pairing.syphon.tally import SyphonStatus
+from twinbus.pairing.syphon.worker import Worker
+
+_log = logging.getLogger(__name__)
+
+TRANSFER: Final = "x-servicebus-transfer"
+"""The part of a backlog queue's path after the primary's name (P4)."""
+
+_CLOSE_SECONDS: Final = 15.0
+"""How long messages in hand may take at the end: more than one attempt."""
+
+
+class Syphon(Generic[M]):
+    """Brings the backlog of one primary back; `start` it once, `close` it once."""
+
+    def __init__(
+        self,
+        engine: Engine[M],
+        primary_name: str,
+        settings: SyphonSettings | None = None,
+        *,
+        on_event: Callable[[PairEvent], None] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """The engine is closed with the syphon."""
+        self._engine = engine
+        self._prefix = f"{primary_name}/{TRANSFER}/"
+        self._settings = settings or SyphonSettings()
+        self._clock = clock or SystemClock()
+        self._restorer: Restorer[M] = Restorer(
+            engine.outlet, self._settings, self._clock, on_event or _ignore
+        )
+        self._workers: dict[BacklogQueue, Worker[M]] = {}
+        self._tasks: dict[BacklogQueue, asyncio.Task[None]] = {}
+        self._discovering: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Find the backlog queues and begin. Raises SecondaryError."""
+        await self._discover()
+        if not self._settings.until_empty:
+            self._discovering = asyncio.create_task(
+                self._discover_for_ever(), name="discovery of backlog queues"
+            )
+
+    async def finished(self) -> None:
+        """Wait for all workers: in the mode `until_empty`, until there is nothing left
+        to do. Raises what ended them: PrimaryAway, SecondaryError."""
+        await asyncio.gather(*self._tasks.values())
+
+    async def close(self, *, at_once: bool = False) -> None:
+        """End after the messages in hand, or drop them: their locks will end."""
+        if self._discovering is not None:
+            await _ended([self._discovering], cancel=True)
+        for worker in self._workers.values():
+            worker.stop()
+        if self._tasks and not at_once:
+            await asyncio.wait(self._tasks.values(), timeout=_CLOSE_SECONDS)
+        await _ended(list(self._tasks.values()), cancel=True)
+        await self._restorer.watch.close()
+        await self._engine.close()
+
+    def status(self) -> SyphonStatus:
+        tally = self._restorer.tally
+        return SyphonStatus(
+            engine=self._engine.name,
+            queues=tuple(sorted(queue.path for queue in self._workers)),
+            receives=tally.receives,
+            received=tally.received,
+            restored=tally.restored,
+            parked=tally.parked,
+            poison=tally.poison,
+            rate=tally.rate(self._clock.monotonic()),
+            parked_entities=tuple(sorted(self._restorer.gates.closed())),
+            is_primary_reachable=self._restorer.watch.is_reachable,
+        )
+
+    # --- backlog queues -------------------------------------------------------
+
+    async def _discover_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.discovery_ms / 1000)
+            try:
+                await self._discover()
+            except SecondaryError as error:
+                _log.warning("backlog queues could not be looked for: %s", error)
+
+    async def _discover(self) -> None:
+        """Begin with queues that are new, and leave those that are gone."""
+        found = await self._engine.secondary.queues(self._prefix)
+        index = re.compile(re.escape(self._prefix) + r"\d+", re.ASCII | re.IGNORECASE)
+        there = {queue for queue in found if index.fullmatch(queue.path)}
+        gone = [queue for queue in self._workers if queue not in there]
+        for queue in gone:
+            self._workers.pop(queue).stop()
+            await _ended([self._tasks.pop(queue)], cancel=True)
+        for queue in there.difference(self._workers):
+            self._begin(queue)
+
+    def _begin(self, queue: BacklogQueue) -> None:
+        worker = Worker(self._engine.secondary.source(queue), self._restorer)
+        self._workers[queue] = worker
+        self._tasks[queue] = asyncio.create_task(worker.run(), name=queue.path)
+        self._tasks[queue].add_done_callback(_log_bug)
+
+
+def _ignore(event: PairEvent) -> None:
+    """For those who do not want to know."""
+
+
+def _log_bug(task: asyncio.Task[None]) -> None:
+    """A worker that ends by anything but what it may raise is a bug; say so at once."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _log.error("the worker of %s ended", task.get_name(), exc_info=error)
+
+
+async def _ended(tasks: list[asyncio.Task[Any]], *, cancel: bool) -> None:
+    if cancel:
+        for task in tasks:
+            task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,313 @@
+"""Empties one backlog queue.
+
+Theory of operation. A round has two halves. First what was deferred: if an entity
+takes messages again, one page of its deferred messages goes back; if it is time to see
+whether it does, one message is tried. Then what is new: a batch is received, sorted by
+entity, and all entities are served at the same time, each in order. What an entity does
+not take now is deferred, and so is everything of it that comes later, until the last
+deferred one is back. So order is kept within an entity, and no entity waits for another.
+
+A round holds few messages and each attempt is bounded, so locks outlast it; nothing is
+renewed. Whatever is in hand when the primary goes away is given back.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from twinbus.pairing.events import EventKind, PairEvent
+from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.syphon.deferrals import Deferrals
+from twinbus.pairing.syphon.errors import PrimaryAway, SecondaryError
+from twinbus.pairing.syphon.gates import Gate
+from twinbus.pairing.syphon.pace import Pace
+from twinbus.pairing.syphon.ports import Glimpse, M, Refusal, Source
+from twinbus.pairing.syphon.restorer import Restorer
+from twinbus.pairing.syphon.settings import SyphonSettings
+from twinbus.pairing.syphon.treatments import fault_of
+from twinbus.pairing.syphon.triage import Triage
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_UNTOUCHED_RUN: Final = 2_500
+"""Messages in a row of which none is deferred: what several syphons may hold at once,
+and behind which nobody has been yet."""
+
+_SIDE_BATCH_COUNT: Final = 100
+"""New messages between two pages of deferred ones: fewer than a page has, so that
+deferring never outruns returning."""
+
+_SHORTEST_WAIT_MS: Final = 50
+"""Between two looks at what is parked."""
+
+
+class Worker(Generic[M]):
+    """Empties one backlog queue until it is told to stop."""
+
+    def __init__(self, source: Source[M], restorer: Restorer[M]) -> None:
+        self._source = source
+        self._restorer = restorer
+        self._settings: SyphonSettings = restorer.settings
+        self._deferrals = Deferrals()
+        self._stopping = asyncio.Event()
+        self._scanned_at: int | None = None
+        self._pace = Pace(self._settings.batch_count)
+        # How the secondary is, by the same rules as an entity.
+        self._secondary = Gate(self._settings)
+        # The last round found nothing to do.
+        self.is_idle = False
+
+    def stop(self) -> None:
+        """End after the messages in hand."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Until it is stopped, or in the mode `until_empty` until there is nothing
+        left to do; then, raises PrimaryAway and SecondaryError."""
+        try:
+            while not self._stopping.is_set():
+                try:
+                    await self._round()
+                    self._secondary.open()
+                except SecondaryError as error:
+                    if self._settings.until_empty:
+                        raise
+                    await self._pause(error)
+                if self._settings.until_empty and self.is_idle:
+                    return
+        finally:
+            await self._source.close()
+
+    def _now(self) -> int:
+        return self._restorer.clock.monotonic()
+
+    async def _pause(self, error: SecondaryError) -> None:
+        """The secondary failed: leave it alone for a while."""
+        now = self._now()
+        kind = FailureKind.AUTHORIZATION if error.is_refused else FailureKind.SERVICE
+        if self._secondary.close(Refusal(kind, str(error)), now):
+            level = logging.ERROR if error.is_refused else logging.WARNING
+            _log.log(level, "backlog queue %s: %s", self._source.path, error)
+        await self._source.close()
+        wait_ms = self._secondary.retry_at - now
+        await self._unless_stopped(asyncio.sleep(wait_ms / 1000))
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Its result; None if the worker was told to stop meanwhile."""
+        task = asyncio.ensure_future(work)
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            stopping.cancel()
+            task.cancel()
+            await asyncio.gather(stopping, task, return_exceptions=True)
+
+    # --- a round --------------------------------------------------------------
+
+    async def _round(self) -> None:
+        self.is_idle = False
+        if not await self._primary_is_there():
+            return
+        await self._scan_if_due()
+        await self._probe_deferred()
+        await self._return_page()
+        if not self._restorer.watch.is_reachable:
+            return
+        batch = await self._receive()
+        if batch:
+            await self._work(batch)
+        else:
+            self.is_idle = not self._returning()
+
+    async def _primary_is_there(self) -> bool:
+        watch = self._restorer.watch
+        if watch.is_reachable:
+            return True
+        if self._settings.until_empty:
+            raise PrimaryAway("The primary cannot be reached.")
+        # Whatever was on its way here goes back, for nobody knows how long it takes.
+        await self._source.close()
+        await self._unless_stopped(watch.until_reachable())
+        return watch.is_reachable
+
+    async def _receive(self) -> list[M]:
+        is_returning = bool(self._returning())
+        count = self._pace.count
+        if is_returning:
+            count = min(count, _SIDE_BATCH_COUNT)
+        wait_ms = 0 if is_returning else self._wait_ms()
+        self._restorer.tally.receives += 1
+        batch = await self._unless_stopped(self._source.receive(count, wait_ms / 1000))
+        if not batch:
+            return []
+        self._restorer.tally.received += len(batch)
+        self._restorer.report(
+            PairEvent(
+                kind=EventKind.RECEIVED, queue=self._source.path, count=len(batch)
+            )
+        )
+        return batch
+
+    def _wait_ms(self) -> int:
+        """How long to wait for new messages: what is parked is looked at in time."""
+        if self._settings.until_empty:
+            return self._settings.once_wait_ms
+        gates = self._restorer.gates
+        retries = [gates.of(span.path).retry_at for span in self._deferrals.spans()]
+        if not retries:
+            return self._settings.poll_ms
+        # What another worker tries just now is due as well.
+        until_retry_ms = max(min(retries) - self._now(), _SHORTEST_WAIT_MS)
+        return min(until_retry_ms, self._settings.poll_ms)
+
+    # --- new messages ---------------------------------------------------------
+
+    async def _work(self, batch: Sequence[M]) -> None:
+        began_at = self._now()
+        triage = Triage(batch, self._settings, self._restorer.clock.now())
+        for message, fault in triage.poison:
+            await self._restorer.bury(self._source, [message], fault)
+        await _all(
+            self._work_group(path, messages) for path, messages in triage.groups.items()
+        )
+        size_bytes = sum(message.size_bytes for message in batch)
+        self._pace.worked(len(batch), size_bytes, self._now() - began_at)
+
+    async def _work_group(self, path: str, messages: list[M]) -> None:
+        gate = self._restorer.gates.of(path)
+        waiting = messages
+        if path not in self._deferrals:
+            if gate.is_open:
+                waiting = await self._restorer.restore(self._source, path, messages)
+            elif gate.may_probe(self._now()):
+                waiting = await self._try_first(gate, path, messages)
+        if waiting:
+            await self._put_off(gate, path, waiting)
+
+    async def _try_first(self, gate: Gate, path: str, messages: list[M]) -> list[M]:
+        """Whether the entity takes messages again. Returns what has to wait."""
+        gate.probe()
+        try:
+            first = await self._restorer.restore(self._source, path, messages[:1])
+        finally:
+            gate.leave(self._now())
+        if first or not gate.is_open:
+            return [*first, *messages[1:]]
+        return await self._restorer.restore(self._source, path, messages[1:])
+
+    async def _put_off(self, gate: Gate, path: str, messages: list[M]) -> None:
+        source, restorer = self._source, self._restorer
+        refusal = gate.refusal
+        if refusal is not None and gate.is_given_up(self._now()):
+            await restorer.bury(source, messages, fault_of(refusal), path)
+            return
+        if not restorer.watch.is_reachable:
+            await source.abandon(messages)
+            return
+        for message in messages:
+            self._deferrals.note(path, message.sequence_number)
+        await source.defer(messages)
+        restorer.tally.parked += len(messages)
+
+    # --- deferred messages ----------------------------------------------------
+
+    async def _scan_if_due(self) -> None:
+        """Find what somebody else has deferred and left behind."""
+        now = self._now()
+        if self._scanned_at is not None and (
+            now - self._scanned_at < self._settings.rescan_ms
+        ):
+            return
+        next_number: int | None = 0
+        untouched_count = 0
+        while next_number is not None and untouched_count < _UNTOUCHED_RUN:
+            page = await self._source.peek_deferred(next_number)
+            for glimpse in page.glimpses:
+                self._deferrals.note(glimpse.path, glimpse.sequence_number)
+            untouched_count = 0 if page.glimpses else untouched_count + page.seen_count
+            next_number = page.next_number
+        self._scanned_at = now
+
+    def _returning(self) -> list[str]:
+        """Entities whose deferred messages can go now: back, or to the dead letters."""
+        gates, now = self._restorer.gates, self._now()
+        return [
+            span.path
+            for span in self._deferrals.spans()
+            if gates.of(span.path).is_open or gates.of(span.path).is_given_up(now)
+        ]
+
+    async def _return_page(self) -> None:
+        paths = self._returning()
+        if not paths:
+            return
+        first = min(s.first for s in self._deferrals.spans() if s.path in paths)
+        page = await self._source.peek_deferred(first)
+        wanted = self._deferrals.wanted(page, paths)
+        left = set(wanted)
+
+        async def return_all(path: str, glimpses: list[Glimpse]) -> None:
+            numbers = [glimpse.sequence_number for glimpse in glimpses]
+            if await self._return_some(path, numbers):
+                left.discard(path)
+
+        await _all(return_all(path, found) for path, found in wanted.items())
+        for path in paths:
+            if path not in left:
+                self._deferrals.passed(path, page)
+
+    async def _return_some(self, path: str, numbers: list[int]) -> bool:
+        """Take deferred messages of one entity, and restore them or give them back.
+        Returns whether all of them are gone."""
+        restorer, source = self._restorer, self._source
+        taken = await source.take_deferred(numbers)
+        triage = Triage(taken, self._settings, restorer.clock.now(), spelled=path)
+        for message, fault in triage.poison:
+            await restorer.bury(source, [message], fault, path)
+        waiting = triage.groups.get(path, [])
+        gate = restorer.gates.of(path)
+        if waiting and not gate.is_given_up(self._now()):
+            waiting = await restorer.restore(source, path, waiting)
+        refusal = gate.refusal
+        if waiting and refusal is not None and gate.is_given_up(self._now()):
+            await restorer.bury(source, waiting, fault_of(refusal), path)
+        elif waiting:
+            await source.abandon(waiting)
+            return False
+        return True
+
+    async def _probe_deferred(self) -> None:
+        """Where it is time, try the first deferred message of a closed entity."""
+        gates = self._restorer.gates
+        for span in self._deferrals.spans():
+            gate = gates.of(span.path)
+            if gate.may_probe(self._now()) and not gate.is_given_up(self._now()):
+                gate.probe()
+                try:
+                    await self._probe_first(span.path)
+                finally:
+                    gate.leave(self._now())
+
+    async def _probe_first(self, path: str) -> None:
+        """Look for the entity's first deferred message from where it may be on."""
+        while path in self._deferrals:
+            span = next(s for s in self._deferrals.spans() if s.path == path)
+            page = await self._source.peek_deferred(span.first)
+            glimpses = self._deferrals.wanted(page, [path]).get(path)
+            if glimpses:
+                await self._return_some(path, [glimpses[0].sequence_number])
+                return
+            self._deferrals.passed(path, page)
+
+
+async def _all(works: Any) -> None:
+    """Do all of it at the same time; the first error is raised when all have ended."""
+    results = await asyncio.gather(*works, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
