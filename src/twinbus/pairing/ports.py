@@ -79,7 +79,9 @@ class Dialect(Protocol[M]):
     """How an adapter's messages and errors are read and written."""
 
     def stamp(self, message: M, send_id: bytes, message_id: str | None) -> None:
-        """Write the send id, unless it has one, and the message id, likewise."""
+        """Write the send id, in place of any it has: an application may send again
+        what it received, and that is another message. The message id only if it has
+        none."""
         ...
 
     def send_id(self, message: M) -> bytes | None: ...
