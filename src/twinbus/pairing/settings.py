@@ -29,6 +29,9 @@ BACKLOG_RETRY_MS: Final = 30_000
 SESSION_WAIT_MS: Final = 10_000
 """How long a send waits for its session's backlog before it joins it."""
 
+FAULT_GRACE_MS: Final = 5_000
+"""When one side of a pair ends, the other has so long to follow (P14)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSettings:
@@ -46,6 +49,7 @@ class PairSettings:
     # New sends of a session wait behind what its backlog still has.
     keep_session_order: bool = False
     session_wait_ms: int = SESSION_WAIT_MS
+    fault_grace_ms: int = FAULT_GRACE_MS
     # Messages without a message id get one: what other primaries find duplicates by.
     assign_message_ids: bool = True
     verdicts: Mapping[FailureKind, Verdict] = field(default_factory=lambda: VERDICTS)

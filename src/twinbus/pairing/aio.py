@@ -1,0 +1,223 @@
+"""The asynchronous face of a pair: what an application calls instead of the SDK.
+
+Senders have the SDK's interface, take what it takes and raise what it raises. All else
+is the primary client's own, so that receivers come from the primary.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Final, Self
+
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
+
+from twinbus.pairing.failures import Verdict
+from twinbus.pairing.options import SendAvailabilityPairedNamespaceOptions
+from twinbus.pairing.sdk import internals
+from twinbus.pairing.sdk.batch import PairedMessageBatch
+from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.pairing.sdk.messages import outgoing_copy
+from twinbus.pairing.sdk.pairing import Pairing, open_pairing
+from twinbus.pairing.status import PairStatus
+
+__all__ = ["PairedNamespaceClient", "PairedServiceBusSender", "pair_namespace"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+async def pair_namespace(
+    primary: Any, options: SendAvailabilityPairedNamespaceOptions
+) -> "PairedNamespaceClient":
+    """Pair the primary with the secondary of the options; all clients asynchronous.
+
+    When it returns, the pair is ready. Bad credentials and backlog queues that cannot
+    be made are raised here, as the SDK's errors.
+    """
+    return PairedNamespaceClient(primary, await open_pairing(primary, options))
+
+
+class PairedNamespaceClient:
+    """The primary's client, whose sends survive the loss of the primary."""
+
+    def __init__(self, primary: Any, pairing: Pairing) -> None:
+        """Made by `pair_namespace`."""
+        self._primary = primary
+        self._pairing = pairing
+
+    def __repr__(self) -> str:
+        pairing = self._pairing
+        return (
+            f"PairedNamespaceClient(primary={pairing.primary.name!r}, "
+            f"secondary={pairing.secondary.name!r})"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._primary, name)
+
+    @property
+    def options(self) -> SendAvailabilityPairedNamespaceOptions:
+        return self._pairing.options
+
+    def get_queue_sender(
+        self, queue_name: str, *, client_identifier: str | None = None
+    ) -> "PairedServiceBusSender":
+        return self._sender(queue_name, client_identifier)
+
+    def get_topic_sender(
+        self, topic_name: str, *, client_identifier: str | None = None
+    ) -> "PairedServiceBusSender":
+        return self._sender(topic_name, client_identifier)
+
+    def _sender(
+        self, path: str, client_identifier: str | None
+    ) -> "PairedServiceBusSender":
+        only = internals.entity_of(self._primary)
+        if only is not None and path != only:
+            raise ValueError(
+                f"The connection string of the client is for '{only}' alone, and not "
+                f"for '{path}'."
+            )
+        return PairedServiceBusSender(self._pairing, path, client_identifier)
+
+    def status(self) -> PairStatus:
+        """How the pair is, as this process sees it."""
+        return self._pairing.pair.status()
+
+    async def close(self) -> None:
+        """End the pair and close both clients; a second time does nothing."""
+        await self._pairing.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class PairedServiceBusSender:
+    """Sends to one entity of the primary, or to its backlog on the secondary."""
+
+    def __init__(
+        self, pairing: Pairing, path: str, client_identifier: str | None
+    ) -> None:
+        """Made by `get_queue_sender` and `get_topic_sender`."""
+        self._pairing = pairing
+        self._sender = pairing.pair.sender(path)
+        self.entity_name = path
+        self.fully_qualified_namespace: str = pairing.primary.name
+        self.client_identifier = client_identifier or f"twinbus-{id(self):x}"
+
+    def __repr__(self) -> str:
+        return (
+            f"PairedServiceBusSender({self.entity_name!r} on "
+            f"{self.fully_qualified_namespace!r})"
+        )
+
+    async def send_messages(
+        self,
+        message: Any,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - the SDK's name for it
+    ) -> None:
+        """Returns when the primary or the backlog has the messages.
+
+        Without a time-out it waits long enough for a failover.
+        """
+        _check_timeout(timeout)
+        await self._sender.send(outgoing(message), timeout)
+
+    async def schedule_messages(
+        self,
+        messages: Any,
+        schedule_time_utc: datetime,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> list[int]:
+        """Numbers to cancel them by; negative ones for those that made the detour."""
+        _check_timeout(timeout)
+        due_at = _instant_ms(schedule_time_utc)
+        return await self._sender.schedule(outgoing(messages), due_at, timeout)
+
+    async def cancel_scheduled_messages(
+        self,
+        sequence_numbers: int | Sequence[int],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        _check_timeout(timeout)
+        if isinstance(sequence_numbers, int):
+            sequence_numbers = [sequence_numbers]
+        await self._sender.cancel(list(sequence_numbers), timeout)
+
+    async def create_message_batch(
+        self, max_size_in_bytes: int | None = None
+    ) -> PairedMessageBatch:
+        """Works while the primary is away, too: with the size that was last known, or
+        that of the standard tier."""
+        limit = await self._batch_bytes()
+        if max_size_in_bytes and max_size_in_bytes > limit:
+            raise ValueError(
+                f"Max message size: {max_size_in_bytes} is too large, acceptable max "
+                f"batch size is: {limit} bytes."
+            )
+        return PairedMessageBatch(
+            max_size_in_bytes or limit,
+            assign_message_ids=self._pairing.options.settings.assign_message_ids,
+        )
+
+    async def _batch_bytes(self) -> int:
+        pairing, path = self._pairing, self.entity_name
+        known = pairing.primary.batch_bytes(path)
+        if known is None and not pairing.pair.entity(path).is_diverted():
+            await self._ask_for_batch_bytes()
+            known = pairing.primary.batch_bytes(path)
+        return known or internals.BATCH_BYTES_STANDARD
+
+    async def _ask_for_batch_bytes(self) -> None:
+        """Open a link, which tells it; a primary that is away leaves it unknown."""
+        settings = self._pairing.options.settings
+        door = self._pairing.primary.door(self.entity_name)
+        try:
+            await door.open(settings.attempt_timeout_ms / 1000)
+        except Exception as error:
+            if settings.verdict(kind_of(error)) is Verdict.RAISE:
+                raise
+        finally:
+            await door.close()
+
+    async def close(self) -> None:
+        await self._sender.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def outgoing(messages: Any) -> list[ServiceBusMessage]:
+    """Copies of all forms of messages that the SDK takes, also of a batch."""
+    if isinstance(messages, ServiceBusMessageBatch):
+        return [outgoing_copy(one) for one in internals.messages_of(messages)]
+    return [outgoing_copy(one) for one in internals.as_messages(messages)]
+
+
+def _check_timeout(timeout: float | None) -> None:
+    """As the SDK does."""
+    if timeout is not None and timeout <= 0:
+        raise ValueError("The timeout must be greater than 0.")
+
+
+def _instant_ms(instant: datetime) -> int:
+    aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)

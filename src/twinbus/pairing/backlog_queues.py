@@ -1,0 +1,88 @@
+"""The backlog queues of a pair on its secondary namespace (P4): found, or made.
+
+An existing one is used as it is, whatever its settings; one too many is left alone.
+Nothing is ever deleted here.
+"""
+
+from ipaddress import ip_address
+from typing import Any, Final, Protocol
+
+from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
+
+_LONGEST: Final = "P10675199DT2H48M5.4775807S"
+"""TimeSpan.MaxValue, which Service Bus takes for 'never'."""
+
+SETTINGS: Final[dict[str, Any]] = {
+    "max_size_in_megabytes": 5120,
+    "max_delivery_count": 2_147_483_647,
+    "default_message_time_to_live": _LONGEST,
+    "auto_delete_on_idle": _LONGEST,
+    "lock_duration": "PT1M",
+    "dead_lettering_on_message_expiration": True,
+    "enable_batched_operations": True,
+}
+"""P4. A message waits there as long as the primary is away, and is taken as often as a
+syphon tries."""
+
+
+class QueueAdministration(Protocol):
+    """What is needed of the secondary's administration client."""
+
+    async def get_queue(self, path: str) -> Any: ...
+
+    async def create_queue(self, path: str, **settings: Any) -> Any: ...
+
+
+def backlog_queue_path(primary_name: str, index: int) -> str:
+    return f"{primary_name}/x-servicebus-transfer/{index}"
+
+
+async def find_or_make(
+    administration: QueueAdministration, primary_name: str, count: int
+) -> tuple[str, ...]:
+    """Paths of the backlog queues; raises what the administration client does."""
+    paths = tuple(backlog_queue_path(primary_name, index) for index in range(count))
+    for path in paths:
+        await _find_or_make(administration, path)
+    return paths
+
+
+async def _find_or_make(administration: QueueAdministration, path: str) -> None:
+    try:
+        await administration.get_queue(path)
+    except ResourceNotFoundError:
+        try:
+            await administration.create_queue(path, **SETTINGS)
+        except ResourceExistsError:
+            # Another process was faster; if it is not a queue, this says so.
+            await administration.get_queue(path)
+
+
+def primary_name(host: str, given: str | None) -> str:
+    """What stands for the primary in the paths of its backlog queues.
+
+    Raises ValueError if the host says nothing: two primaries would share their queues.
+    """
+    if given is not None:
+        return given
+    name = _without_port(host).partition(".")[0].lower()
+    if _is_address(_without_port(host)) or name in ("", "localhost"):
+        raise ValueError(
+            f"The host of the primary, '{host}', does not name its namespace. Give the "
+            "option primary_name, a name of its own for each primary."
+        )
+    return name
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

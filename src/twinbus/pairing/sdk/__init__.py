@@ -1,0 +1,1 @@
+"""Paired namespaces over the vendor's SDK, azure-servicebus."""

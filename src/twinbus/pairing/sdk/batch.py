@@ -1,0 +1,32 @@
+"""A batch that knows what a paired sender will add to its messages.
+
+The ids of a message count in its size, so they are added to the copy that the batch
+takes. A full batch still fits when it is sent; one that is diverted is taken apart.
+"""
+
+from secrets import token_bytes
+from typing import Any, Final
+from uuid import uuid4
+
+from azure.servicebus import ServiceBusMessageBatch
+
+from twinbus.pairing.sdk.internals import as_messages
+from twinbus.pairing.sdk.messages import outgoing_copy, stamp
+
+_SEND_ID_BYTES: Final = 16
+
+
+class PairedMessageBatch(ServiceBusMessageBatch):
+    """Made by `create_message_batch` of a paired sender."""
+
+    def __init__(self, max_size_in_bytes: int, *, assign_message_ids: bool) -> None:
+        super().__init__(max_size_in_bytes=max_size_in_bytes)
+        self._assign_message_ids = assign_message_ids
+
+    def add_message(self, message: Any) -> None:
+        """Raises MessageSizeExceededError if it does not fit."""
+        [own] = as_messages(message)
+        copy = outgoing_copy(own)
+        message_id = uuid4().hex if self._assign_message_ids else None
+        stamp(copy, token_bytes(_SEND_ID_BYTES), message_id)
+        super().add_message(copy)

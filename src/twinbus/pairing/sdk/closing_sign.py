@@ -1,0 +1,45 @@
+"""Notices that an application closes its client.
+
+A client closes the senders and receivers that it has made. The sign is one more part of
+the client, and being closed is how it learns of it: nothing of the client is replaced.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from twinbus.pairing.sdk import internals
+from twinbus.pairing.sdk.twins import is_asynchronous
+
+
+class ClosingSign:
+    """A part of a synchronous client."""
+
+    # The SDK names its parts so when it logs.
+    _container_id = "twinbus-pair"
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+
+    def close(self) -> None:
+        self._tell()
+
+
+class AsyncClosingSign:
+    """A part of an asynchronous client."""
+
+    _container_id = "twinbus-pair"
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+
+    async def close(self) -> None:
+        self._tell()
+
+
+def put_sign(client: Any, tell: Callable[[], None]) -> ClosingSign | AsyncClosingSign:
+    """`tell` is called in the thread that closes the client. Keep the sign: the client
+    holds it weakly."""
+    kind = AsyncClosingSign if is_asynchronous(client) else ClosingSign
+    sign = kind(tell)
+    internals.close_with(client, sign)
+    return sign

@@ -1,0 +1,43 @@
+"""How a pair reads and writes the SDK's messages and errors."""
+
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
+
+from twinbus.pairing.detour import Detour, DetourError
+from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.sdk import error_kinds, messages
+
+
+class SdkDialect:
+    """`Dialect` for azure-servicebus."""
+
+    def stamp(
+        self, message: ServiceBusMessage, send_id: bytes, message_id: str | None
+    ) -> None:
+        messages.stamp(message, send_id, message_id)
+
+    def send_id(self, message: ServiceBusMessage) -> bytes | None:
+        return messages.send_id_of(message)
+
+    def session_id(self, message: ServiceBusMessage) -> str | None:
+        return message.session_id
+
+    def detour(self, message: ServiceBusMessage) -> Detour | None:
+        try:
+            return messages.detour_of(message)
+        except DetourError:
+            return None
+
+    def divert(
+        self, message: ServiceBusMessage, path: str, due_at: int | None = None
+    ) -> ServiceBusMessage:
+        return messages.divert(message, path, due_at)
+
+    def kind_of(self, error: BaseException) -> FailureKind:
+        return error_kinds.kind_of(error)
+
+    def timed_out(self, text: str) -> Exception:
+        return OperationTimeoutError(message=text)
+
+    def refused(self, text: str) -> Exception:
+        return ServiceBusError(text)

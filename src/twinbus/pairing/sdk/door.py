@@ -1,0 +1,222 @@
+"""A way into one entity over the SDK: one link, opened when first used.
+
+A call that fails, or is cancelled, gives its link up, and the next one opens another: a
+link that was left in the middle of something is not to be trusted. The peer may be
+frozen, so that the old link is closed in the background (`namespace.py`).
+
+A link that was idle may have been cut meanwhile. That says nothing about the entity, so
+a lost connection is tried once more on a new link before it is called a failure.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
+from azure.servicebus.aio import ServiceBusReceiver, ServiceBusSender
+from azure.servicebus.exceptions import MessageSizeExceededError
+
+from twinbus.pairing.errors import CannotCancel
+from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.sdk import internals
+from twinbus.pairing.sdk.error_kinds import kind_of
+
+if TYPE_CHECKING:
+    from twinbus.pairing.sdk.namespace import SdkNamespace
+
+T = TypeVar("T")
+
+PING_CONTENT_TYPE: Final = "application/vnd.ms-servicebus-ping"
+_PING_TIME_TO_LIVE: Final = timedelta(seconds=1)
+
+_CANCEL_SENT: Final = "twinbus:cancel-sent"
+_UNKNOWN_OPERATION: Final = (400, 404, 405, 501)
+"""How namespaces answer an operation that they do not have."""
+
+_ABOUT_THE_MESSAGE: Final = frozenset(
+    (FailureKind.TOO_LARGE, FailureKind.MESSAGE, FailureKind.ARGUMENT)
+)
+"""Failures that leave the link as good as it was."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class SdkDoor:
+    """`Door` for azure-servicebus."""
+
+    def __init__(self, namespace: "SdkNamespace", path: str) -> None:
+        self._namespace = namespace
+        self._path = path
+        self._sender: ServiceBusSender | None = None
+        self._receiver: ServiceBusReceiver | None = None
+
+    # --- sending --------------------------------------------------------------------
+
+    async def send(
+        self, messages: Sequence[ServiceBusMessage], timeout_seconds: float
+    ) -> None:
+        payload = messages[0] if len(messages) == 1 else list(messages)
+        await self._send(payload, timeout_seconds)
+
+    async def send_some(
+        self, messages: Sequence[ServiceBusMessage], timeout_seconds: float
+    ) -> int:
+        async def fill_and_send(sender: ServiceBusSender) -> int:
+            batch = await sender.create_message_batch()
+            count = _fill(batch, messages)
+            # Too large for a batch is not too large for the entity.
+            payload = batch if count > 1 else messages[0]
+            await sender.send_messages(payload, timeout=timeout_seconds)
+            return max(count, 1)
+
+        return await self._with_sender(fill_and_send, timeout_seconds)
+
+    async def ping(self, timeout_seconds: float) -> None:
+        message = ServiceBusMessage(
+            b"", content_type=PING_CONTENT_TYPE, time_to_live=_PING_TIME_TO_LIVE
+        )
+        try:
+            await self._send(message, timeout_seconds)
+        except Exception as error:
+            # A namespace that does not know pings, and an entity that takes messages.
+            if not _asks_for_a_session(error):
+                raise
+
+    async def _send(self, payload: Any, timeout_seconds: float) -> None:
+        await self._with_sender(
+            lambda sender: sender.send_messages(payload, timeout=timeout_seconds),
+            timeout_seconds,
+        )
+
+    # --- scheduling -----------------------------------------------------------------
+
+    async def schedule(
+        self,
+        messages: Sequence[ServiceBusMessage],
+        due_at: int,
+        timeout_seconds: float,
+    ) -> list[int]:
+        due = _EPOCH + timedelta(milliseconds=due_at)
+        numbers = await self._with_sender(
+            lambda sender: sender.schedule_messages(
+                list(messages), due, timeout=timeout_seconds
+            ),
+            timeout_seconds,
+        )
+        return list(numbers)
+
+    async def cancel(self, numbers: Sequence[int], timeout_seconds: float) -> None:
+        await self._with_sender(
+            lambda sender: sender.cancel_scheduled_messages(
+                list(numbers), timeout=timeout_seconds
+            ),
+            timeout_seconds,
+        )
+
+    async def cancel_sent(
+        self, send_ids: Sequence[bytes], timeout_seconds: float
+    ) -> list[bool]:
+        def answer(status: int, message: Any, description: str) -> list[bool]:
+            if status in _UNKNOWN_OPERATION:
+                raise CannotCancel(
+                    f"'{self._namespace.name}' cannot cancel what waits in "
+                    f"'{self._path}': {description}"
+                )
+            if status != 200:
+                raise OSError(f"cancel-sent failed with {status}: {description}")
+            return [bool(one) for one in message.value[b"cancelled"]]
+
+        found: list[bool] = await self._with_sender(
+            lambda sender: internals.request(
+                sender,
+                _CANCEL_SENT,
+                {"send-ids": list(send_ids)},
+                answer,
+                timeout_seconds,
+            ),
+            timeout_seconds,
+        )
+        return found
+
+    # --- looking --------------------------------------------------------------------
+
+    async def open(self, timeout_seconds: float) -> None:
+        """Prove that the entity can be sent to, without sending."""
+        await self._with_sender(
+            lambda sender: internals.open_link(sender, timeout_seconds),
+            timeout_seconds,
+        )
+
+    async def peek(
+        self, from_number: int, max_count: int, timeout_seconds: float
+    ) -> list[tuple[int, ServiceBusMessage]]:
+        if self._receiver is None:
+            self._receiver = self._namespace.client.get_queue_receiver(self._path)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                found = await self._receiver.peek_messages(
+                    max_count, sequence_number=from_number, timeout=timeout_seconds
+                )
+        except BaseException:
+            self._drop_receiver()
+            raise
+        return [(message.sequence_number or 0, message) for message in found]
+
+    # --- the link -------------------------------------------------------------------
+
+    async def _with_sender(
+        self, action: Callable[[ServiceBusSender], Awaitable[T]], timeout_seconds: float
+    ) -> T:
+        async with asyncio.timeout(timeout_seconds):
+            was_open = self._sender is not None
+            try:
+                return await self._once(action)
+            except Exception as error:
+                if not was_open or kind_of(error) is not FailureKind.CONNECTION:
+                    raise
+            return await self._once(action)
+
+    async def _once(self, action: Callable[[ServiceBusSender], Awaitable[T]]) -> T:
+        if self._sender is None:
+            self._sender = self._namespace.client.get_queue_sender(self._path)
+        try:
+            result = await action(self._sender)
+        except CannotCancel:
+            raise
+        except BaseException as error:
+            if kind_of(error) not in _ABOUT_THE_MESSAGE:
+                self._drop_sender()
+            raise
+        self._namespace.note_batch_bytes(
+            self._path, internals.batch_bytes_of(self._sender)
+        )
+        return result
+
+    def _drop_sender(self) -> None:
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            self._namespace.discard(sender)
+
+    def _drop_receiver(self) -> None:
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            self._namespace.discard(receiver)
+
+    async def close(self) -> None:
+        self._drop_sender()
+        self._drop_receiver()
+
+
+def _fill(batch: ServiceBusMessageBatch, messages: Sequence[ServiceBusMessage]) -> int:
+    """How many of the first the batch took."""
+    for count, message in enumerate(messages):
+        try:
+            batch.add_message(message)
+        except MessageSizeExceededError:
+            return count
+    return len(messages)
+
+
+def _asks_for_a_session(error: Exception) -> bool:
+    return kind_of(error) in _ABOUT_THE_MESSAGE and "session" in str(error).lower()

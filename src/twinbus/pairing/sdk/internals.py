@@ -1,0 +1,210 @@
+"""All that is touched of the SDK and is not its public interface, each with its reason.
+
+Tested with azure-servicebus 7.14 and 7.15. When a release of the SDK moves something,
+this is the file that changes, and no other.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from azure.core.exceptions import AzureError
+from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
+from azure.servicebus._base_handler import (
+    ServiceBusSASTokenCredential,
+    ServiceBusSharedKeyCredential,
+)
+from azure.servicebus._common.utils import transform_outbound_messages
+from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
+from azure.servicebus.aio import ServiceBusSender
+from azure.servicebus.aio._base_handler_async import (
+    ServiceBusSASTokenCredential as AsyncSASTokenCredential,
+)
+from azure.servicebus.aio._base_handler_async import (
+    ServiceBusSharedKeyCredential as AsyncSharedKeyCredential,
+)
+from azure.servicebus.amqp import AmqpAnnotatedMessage
+
+BATCH_BYTES_STANDARD: Final = 256 * 1024
+"""What the SDK takes for the size of a batch where no link has told it."""
+
+
+# --- messages -------------------------------------------------------------------
+
+
+def as_messages(messages: Any) -> list[ServiceBusMessage]:
+    """One message or many, in any form that `send_messages` takes.
+
+    The SDK's own function, because it alone knows all the forms, and what to raise for
+    the others.
+    """
+    converted = transform_outbound_messages(
+        messages, ServiceBusMessage, PyamqpTransport.to_outgoing_amqp_message
+    )
+    return converted if isinstance(converted, list) else [converted]
+
+
+def messages_of(batch: ServiceBusMessageBatch) -> list[ServiceBusMessage]:
+    """A batch cannot be taken apart otherwise, and a diverted one must be."""
+    return list(batch._messages)
+
+
+def message_of(raw: AmqpAnnotatedMessage) -> ServiceBusMessage:
+    """A message around a raw one, as the SDK makes it of an AmqpAnnotatedMessage.
+
+    The public constructor takes bodies of data only.
+    """
+    return ServiceBusMessage(
+        body=None,
+        message=PyamqpTransport.to_outgoing_amqp_message(raw),
+        raw_amqp_message=raw,
+    )
+
+
+def encoding_of(raw: AmqpAnnotatedMessage) -> str:
+    """Only kept privately, and needed where a copy is made."""
+    return str(raw._encoding)
+
+
+# --- errors ---------------------------------------------------------------------
+
+
+def condition_of(error: AzureError) -> str:
+    """The AMQP error condition; otherwise only part of a text."""
+    condition = getattr(error, "_condition", None)
+    value = getattr(condition, "value", condition)
+    return value.decode() if isinstance(value, bytes) else str(value or "")
+
+
+def token_status_of(error: BaseException | None) -> int | None:
+    """What `$cbs` answered, if that is what failed.
+
+    The SDK raises an authentication error for every answer, 404 for an entity that
+    does not exist among them; the status is in the error that it wraps.
+    """
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+# --- links ----------------------------------------------------------------------
+
+
+async def open_link(sender: ServiceBusSender, timeout_seconds: float) -> None:
+    """Open the link without sending; the public way (`async with`) has no time-out."""
+    await sender._do_retryable_operation(
+        sender._open, timeout=timeout_seconds, operation_requires_timeout=True
+    )
+
+
+def batch_bytes_of(sender: ServiceBusSender) -> int | None:
+    """How large a batch may be, once the link is open."""
+    return int(sender._max_batch_size_on_link) or None
+
+
+async def request(
+    sender: ServiceBusSender,
+    operation: str,
+    body: dict[str, Any],
+    answer: Callable[[int, Any, str], Any],
+    timeout_seconds: float,
+) -> Any:
+    """A management request that the SDK has no method for."""
+    return await sender._mgmt_request_response_with_retry(
+        operation.encode(),
+        body,
+        lambda status, message, description, amqp_transport: answer(
+            status, message, description
+        ),
+        timeout=timeout_seconds,
+    )
+
+
+async def close_link(link: Any) -> None:
+    """Close a sender or receiver.
+
+    Its own close waits up to a second for the task that keeps the connection alive.
+    """
+    await _end_keep_alive(link._handler)
+    await link.close()
+
+
+async def abort(link: Any) -> None:
+    """Close the socket of a link whose peer does not answer.
+
+    The SDK's close waits for its peer; when it is cancelled, the socket stays open.
+    """
+    client, link._handler = link._handler, None
+    await _end_keep_alive(client)
+    if client is not None and client._connection is not None:
+        await client._connection._disconnect()
+
+
+async def _end_keep_alive(client: Any) -> None:
+    keep_alive = getattr(client, "_keep_alive_thread", None)
+    if keep_alive is not None:
+        client._keep_alive_thread = None
+        keep_alive.cancel()
+        await asyncio.gather(keep_alive, return_exceptions=True)
+
+
+# --- clients --------------------------------------------------------------------
+
+
+def entity_of(client: Any) -> str | None:
+    """The EntityPath of its connection string: it may use no other entity."""
+    return client._entity_name or None
+
+
+def endpoint_of(client: Any) -> tuple[str, str]:
+    """Where a client connects to: two with the same are of one namespace."""
+    return (
+        client.fully_qualified_namespace.lower(),
+        str(client._custom_endpoint_address or "").lower(),
+    )
+
+
+def connection_settings(client: Any) -> dict[str, Any]:
+    """What a twin must be given to connect as the client does.
+
+    The SDK keeps its arguments to itself.
+    """
+    config = client._config
+    return {
+        "transport_type": config.transport_type,
+        "http_proxy": config.http_proxy,
+        "user_agent": config.user_agent,
+        "logging_enable": config.logging_enable,
+        "use_tls": config.use_tls,
+        "custom_endpoint_address": client._custom_endpoint_address,
+        "connection_verify": client._connection_verify,
+        "ssl_context": client._ssl_context,
+        "entity_name": client._entity_name,
+    }
+
+
+def credential_of(client: Any) -> Any:
+    """The credential a client was given; never shown, logged or copied."""
+    return client._credential
+
+
+def asynchronous_key(credential: Any) -> Any | None:
+    """The asynchronous form of the SDK's own two credentials, of connection strings."""
+    if isinstance(credential, ServiceBusSharedKeyCredential):
+        return AsyncSharedKeyCredential(credential.policy, credential.key)
+    if isinstance(credential, ServiceBusSASTokenCredential):
+        return AsyncSASTokenCredential(credential.token, credential.expiry)
+    return None
+
+
+def close_with(client: Any, part: Any) -> None:
+    """Have `part.close()` called when the client is closed, as for its senders.
+
+    A client has no other sign of its end. It holds its parts weakly.
+    """
+    client._handlers.add(part)
+
+
+def forget(client: Any, parts: Iterable[Any]) -> None:
+    """Undo `close_with`."""
+    for part in parts:
+        client._handlers.discard(part)

@@ -1,0 +1,163 @@
+"""The SDK's messages: copied, stamped and diverted.
+
+An application's own objects are left as they are, since it may send them twice: what is
+stamped, diverted and sent is a copy. Bodies are shared and not copied.
+
+Received messages have bytes where sent ones have texts; both are read here.
+"""
+
+from collections.abc import Mapping, MutableMapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.amqp import (
+    AmqpAnnotatedMessage,
+    AmqpMessageBodyType,
+    AmqpMessageHeader,
+    AmqpMessageProperties,
+)
+
+from twinbus.pairing.detour import (
+    RESTORED_FROM,
+    SEND_ID,
+    Detour,
+    diverted_properties,
+    read_detour,
+)
+from twinbus.pairing.sdk.internals import encoding_of, message_of
+
+_SCHEDULED: Final = "x-opt-scheduled-enqueue-time"
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_BODY_ARGUMENTS: Final = {
+    AmqpMessageBodyType.DATA: "data_body",
+    AmqpMessageBodyType.SEQUENCE: "sequence_body",
+    AmqpMessageBodyType.VALUE: "value_body",
+}
+
+_LONGEST_TTL_MS: Final = (1 << 32) - 1
+"""What the header holds: 49 days. A longer life is told by two times of the properties,
+which is how the service's other SDKs send it."""
+
+
+def copy_of(message: ServiceBusMessage) -> ServiceBusMessage:
+    return message_of(_raw_copy(message.raw_amqp_message))
+
+
+def outgoing_copy(message: ServiceBusMessage) -> ServiceBusMessage:
+    """A copy that is a message of its own, even if the original has been on a detour
+    before: ids that a ledger goes by are not inherited."""
+    raw = _raw_copy(message.raw_amqp_message)
+    for name in (SEND_ID, RESTORED_FROM):
+        _take(raw.annotations, name)
+    return message_of(raw)
+
+
+def stamp(message: ServiceBusMessage, send_id: bytes, message_id: str | None) -> None:
+    raw = message.raw_amqp_message
+    if send_id_of(message) is None:
+        raw.annotations = {**(raw.annotations or {}), SEND_ID.encode(): send_id}
+    if message_id is not None and message.message_id is None:
+        message.message_id = message_id
+
+
+def send_id_of(message: ServiceBusMessage) -> bytes | None:
+    value = _look_up(message.raw_amqp_message.annotations, SEND_ID)
+    return value if isinstance(value, bytes) else None
+
+
+def divert(
+    message: ServiceBusMessage, path: str, due_at: int | None = None
+) -> ServiceBusMessage:
+    """A copy for a backlog queue: it neither expires there, nor is it scheduled, nor
+    does it belong to a session (P9)."""
+    raw = _raw_copy(message.raw_amqp_message)
+    scheduled = _instant_ms(_take(raw.annotations, _SCHEDULED))
+    detour = Detour(
+        path=path,
+        session_id=message.session_id,
+        time_to_live_ms=_take_time_to_live(raw),
+        scheduled_at=scheduled if due_at is None else due_at,
+    )
+    if raw.properties is not None:
+        raw.properties.group_id = None
+    own = _texts(raw.application_properties)
+    diverted: dict[Any, Any] = {**diverted_properties(own, detour)}
+    raw.application_properties = diverted
+    return message_of(raw)
+
+
+def detour_of(message: ServiceBusMessage) -> Detour:
+    """What a diverted message says; raises DetourError."""
+    return read_detour(_texts(message.raw_amqp_message.application_properties))
+
+
+# --- parts of a message -----------------------------------------------------------
+
+
+def _raw_copy(raw: AmqpAnnotatedMessage) -> AmqpAnnotatedMessage:
+    is_value = raw.body_type is AmqpMessageBodyType.VALUE
+    body: Any = raw.body if is_value else list(raw.body)
+    body_argument: dict[str, Any] = {_BODY_ARGUMENTS[raw.body_type]: body}
+    copy = AmqpAnnotatedMessage(
+        **body_argument,
+        annotations=_copied(raw.annotations),
+        application_properties=_copied(raw.application_properties),
+        delivery_annotations=_copied(raw.delivery_annotations),
+        footer=_copied(raw.footer),
+        encoding=encoding_of(raw),
+    )
+    copy.header = AmqpMessageHeader(**dict(raw.header or {}))
+    copy.properties = AmqpMessageProperties(**dict(raw.properties or {}))
+    return copy
+
+
+def _copied(section: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
+    return None if section is None else dict(section)
+
+
+def _take_time_to_live(raw: AmqpAnnotatedMessage) -> int | None:
+    """Remove the time to live; in milliseconds."""
+    header, properties = raw.header, raw.properties
+    if header is None or properties is None or not header.time_to_live:
+        return None
+    ttl_ms = int(header.time_to_live)
+    header.time_to_live = None
+    created_at, expires_at = properties.creation_time, properties.absolute_expiry_time
+    if ttl_ms == _LONGEST_TTL_MS and created_at and expires_at:
+        ttl_ms = max(int(expires_at) - int(created_at), ttl_ms)
+    properties.absolute_expiry_time = None
+    return ttl_ms
+
+
+def _look_up(section: Mapping[Any, Any] | None, name: str) -> Any:
+    if section is None:
+        return None
+    return section.get(name.encode(), section.get(name))
+
+
+def _take(section: MutableMapping[Any, Any] | None, name: str) -> Any:
+    """Remove what stands under the name, in either form; returns it."""
+    if section is None:
+        return None
+    found = [section.pop(key, None) for key in (name.encode(), name)]
+    return next((value for value in found if value is not None), None)
+
+
+def _texts(section: Mapping[Any, Any] | None) -> dict[str, Any]:
+    """Names and values as an application wrote them: texts come as bytes."""
+    return {str(_text(key)): _text(value) for key, value in (section or {}).items()}
+
+
+def _text(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _instant_ms(value: Any) -> int | None:
+    """The scheduled time: an instant if it was set, milliseconds if it was received."""
+    if not isinstance(value, datetime):
+        return None if value is None else int(value)
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)

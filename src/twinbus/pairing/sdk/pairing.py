@@ -1,0 +1,187 @@
+"""A pair over the SDK, from the check of its clients to its end.
+
+Both faces stand on this. It owns what a pair needs: twins of the two clients, the pair
+itself, the syphon if this process runs it, and the watch over the application's own
+clients.
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from secrets import token_bytes
+from typing import Any
+from weakref import WeakSet
+
+from azure.servicebus import ServiceBusMessage
+
+from twinbus.clock import SystemClock
+from twinbus.pairing.backlog_queues import find_or_make, primary_name
+from twinbus.pairing.errors import PairFaulted
+from twinbus.pairing.events import EventKind, PairEvent
+from twinbus.pairing.faulting import FaultWatch, Side
+from twinbus.pairing.options import SendAvailabilityPairedNamespaceOptions
+from twinbus.pairing.pair import Pair
+from twinbus.pairing.sdk import internals
+from twinbus.pairing.sdk.closing_sign import put_sign
+from twinbus.pairing.sdk.credentials import check_primary, check_secondary
+from twinbus.pairing.sdk.dialect import SdkDialect
+from twinbus.pairing.sdk.namespace import SdkNamespace
+from twinbus.pairing.sdk.twins import Administration, is_asynchronous, twin_of
+
+_paired: "WeakSet[Any]" = WeakSet()
+"""Clients that are the primary of a pair now."""
+
+
+class Pairing:
+    """The two sides, tied together. Lives on one event loop."""
+
+    def __init__(
+        self, primary: Any, options: SendAvailabilityPairedNamespaceOptions
+    ) -> None:
+        """Made by `open_pairing`."""
+        self.options = options
+        self._clients = {
+            Side.PRIMARY: primary,
+            Side.SECONDARY: options.secondary_client,
+        }
+        self.primary = SdkNamespace(twin_of(primary))
+        self.secondary = SdkNamespace(twin_of(options.secondary_client))
+        self.pair: Pair[ServiceBusMessage] = Pair(
+            primary=self.primary,
+            secondary=self.secondary,
+            dialect=SdkDialect(),
+            backlog_queues=options.backlog_queues,
+            settings=options.settings,
+            clock=SystemClock(),
+            random=Random(),
+            entropy=token_bytes,
+        )
+        if options.on_event is not None:
+            self.pair.report.add(options.on_event)
+        self._watch = FaultWatch(
+            on_both_ended=self._end,
+            on_fault=self._fault,
+            grace_seconds=options.settings.fault_grace_ms / 1000,
+        )
+        self._signs: dict[Side, Any] = {}
+        self._is_closed = False
+
+    def watch_clients(self) -> None:
+        """From now on the end of either client is noticed (P14)."""
+        loop = asyncio.get_running_loop()
+        for side, client in self._clients.items():
+            host = client.fully_qualified_namespace
+            why = f"The client of the {side.value} '{host}' was closed"
+            self._signs[side] = put_sign(
+                client, _in_loop(loop, self._watch.side_ended, side, why)
+            )
+
+    # --- ends -----------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """End the pair, and close both clients of the application."""
+        self._watch.disarm()
+        await self._end()
+        for client in self._clients.values():
+            await _close_client(client)
+
+    async def _fault(self, side: Side, text: str) -> None:
+        self.pair.report(PairEvent(kind=EventKind.FAULTED, text=text))
+        await self._end(PairFaulted(text))
+        await _close_client(self._clients[side])
+
+    async def _end(self, error: Exception | None = None) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for side, client in self._clients.items():
+            internals.forget(client, [self._signs.pop(side, None)])
+        _paired.discard(self._clients[Side.PRIMARY])
+        await self.pair.close(error)
+        await asyncio.gather(self.primary.close(), self.secondary.close())
+
+
+async def open_pairing(
+    primary: Any, options: SendAvailabilityPairedNamespaceOptions
+) -> Pairing:
+    """Check everything, find or make the backlog queues, and tie the two together.
+
+    Raises ValueError or TypeError for what is wrong with the clients, and the SDK's own
+    errors for what either namespace refuses.
+    """
+    name = _check(primary, options)
+    _paired.add(primary)
+    try:
+        limit = options.settings.attempt_timeout_ms / 1000
+        await _with_namespace(primary, lambda side: check_primary(side, limit))
+        queues = await find_or_make(
+            Administration(options.secondary_management_client),
+            name,
+            options.backlog_queue_count,
+        )
+        await _with_namespace(
+            options.secondary_client,
+            lambda side: check_secondary(side, queues[0], limit),
+        )
+        options.backlog_queues, options.backlog_queue_count = queues, len(queues)
+        pairing = Pairing(primary, options)
+    except BaseException:
+        _paired.discard(primary)
+        raise
+    pairing.watch_clients()
+    return pairing
+
+
+def _check(primary: Any, options: SendAvailabilityPairedNamespaceOptions) -> str:
+    """What stands for the primary in paths; raises what is wrong with the clients."""
+    if not isinstance(options, SendAvailabilityPairedNamespaceOptions):
+        raise TypeError(
+            "The options must be SendAvailabilityPairedNamespaceOptions, not "
+            f"{type(options).__name__}."
+        )
+    secondary = options.secondary_client
+    clients = (primary, secondary, options.secondary_management_client)
+    if len({is_asynchronous(client) for client in clients}) > 1:
+        raise ValueError(
+            "Synchronous and asynchronous clients were mixed. Give three of "
+            "azure.servicebus, or three of azure.servicebus.aio."
+        )
+    if primary in _paired:
+        raise ValueError(
+            f"The client of '{primary.fully_qualified_namespace}' is paired already. "
+            "Close the pair first, or use another client."
+        )
+    if internals.endpoint_of(primary) == internals.endpoint_of(secondary):
+        raise ValueError(
+            f"Primary and secondary are the same namespace, "
+            f"'{primary.fully_qualified_namespace}': it would be away with itself."
+        )
+    return primary_name(primary.fully_qualified_namespace, options.primary_name)
+
+
+async def _with_namespace(client: Any, action: Callable[[SdkNamespace], Any]) -> None:
+    namespace = SdkNamespace(twin_of(client))
+    try:
+        await action(namespace)
+    finally:
+        await namespace.close()
+
+
+def _in_loop(
+    loop: asyncio.AbstractEventLoop, call: Callable[..., None], *args: Any
+) -> Callable[[], None]:
+    """The call, to be made from any thread."""
+    return lambda: _call_in(loop, call, *args)
+
+
+def _call_in(
+    loop: asyncio.AbstractEventLoop, call: Callable[..., None], *args: Any
+) -> None:
+    loop.call_soon_threadsafe(call, *args)
+
+
+async def _close_client(client: Any) -> None:
+    if is_asynchronous(client):
+        await client.close()
+    else:
+        await asyncio.to_thread(client.close)
