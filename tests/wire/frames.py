@@ -15,7 +15,9 @@ UNSETTLED, SETTLED, FIRST, SECOND = 0, 1, 0, 1
 SENDER, RECEIVER = False, True
 
 FIELDS = {
-    OPEN: "container_id hostname max_frame_size channel_max idle_time_out",
+    OPEN: "container_id hostname max_frame_size channel_max idle_time_out"
+    " outgoing_locales incoming_locales offered_capabilities desired_capabilities"
+    " properties",
     BEGIN: "remote_channel next_outgoing_id incoming_window outgoing_window handle_max",
     ATTACH: "name handle role snd_settle_mode rcv_settle_mode source target unsettled "
     "incomplete_unsettled initial_delivery_count max_message_size "
