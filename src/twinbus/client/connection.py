@@ -128,6 +128,11 @@ class ClientConnection(asyncio.Protocol):
     ) -> None:
         await self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """It can still be used, as far as is known."""
+        return self._failure is None and self._transport is not None
+
     async def opened(self) -> None:
         """Wait for the peer's open. Raises ConnectionLost."""
         await asyncio.shield(self._opened)

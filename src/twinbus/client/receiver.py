@@ -58,6 +58,16 @@ class Receiver(ClientLink):
         """The link properties of the peer's attach."""
         return self._link.properties
 
+    @property
+    def waiting_count(self) -> int:
+        """Messages that are here and were not taken yet."""
+        return len(self._messages)
+
+    @property
+    def credit(self) -> int:
+        """Messages that the peer may still send."""
+        return self._link.credit
+
     async def receive_batch(
         self, max_count: int, *, timeout_seconds: float | None = None
     ) -> list[MessageReceived]:

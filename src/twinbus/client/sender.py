@@ -66,6 +66,11 @@ class Sender(ClientLink):
         self._next_tag = 0
         self._batches: set[SendBatch] = set()
 
+    @property
+    def max_message_bytes(self) -> int:
+        """What the peer takes at most; 0 if it did not say."""
+        return self._link.max_message_size
+
     async def send(self, payload: bytes, *, state: bytes | None = None) -> object:
         """Send one encoded message and return its outcome.
 

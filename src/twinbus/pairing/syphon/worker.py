@@ -5,7 +5,7 @@ takes messages again, one page of its deferred messages goes back; if it is time
 whether it does, one message is tried. Then what is new: a batch is received, sorted by
 entity, and all entities are served at the same time, each in order. What an entity does
 not take now is deferred, and so is everything of it that comes later, until the last
-deferred one is back. So order is kept within an entity, and no entity waits for another.
+deferred one is back. So order is kept within an entity, and none waits for another.
 
 A round holds few messages and each attempt is bounded, so locks outlast it; nothing is
 renewed. Whatever is in hand when the primary goes away is given back.

@@ -1,0 +1,99 @@
+"""A connection to one namespace that is there when it is needed, with a right to it.
+
+It is opened at the first use, and anew when it was lost. A token is put for the whole
+namespace, and put again long before it expires.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from twinbus.client.connection import ClientConnection, connect
+from twinbus.client.errors import ClientError
+from twinbus.clock import Clock
+from twinbus.pairing.own.address import NamespaceAddress
+from twinbus.pairing.own.credentials import Token
+
+_log = logging.getLogger(__name__)
+
+_CONNECT_SECONDS: Final = 10.0
+_CLOSE_SECONDS: Final = 2.0
+
+_RENEWAL: Final = 0.75
+"""After which part of its life a token is put anew."""
+
+_RETRY_SECONDS: Final = 10.0
+
+
+class NamespaceConnection:
+    """One AMQP connection, shared by all links to a namespace."""
+
+    def __init__(self, address: NamespaceAddress, clock: Clock) -> None:
+        self.address = address
+        self._clock = clock
+        self._connection: ClientConnection | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        # Two who need it first open it once.
+        self._mutex = asyncio.Lock()
+
+    async def get(self) -> ClientConnection:
+        """Open, if it is not. Raises OSError, TimeoutError, ClientError."""
+        async with self._mutex:
+            if self._connection is None or not self._connection.is_open:
+                await self._drop()
+                self._connection = await self._open()
+            return self._connection
+
+    async def _open(self) -> ClientConnection:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            connection = await connected(self.address, _CONNECT_SECONDS)
+            try:
+                token = await self._put_token(connection)
+            except BaseException:
+                connection.abort()
+                raise
+        self._renewing = asyncio.create_task(
+            self._renew(connection, token), name=f"tokens for {self.address.text}"
+        )
+        return connection
+
+    async def _put_token(self, connection: ClientConnection) -> Token:
+        token = await self.address.tokens.token()
+        audience = f"sb://{self.address.host}/"
+        await connection.put_token(audience, token.text, token_type=token.kind)
+        return token
+
+    async def _renew(self, connection: ClientConnection, token: Token) -> None:
+        """Keep the right; a token that cannot be had is asked for again."""
+        while token.expires_at is not None and connection.is_open:
+            life_ms = max(token.expires_at - self._clock.now(), 0)
+            await asyncio.sleep(max(life_ms / 1000 * _RENEWAL, _RETRY_SECONDS))
+            try:
+                token = await self._put_token(connection)
+            except (ClientError, OSError, TimeoutError) as error:
+                _log.warning("a token for %s: %s", self.address.text, error)
+
+    async def _drop(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+        self._renewing = None
+        if self._connection is not None:
+            await self._connection.close(timeout_seconds=_CLOSE_SECONDS)
+        self._connection = None
+
+    async def close(self) -> None:
+        """Never raises, never hangs."""
+        await self._drop()
+
+
+async def connected(
+    address: NamespaceAddress, timeout_seconds: float
+) -> ClientConnection:
+    """A new connection, without any right yet."""
+    return await connect(
+        address.host,
+        address.port,
+        ssl=address.tls,
+        timeout_seconds=timeout_seconds,
+    )

@@ -1,0 +1,42 @@
+"""Whether two namespaces are both twinbus, and the engine between them."""
+
+from typing import Final
+
+from twinbus.amqp.types import AmqpArray
+from twinbus.clock import Clock
+from twinbus.pairing.own.address import NamespaceAddress
+from twinbus.pairing.own.connection import NamespaceConnection, connected
+from twinbus.pairing.own.messages import OwnMessage
+from twinbus.pairing.own.outlet import OwnOutlet
+from twinbus.pairing.own.secondary import OwnSecondary
+from twinbus.pairing.syphon.ports import Engine
+
+_EXTENSIONS: Final = "twinbus:extensions"
+_LEDGER: Final = "restore-ledger"
+_CONNECT_SECONDS: Final = 10.0
+_CLOSE_SECONDS: Final = 2.0
+
+NAME: Final = "twinbus"
+
+
+async def is_twinbus(address: NamespaceAddress) -> bool:
+    """The namespace offers what this engine counts on. Raises OSError, TimeoutError,
+    ClientError if it cannot be asked."""
+    connection = await connected(address, _CONNECT_SECONDS)
+    offered = connection.peer_properties.get(_EXTENSIONS)
+    await connection.close(timeout_seconds=_CLOSE_SECONDS)
+    return isinstance(offered, AmqpArray) and _LEDGER in offered.items
+
+
+def own_engine(
+    primary: NamespaceAddress,
+    secondary: NamespaceAddress,
+    clock: Clock,
+    secondary_name: str | None = None,
+) -> Engine[OwnMessage]:
+    """Opened when first used."""
+    return Engine(
+        NAME,
+        OwnSecondary(NamespaceConnection(secondary, clock), clock, secondary_name),
+        OwnOutlet(NamespaceConnection(primary, clock), clock),
+    )

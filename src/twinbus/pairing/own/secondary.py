@@ -1,0 +1,52 @@
+"""The backlog queues of a twinbus secondary, found through its own administration."""
+
+import json
+
+from twinbus.clock import Clock
+from twinbus.errors import EntityAlreadyExists
+from twinbus.pairing.own.connection import NamespaceConnection
+from twinbus.pairing.own.lease import OwnLease
+from twinbus.pairing.own.requests import ask_namespace, secondary_errors
+from twinbus.pairing.own.source import OwnSource
+from twinbus.pairing.syphon.ports import BacklogQueue
+
+
+class OwnSecondary:
+    """`Secondary` for a twinbus namespace."""
+
+    def __init__(
+        self, connection: NamespaceConnection, clock: Clock, name: str | None = None
+    ) -> None:
+        self.name = name or connection.address.name
+        self._connection = connection
+        self._clock = clock
+
+    async def queues(self, prefix: str) -> list[BacklogQueue]:
+        async with secondary_errors():
+            connection = await self._connection.get()
+            entities = await ask_namespace(connection, "list-entities", {})
+        return [
+            BacklogQueue(entity["path"], entity["created_at"])
+            for entity in entities
+            if entity["kind"] == "queue"
+            and entity["path"].lower().startswith(prefix.lower())
+        ]
+
+    def source(self, queue: BacklogQueue) -> OwnSource:
+        return OwnSource(self._connection, queue, self.name, self._clock)
+
+    async def lease(self, path: str) -> OwnLease:
+        arguments = {
+            "path": path,
+            "properties": json.dumps({"requires_session": True}),
+        }
+        async with secondary_errors():
+            connection = await self._connection.get()
+            try:
+                await ask_namespace(connection, "create-queue", arguments)
+            except EntityAlreadyExists:
+                pass
+        return OwnLease(self._connection, path)
+
+    async def close(self) -> None:
+        await self._connection.close()
