@@ -84,7 +84,8 @@ class Pair(Generic[M]):
     def _changed(self, entity: PairedEntity) -> None:
         state = entity.state
         level = logging.WARNING if state is State.FAILED_OVER else logging.INFO
-        why = f": {entity.last_failure}" if state is not State.HEALTHY else ""
+        is_bad = state in (State.SUSPECT, State.FAILED_OVER)
+        why = f": {entity.last_failure}" if is_bad else ""
         _log.log(level, "'%s' is %s%s", entity.path, state.value, why)
         self.report(
             PairEvent(kind=EventKind.STATE_CHANGED, path=entity.path, text=state.value)
