@@ -4,10 +4,11 @@ An existing one is used as it is, whatever its settings; one too many is left al
 Nothing is ever deleted here.
 """
 
-from ipaddress import ip_address
 from typing import Any, Final, Protocol
 
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
+
+from twinbus.pairing.primary_name import primary_name as primary_name
 
 _LONGEST: Final = "P10675199DT2H48M5.4775807S"
 """TimeSpan.MaxValue, which Service Bus takes for 'never'."""
@@ -56,33 +57,3 @@ async def _find_or_make(administration: QueueAdministration, path: str) -> None:
         except ResourceExistsError:
             # Another process was faster; if it is not a queue, this says so.
             await administration.get_queue(path)
-
-
-def primary_name(host: str, given: str | None) -> str:
-    """What stands for the primary in the paths of its backlog queues.
-
-    Raises ValueError if the host says nothing: two primaries would share their queues.
-    """
-    if given is not None:
-        return given
-    name = _without_port(host).partition(".")[0].lower()
-    if _is_address(_without_port(host)) or name in ("", "localhost"):
-        raise ValueError(
-            f"The host of the primary, '{host}', does not name its namespace. Give the "
-            "option primary_name, a name of its own for each primary."
-        )
-    return name
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.rpartition(":")[0] if host.count(":") == 1 else host
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

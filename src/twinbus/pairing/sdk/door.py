@@ -4,8 +4,9 @@ A call that fails, or is cancelled, gives its link up, and the next one opens an
 link that was left in the middle of something is not to be trusted. The peer may be
 frozen, so that the old link is closed in the background (`namespace.py`).
 
-A link that was idle may have been cut meanwhile. That says nothing about the entity, so
-a lost connection is tried once more on a new link before it is called a failure.
+A link that was idle may have been cut meanwhile, or its token may have run out. That
+says nothing about the entity, so what fails on an old link is tried once more on a new
+one before it is called a failure.
 """
 
 import asyncio
@@ -38,6 +39,14 @@ _ABOUT_THE_MESSAGE: Final = frozenset(
     (FailureKind.TOO_LARGE, FailureKind.MESSAGE, FailureKind.ARGUMENT)
 )
 """Failures that leave the link as good as it was."""
+
+_ABOUT_THE_LINK: Final = frozenset(
+    (
+        *(FailureKind.CONNECTION, FailureKind.COMMUNICATION, FailureKind.NOT_FOUND),
+        *(FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION),
+    )
+)
+"""Failures that an old link may have and a new one not."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -173,7 +182,7 @@ class SdkDoor:
             try:
                 return await self._once(action)
             except Exception as error:
-                if not was_open or kind_of(error) is not FailureKind.CONNECTION:
+                if not was_open or kind_of(error) not in _ABOUT_THE_LINK:
                     raise
             return await self._once(action)
 

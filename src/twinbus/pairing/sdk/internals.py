@@ -5,7 +5,7 @@ this is the file that changes, and no other.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError
@@ -202,9 +202,3 @@ def close_with(client: Any, part: Any) -> None:
     A client has no other sign of its end. It holds its parts weakly.
     """
     client._handlers.add(part)
-
-
-def forget(client: Any, parts: Iterable[Any]) -> None:
-    """Undo `close_with`."""
-    for part in parts:
-        client._handlers.discard(part)

@@ -47,18 +47,18 @@ def copy_of(message: ServiceBusMessage) -> ServiceBusMessage:
 
 
 def outgoing_copy(message: ServiceBusMessage) -> ServiceBusMessage:
-    """A copy that is a message of its own, even if the original has been on a detour
-    before: ids that a ledger goes by are not inherited."""
+    """A copy that is a message of its own: one that was received may have been on a
+    detour, and what it carries from there would have it taken for that message."""
     raw = _raw_copy(message.raw_amqp_message)
-    for name in (SEND_ID, RESTORED_FROM):
-        _take(raw.annotations, name)
+    _take(raw.annotations, RESTORED_FROM)
     return message_of(raw)
 
 
 def stamp(message: ServiceBusMessage, send_id: bytes, message_id: str | None) -> None:
+    """Write the send id, and the message id if it has none."""
     raw = message.raw_amqp_message
-    if send_id_of(message) is None:
-        raw.annotations = {**(raw.annotations or {}), SEND_ID.encode(): send_id}
+    _take(raw.annotations, SEND_ID)
+    raw.annotations = {**(raw.annotations or {}), SEND_ID.encode(): send_id}
     if message_id is not None and message.message_id is None:
         message.message_id = message_id
 

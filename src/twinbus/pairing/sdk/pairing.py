@@ -7,6 +7,7 @@ clients.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from secrets import token_bytes
 from typing import Any
@@ -15,12 +16,13 @@ from weakref import WeakSet
 from azure.servicebus import ServiceBusMessage
 
 from twinbus.clock import SystemClock
-from twinbus.pairing.backlog_queues import find_or_make, primary_name
+from twinbus.pairing.backlog_queues import find_or_make
 from twinbus.pairing.errors import PairFaulted
 from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.faulting import FaultWatch, Side
 from twinbus.pairing.options import SendAvailabilityPairedNamespaceOptions
 from twinbus.pairing.pair import Pair
+from twinbus.pairing.primary_name import primary_name
 from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.closing_sign import put_sign
 from twinbus.pairing.sdk.credentials import check_primary, check_secondary
@@ -63,7 +65,7 @@ class Pairing:
             on_fault=self._fault,
             grace_seconds=options.settings.fault_grace_ms / 1000,
         )
-        self._signs: dict[Side, Any] = {}
+        self._signs: list[Any] = []
         self._is_closed = False
 
     def watch_clients(self) -> None:
@@ -72,9 +74,8 @@ class Pairing:
         for side, client in self._clients.items():
             host = client.fully_qualified_namespace
             why = f"The client of the {side.value} '{host}' was closed"
-            self._signs[side] = put_sign(
-                client, _in_loop(loop, self._watch.side_ended, side, why)
-            )
+            tell = _in_loop(loop, partial(self._watch.side_ended, side, why))
+            self._signs.append(put_sign(client, tell))
 
     # --- ends -----------------------------------------------------------------------
 
@@ -94,8 +95,8 @@ class Pairing:
         if self._is_closed:
             return
         self._is_closed = True
-        for side, client in self._clients.items():
-            internals.forget(client, [self._signs.pop(side, None)])
+        # The clients hold them weakly.
+        self._signs.clear()
         _paired.discard(self._clients[Side.PRIMARY])
         await self.pair.close(error)
         await asyncio.gather(self.primary.close(), self.secondary.close())
@@ -168,16 +169,15 @@ async def _with_namespace(client: Any, action: Callable[[SdkNamespace], Any]) ->
 
 
 def _in_loop(
-    loop: asyncio.AbstractEventLoop, call: Callable[..., None], *args: Any
+    loop: asyncio.AbstractEventLoop, call: Callable[[], None]
 ) -> Callable[[], None]:
-    """The call, to be made from any thread."""
-    return lambda: _call_in(loop, call, *args)
+    """The call, to be made from any thread and at any time."""
 
+    def tell() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(call)
 
-def _call_in(
-    loop: asyncio.AbstractEventLoop, call: Callable[..., None], *args: Any
-) -> None:
-    loop.call_soon_threadsafe(call, *args)
+    return tell
 
 
 async def _close_client(client: Any) -> None:
