@@ -10,8 +10,7 @@ from twinbus.errors import OperationTimeout, SessionCannotBeLocked
 from twinbus.pairing.own.connection import NamespaceConnection
 from twinbus.pairing.own.requests import ask, secondary_errors
 from twinbus.pairing.syphon.errors import SecondaryError
-
-SESSION: Final = "syphon"
+from twinbus.pairing.syphon.settings import LEASE_SESSION
 
 _FILTER: Final = Symbol("com.microsoft:session-filter")
 
@@ -50,7 +49,7 @@ class OwnLease:
         return await connection.receiver(
             self._path,
             credit=0,
-            source_filter={_FILTER: Described(_FILTER, SESSION)},
+            source_filter={_FILTER: Described(_FILTER, LEASE_SESSION)},
             properties={_TIMEOUT: UInt(_ATTACH_MS)},
             timeout_seconds=_ATTACH_MS / 1000 * 2,
         )
@@ -61,7 +60,7 @@ class OwnLease:
             raise SecondaryError(f"The lease at {self._path} was lost.")
         async with secondary_errors():
             connection = await self._connection.get()
-            body: dict[object, object] = {"session-id": SESSION}
+            body: dict[object, object] = {"session-id": LEASE_SESSION}
             await ask(connection, self._path, "renew-session-lock", body)
 
     async def release(self) -> None:

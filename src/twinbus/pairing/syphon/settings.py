@@ -33,6 +33,14 @@ DISCOVERY_MS: Final = 60_000
 ONCE_WAIT_MS: Final = 1_000
 """How long a queue must have nothing to be called empty."""
 
+LEASE: Final = "lease"
+LEASE_SESSION: Final = "syphon"
+"""The session whose lock is the right to run the syphon, and the last part of the path
+of its queue, where other paths have an index."""
+
+LEASE_RENEWAL_MS: Final = 10_000
+"""Well within the lock of a session, which is a minute by default."""
+
 
 def covers_all(path: str) -> bool:
     """The pair covers every entity."""

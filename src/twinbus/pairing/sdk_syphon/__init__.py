@@ -1,0 +1,1 @@
+"""The syphon's engine over azure-servicebus: portable, between any two namespaces."""

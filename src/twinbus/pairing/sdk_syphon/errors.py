@@ -1,0 +1,23 @@
+"""What the SDK raises about the secondary, as the syphon knows it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from azure.core.exceptions import AzureError
+
+from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.pairing.syphon.errors import SecondaryError
+
+_REFUSED: Final = frozenset((FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION))
+
+
+@asynccontextmanager
+async def secondary_errors() -> AsyncIterator[None]:
+    try:
+        yield
+    except (AzureError, OSError, TimeoutError, EOFError, ValueError) as error:
+        is_refused = kind_of(error) in _REFUSED
+        text = str(error) or "it does not answer"
+        raise SecondaryError(text, is_refused=is_refused) from error

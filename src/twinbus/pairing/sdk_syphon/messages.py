@@ -1,0 +1,144 @@
+"""Messages of a backlog queue as the SDK receives them, and as it sends them again.
+
+The SDK tells texts and binary values apart when it sends, not when it receives: both
+arrive as bytes. What can be read as a text is sent as one, since nearly all are texts.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, final
+
+from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
+from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
+
+from twinbus.pairing.detour import RESTORED_FROM, SEND_ID, restored_properties
+from twinbus.pairing.sdk.internals import message_of
+from twinbus.pairing.sdk.messages import copy_of
+from twinbus.pairing.syphon.ports import BacklogMessage
+from twinbus.pairing.syphon.reading import read
+
+_DUE: Final = "x-opt-scheduled-enqueue-time"
+_BUS_ANNOTATIONS: Final = frozenset(
+    (
+        *("x-opt-sequence-number", "x-opt-enqueued-time", "x-opt-locked-until"),
+        *("x-opt-enqueue-sequence-number", "x-opt-message-state"),
+        *("x-opt-deadletter-source", _DUE, RESTORED_FROM),
+    )
+)
+"""What a bus says of a message, and what the restored one says anew."""
+
+_TEXT_PROPERTIES: Final = (
+    *("message_id", "to", "subject", "reply_to", "correlation_id"),
+    "reply_to_group_id",
+)
+
+_LONGEST_TTL_MS: Final = (1 << 32) - 1
+"""What the header holds: 49 days. A longer life is told by two times of the properties,
+as the service's own SDKs tell it."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@final
+class SdkMessage(BacklogMessage):
+    """A message of a backlog queue, and the SDK's own object of it."""
+
+    __slots__ = ("received", "restored_from")
+
+    received: ServiceBusReceivedMessage
+    restored_from: str
+
+
+def read_received(
+    received: ServiceBusReceivedMessage, *, is_deferred: bool
+) -> SdkMessage:
+    detour, fault = read(_texts(received.raw_amqp_message.application_properties))
+    message = SdkMessage(
+        sequence_number=received.sequence_number or 0,
+        enqueued_at=instant_ms(received.enqueued_time_utc),
+        size_bytes=_body_bytes(received.raw_amqp_message),
+        detour=detour,
+        fault=fault,
+        is_deferred=is_deferred,
+    )
+    message.received = received
+    message.restored_from = ""
+    return message
+
+
+def instant_ms(instant: datetime | None) -> int:
+    if instant is None:
+        return 0
+    aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _body_bytes(raw: AmqpAnnotatedMessage) -> int:
+    """What may be large of a message; of other bodies than data it is guessed."""
+    if raw.body_type is AmqpMessageBodyType.DATA:
+        return sum(len(part) for part in raw.body)
+    return len(str(raw.body))
+
+
+# --- for the primary ----------------------------------------------------------------
+
+
+def restored(message: SdkMessage, now: int) -> ServiceBusMessage:
+    """The message as it was before its detour; its time to live begins now."""
+    raw = copy_of(message.received).raw_amqp_message
+    if raw.body_type is AmqpMessageBodyType.VALUE:
+        raw = AmqpAnnotatedMessage(
+            value_body=_text(raw.body), header=raw.header, properties=raw.properties
+        )
+    given = message.received.raw_amqp_message
+    own: dict[Any, Any] = restored_properties(_texts(given.application_properties))
+    raw.application_properties = own or None
+    raw.annotations = _annotations(message, given.annotations)
+    raw.delivery_annotations = None
+    _restore_properties(message, raw, now)
+    return message_of(raw)
+
+
+def _annotations(
+    message: SdkMessage, given: Mapping[Any, Any] | None
+) -> dict[str | bytes, Any]:
+    assert message.detour is not None
+    kept = {
+        str(_text(key)): value if _text(key) == SEND_ID else _text(value)
+        for key, value in (given or {}).items()
+        if _text(key) not in _BUS_ANNOTATIONS
+    }
+    kept[RESTORED_FROM] = message.restored_from
+    if message.detour.scheduled_at is not None:
+        kept[_DUE] = _EPOCH + timedelta(milliseconds=message.detour.scheduled_at)
+    return {key.encode(): value for key, value in kept.items()}
+
+
+def _restore_properties(
+    message: SdkMessage, raw: AmqpAnnotatedMessage, now: int
+) -> None:
+    assert message.detour is not None
+    properties, header = raw.properties, raw.header
+    assert properties is not None and header is not None
+    for name in _TEXT_PROPERTIES:
+        properties[name] = _text(properties[name])
+    properties.group_id = message.detour.session_id
+    header.delivery_count = None
+    ttl_ms = message.time_to_live_ms
+    header.time_to_live = min(ttl_ms, _LONGEST_TTL_MS) if ttl_ms else None
+    if ttl_ms and ttl_ms > _LONGEST_TTL_MS:
+        properties.creation_time = now
+        properties.absolute_expiry_time = now + ttl_ms
+
+
+def _texts(section: Mapping[Any, Any] | None) -> dict[str, Any]:
+    return {str(_text(key)): _text(value) for key, value in (section or {}).items()}
+
+
+def _text(value: Any) -> Any:
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

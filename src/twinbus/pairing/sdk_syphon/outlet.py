@@ -1,0 +1,82 @@
+"""The way into any primary, over the SDK: batches, one at a time for each entity."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from azure.servicebus import ServiceBusMessage
+
+from twinbus.clock import Clock
+from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.sdk.door import SdkDoor
+from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.pairing.sdk.namespace import SdkNamespace
+from twinbus.pairing.sdk_syphon.messages import SdkMessage, restored
+from twinbus.pairing.syphon.ports import Refusal, Restored
+from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment
+
+_SINGLE: Final = 1
+
+
+class SdkOutlet:
+    """`Outlet` into any namespace; `reach` tells whether that answers at all."""
+
+    def __init__(
+        self,
+        namespace: SdkNamespace,
+        reach: Callable[[float], Awaitable[bool]],
+        clock: Clock,
+    ) -> None:
+        self._namespace = namespace
+        self._reach = reach
+        self._clock = clock
+        self._doors: dict[str, SdkDoor] = {}
+        # A door is for one user at a time.
+        self._mutexes: dict[str, asyncio.Lock] = {}
+
+    async def restore(
+        self, path: str, messages: Sequence[SdkMessage], timeout_seconds: float
+    ) -> Restored:
+        key = path.lower()
+        now = self._clock.now()
+        found = [restored(message, now) for message in messages]
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._mutexes.setdefault(key, asyncio.Lock()).acquire()
+        except TimeoutError:
+            return Restored(0, Refusal(FailureKind.TIMEOUT, f"'{path}' is slow"))
+        try:
+            door = self._doors.setdefault(key, self._namespace.door(path))
+            return await _restore(door, found, timeout_seconds)
+        finally:
+            self._mutexes[key].release()
+
+    async def is_reachable(self, timeout_seconds: float) -> bool:
+        return await self._reach(timeout_seconds)
+
+    async def close(self) -> None:
+        for door in self._doors.values():
+            await door.close()
+        await self._namespace.close()
+
+
+async def _restore(
+    door: SdkDoor, messages: list[ServiceBusMessage], timeout_seconds: float
+) -> Restored:
+    """In batches; if a batch is refused for a message in it, one by one."""
+    count = 0
+    most = len(messages)
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + timeout_seconds
+    while count < len(messages):
+        rest = messages[count : count + most]
+        left_seconds = max(ends_at - loop.time(), 0.001)
+        try:
+            count += await door.send_some(rest, left_seconds)
+        except Exception as error:
+            kind = kind_of(error)
+            if TREATMENTS[kind] is Treatment.POISON and len(rest) > _SINGLE:
+                most = _SINGLE
+                continue
+            return Restored(count, Refusal(kind, str(error) or "no answer in time"))
+    return Restored(count)

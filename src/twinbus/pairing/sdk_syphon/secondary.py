@@ -1,0 +1,59 @@
+"""The backlog queues of any secondary, found through its administration client."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from azure.core.exceptions import ResourceExistsError
+
+from twinbus.pairing.primary_name import without_port
+from twinbus.pairing.sdk.namespace import SdkNamespace
+from twinbus.pairing.sdk.twins import is_asynchronous
+from twinbus.pairing.sdk_syphon.errors import secondary_errors
+from twinbus.pairing.sdk_syphon.lease import SdkLease
+from twinbus.pairing.sdk_syphon.messages import instant_ms
+from twinbus.pairing.sdk_syphon.source import SdkSource
+from twinbus.pairing.syphon.ports import BacklogQueue
+
+
+class SdkSecondary:
+    """`Secondary` for any namespace. The administration client, of either kind, is not
+    its own; the namespace is."""
+
+    def __init__(
+        self, namespace: SdkNamespace, administration: Any, name: str | None = None
+    ) -> None:
+        self.name = name or without_port(namespace.name).lower()
+        self._namespace = namespace
+        self._administration = administration
+
+    async def queues(self, prefix: str) -> list[BacklogQueue]:
+        async with secondary_errors():
+            found = await self._runtime_properties()
+        return [
+            BacklogQueue(properties.name, instant_ms(properties.created_at_utc))
+            for properties in found
+            if properties.name.lower().startswith(prefix.lower())
+        ]
+
+    async def _runtime_properties(self) -> list[Any]:
+        listing = self._administration.list_queues_runtime_properties
+        if is_asynchronous(self._administration):
+            return [properties async for properties in listing()]
+        return await asyncio.to_thread(lambda: list(listing()))
+
+    def source(self, queue: BacklogQueue) -> SdkSource:
+        return SdkSource(self._namespace, queue, self.name)
+
+    async def lease(self, path: str) -> SdkLease:
+        create = self._administration.create_queue
+        async with secondary_errors():
+            with contextlib.suppress(ResourceExistsError):
+                if is_asynchronous(self._administration):
+                    await create(path, requires_session=True)
+                else:
+                    await asyncio.to_thread(create, path, requires_session=True)
+        return SdkLease(self._namespace, path)
+
+    async def close(self) -> None:
+        await self._namespace.close()

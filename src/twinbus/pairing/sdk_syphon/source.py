@@ -1,0 +1,152 @@
+"""One backlog queue over the SDK: batches in, settlements side by side."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from azure.servicebus import ServiceBusMessageState
+from azure.servicebus.aio import ServiceBusReceiver
+from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundError
+
+from twinbus.pairing.detour import restored_from
+from twinbus.pairing.sdk.namespace import SdkNamespace
+from twinbus.pairing.sdk_syphon.errors import secondary_errors
+from twinbus.pairing.sdk_syphon.messages import SdkMessage, read_received
+from twinbus.pairing.syphon.ports import BacklogQueue, Fault, Glimpse, Page
+
+_log = logging.getLogger(__name__)
+
+_SHORTEST_WAIT_SECONDS: Final = 0.1
+"""The SDK waits for at least a moment, or it looks at nothing."""
+
+_PAGE_COUNT: Final = 250
+_AT_A_TIME: Final = 50
+"""Settlements that are under way together."""
+
+_DESCRIPTION_CHARACTERS: Final = 1_024
+
+
+class SdkSource:
+    """`Source` for any namespace."""
+
+    def __init__(
+        self, namespace: SdkNamespace, queue: BacklogQueue, namespace_name: str
+    ) -> None:
+        self.path = queue.path
+        self._namespace = namespace
+        self._queue = queue
+        self._ledger_name = f"{namespace_name}/{queue.path}"
+        self._receiver: ServiceBusReceiver | None = None
+
+    async def receive(
+        self, max_count: int, max_wait_seconds: float
+    ) -> list[SdkMessage]:
+        async with secondary_errors():
+            found = await self._open().receive_messages(
+                max_count, max(max_wait_seconds, _SHORTEST_WAIT_SECONDS)
+            )
+        return [self._known(message, is_deferred=False) for message in found]
+
+    def _open(self) -> ServiceBusReceiver:
+        if self._receiver is None:
+            self._receiver = self._namespace.client.get_queue_receiver(self.path)
+        return self._receiver
+
+    def _known(self, received: Any, *, is_deferred: bool) -> SdkMessage:
+        message = read_received(received, is_deferred=is_deferred)
+        message.restored_from = restored_from(
+            message.sequence_number, self._queue.created_at, self._ledger_name
+        )
+        return message
+
+    # --- settling -------------------------------------------------------------
+
+    async def complete(self, messages: Sequence[SdkMessage]) -> None:
+        await self._settle(messages, self._open().complete_message)
+
+    async def abandon(self, messages: Sequence[SdkMessage]) -> None:
+        await self._settle(messages, self._open().abandon_message)
+
+    async def defer(self, messages: Sequence[SdkMessage]) -> None:
+        await self._settle(messages, self._open().defer_message)
+
+    async def dead_letter(self, messages: Sequence[SdkMessage], fault: Fault) -> None:
+        receiver = self._open()
+
+        def settle(message: Any) -> Awaitable[None]:
+            return receiver.dead_letter_message(
+                message,
+                reason=fault.reason,
+                error_description=fault.description[:_DESCRIPTION_CHARACTERS],
+            )
+
+        await self._settle(messages, settle)
+
+    async def _settle(
+        self, messages: Sequence[SdkMessage], settle: Callable[[Any], Awaitable[None]]
+    ) -> None:
+        async with secondary_errors():
+            for start in range(0, len(messages), _AT_A_TIME):
+                results = await asyncio.gather(
+                    *(
+                        settle(message.received)
+                        for message in messages[start : start + _AT_A_TIME]
+                    ),
+                    return_exceptions=True,
+                )
+                for result in results:
+                    self._check(result)
+
+    def _check(self, result: object) -> None:
+        if isinstance(result, MessageLockLostError):
+            # Somebody else has, or will have, the message.
+            _log.info("%s: a lock was lost: %s", self.path, result)
+        elif isinstance(result, BaseException):
+            raise result
+
+    # --- deferred messages ----------------------------------------------------
+
+    async def peek_deferred(self, first_number: int) -> Page:
+        async with secondary_errors():
+            seen = await self._open().peek_messages(
+                _PAGE_COUNT, sequence_number=first_number
+            )
+        if not seen:
+            return Page((), 0, None)
+        glimpses = [
+            _glimpse(read_received(message, is_deferred=True))
+            for message in seen
+            if message.state == ServiceBusMessageState.DEFERRED
+        ]
+        last = seen[-1].sequence_number or 0
+        return Page(tuple(glimpses), len(seen), last + 1)
+
+    async def take_deferred(self, numbers: Sequence[int]) -> list[SdkMessage]:
+        async with secondary_errors():
+            return await self._take(list(numbers))
+
+    async def _take(self, numbers: list[int]) -> list[SdkMessage]:
+        """All of them or none is what a namespace gives, so what is gone is found by
+        halves."""
+        try:
+            found = await self._open().receive_deferred_messages(numbers)
+        except MessageNotFoundError:
+            if len(numbers) == 1:
+                return []
+            half = len(numbers) // 2
+            return [
+                *await self._take(numbers[:half]),
+                *await self._take(numbers[half:]),
+            ]
+        return [self._known(message, is_deferred=True) for message in found]
+
+    async def close(self) -> None:
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            self._namespace.discard(receiver)
+
+
+def _glimpse(message: SdkMessage) -> Glimpse:
+    path = "" if message.detour is None else message.detour.path
+    return Glimpse(message.sequence_number, path)
