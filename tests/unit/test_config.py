@@ -170,3 +170,33 @@ def test_a_mistyped_variable_is_refused_and_others_are_not() -> None:
     # What a container platform sets for a service of our name.
     others = {"TWINBUS_PURE": "1", "TWINBUS_SERVICE_HOST": "10.0.0.1"}
     assert load_config(None, others, {}) == Config()
+
+
+@pytest.mark.parametrize(
+    ("given", "strict"),
+    [(True, True), ("true", True), ("1", True), ("False", False), ("0", False)],
+)
+def test_strict_is_true_or_false(given: Any, strict: bool) -> None:
+    assert load_config(None, {"TWINBUS_STRICT": str(given)}, {}).strict is strict
+    assert load_config(None, {}, {"strict": given}).strict is strict
+
+
+@pytest.mark.parametrize("given", ["", "yes", "2"])
+def test_strict_is_nothing_else(given: str) -> None:
+    with pytest.raises(ConfigError, match="neither true nor false"):
+        load_config(None, {"TWINBUS_STRICT": given}, {})
+
+
+def test_strict_stands_in_the_file(toml: Any) -> None:
+    assert load_config(toml("[server]\nstrict = true\n"), {}, {}).strict
+
+
+@pytest.mark.parametrize("given", ["1m", "P7D", "366d", "36h"])
+def test_window_of_send_ids_is_a_duration(given: str) -> None:
+    assert load_config(None, {}, {"send_id_window": given}).send_id_window == given
+
+
+@pytest.mark.parametrize("given", ["", "59s", "367d", "unlimited", "long"])
+def test_window_of_send_ids_has_bounds(given: str) -> None:
+    with pytest.raises(ConfigError, match="--send-id-window: "):
+        load_config(None, {}, {"send_id_window": given})

@@ -276,6 +276,22 @@ def test_an_oversize_message_is_reported_without_its_payload(
     assert (fits.oversize, len(fits.payload)) == (False, 1000)
 
 
+def test_more_may_be_tolerated_than_is_announced(
+    pair: EndpointPair, session: AmqpSession
+) -> None:
+    tx = session.attach_sender("tx", Source(), Target(address="q"))
+    rx = requested(pair)
+    rx.accept(max_message_size=1000, tolerated_message_size=1010)
+    rx.issue_credit(2)
+    pair.pump()
+    assert tx.max_message_size == 1000
+    tx.send(b"x" * 1010, b"more", False)
+    tx.send(b"x" * 1011, b"too much", False)
+    more, too_much = of_type(pair.pump().server, MessageReceived)
+    assert (more.oversize, len(more.payload)) == (False, 1010)
+    assert too_much.oversize
+
+
 def test_an_aborted_delivery_vanishes(pair: EndpointPair, session: AmqpSession) -> None:
     tx, rx = pair.attach_sender(session)
     more = [UInt(0), UInt(0), b"t", UInt(0), False, True]

@@ -4,8 +4,9 @@ import pytest
 
 from twinbus.broker.changes import ChangeSet, LedgerId, LedgerRange, OutboxEntry
 from twinbus.broker.message import Message
+from twinbus.broker.operation_log import PING, decode_operations
 
-from .world import NOW, Place, bodies
+from .world import ACTOR, NOW, Place, bodies
 
 ENTRY = OutboxEntry(entry_id=1, target="t", raw=b"", origin=b"")
 RANGE = LedgerRange(source="s", generation=b"", first=1, last=1)
@@ -58,3 +59,30 @@ def test_messages_are_visible_with_their_own_commit(place: Place) -> None:
     first.publish()
     assert bodies(place.queue.window.ready_messages()) == [b"one"]
     assert first.pending_bytes == 3
+
+
+def test_ping_asks_for_a_commit_and_touches_nothing(place: Place) -> None:
+    place.queue.take_ping(40, ACTOR, NOW, place.changes)
+    assert not place.changes.is_empty()
+    committed = place.commit()
+    assert (committed.touched, place.queue.ping_count) == ([], 1)
+    [run] = decode_operations(committed.log.encode(NOW)).runs
+    assert (run.operation, run.actor) == (PING, ACTOR)
+    assert (run.first_row_id, run.message_count, run.size_bytes) == (
+        place.queue.base,
+        1,
+        40,
+    )
+
+
+def restored(first: int, source: str = "s") -> LedgerRange:
+    return LedgerRange(source=source, generation=b"g", first=first, last=first)
+
+
+def test_restores_in_order_are_one_range() -> None:
+    changes = ChangeSet()
+    for added in (1, 2, 3, 5, 6, 4):
+        changes.add_restored(restored(added))
+    changes.add_restored(restored(5, "t"))
+    found = [(item.source, item.first, item.last) for item in changes.ledger_ranges]
+    assert found == [("s", 1, 3), ("s", 5, 6), ("s", 4, 4), ("t", 5, 5)]

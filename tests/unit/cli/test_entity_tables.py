@@ -76,3 +76,16 @@ def test_a_list_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_sizes_have_three_digits_at_most(size_bytes: int, text: str) -> None:
     assert readable_size(size_bytes) == text
+
+
+def test_backlog_queue_is_shown_as_what_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = "away[1]/x-servicebus-transfer/0"
+    print_list([{**ENTITY, "path": path}])
+    print_list([{**ENTITY, "path": path, "kind": "topic"}])
+    print_entity({**ENTITY, "path": path})
+    shown = rows(capsys.readouterr().out)
+    assert shown[1] == f"{path} backlog of away[1] Active 12 4 3 5 1.5 KB"
+    assert shown[3] == f"{path} topic Active 12 4 3 5 1.5 KB"
+    assert shown[5] == "kind backlog of away[1]"

@@ -9,6 +9,7 @@ import uvloop
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.framing import EMPTY_FRAME
+from twinbus.amqp.types import Symbol
 from twinbus.client import ClientConnection, ConnectionLost, connect
 
 
@@ -109,3 +110,14 @@ async def test_heartbeats_go_out_by_themselves() -> None:
         assert await written.get() == EMPTY_FRAME
         assert await written.get() == EMPTY_FRAME
     client.connection_lost(None)
+
+
+async def test_properties_of_the_peer_can_be_read(join, bus) -> None:
+    offered = {Symbol("product"): "twinbus"}
+    bus.engine = Connection(Role.SERVER, "bus", properties=offered)
+    async with await join(bus) as connection:
+        assert connection.peer_properties == offered
+
+
+async def test_peer_without_properties_has_none(connection) -> None:
+    assert connection.peer_properties == {}

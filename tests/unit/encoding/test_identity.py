@@ -4,10 +4,17 @@ import pytest
 
 from twinbus.amqp.messaging import Data, Message, Properties, encode_message
 from twinbus.amqp.types import Symbol, ULong
+from twinbus.broker.changes import LedgerRange
 from twinbus.broker.message import Message as Accepted
-from twinbus.encoding.identity import check_keys, duplicate_key
+from twinbus.encoding.identity import (
+    check_keys,
+    duplicate_key,
+    restored_from,
+    send_key,
+)
 from twinbus.encoding.incoming import read_message
-from twinbus.errors import NotAllowed
+from twinbus.encoding.layout import EXTENSIONS
+from twinbus.errors import ArgumentError, NotAllowed
 
 
 def sent(
@@ -63,3 +70,42 @@ def test_ids_of_other_types_are_other_ids() -> None:
 def test_message_without_an_id_has_no_key() -> None:
     assert duplicate_key(sent()) is None
     assert duplicate_key(read_message(b"\x00\x53\x75\xa0\x01x")) is None
+
+
+def identified(annotations: dict[object, object], offered: int) -> Accepted:
+    return read_message(
+        encode_message(Message(message_annotations=annotations)), offered
+    )
+
+
+def test_send_id_has_a_key_of_its_own_kind() -> None:
+    message = identified({Symbol("x-opt-twinbus-send-id"): b"1"}, EXTENSIONS)
+    assert send_key(message) == b"s1"
+    assert restored_from(message) is None
+    assert duplicate_key(message) is None
+
+
+def test_origin_is_a_range_of_one() -> None:
+    annotations: dict[object, object] = {
+        Symbol("x-opt-twinbus-restored-from"): "7@g@there"
+    }
+    message = identified(annotations, EXTENSIONS)
+    assert send_key(message) is None
+    assert restored_from(message) == LedgerRange(
+        source="there", generation=b"g", first=7, last=7
+    )
+
+
+def test_ids_that_were_not_looked_for_are_not_there() -> None:
+    annotations: dict[object, object] = {
+        Symbol("x-opt-twinbus-send-id"): b"1",
+        Symbol("x-opt-twinbus-restored-from"): "7@g@there",
+    }
+    message = identified(annotations, 0)
+    assert send_key(message) is None and restored_from(message) is None
+
+
+def test_origin_that_is_none_is_refused_by_who_asks() -> None:
+    annotations: dict[object, object] = {Symbol("x-opt-twinbus-restored-from"): "7"}
+    with pytest.raises(ArgumentError):
+        restored_from(identified(annotations, EXTENSIONS))

@@ -16,9 +16,21 @@ from twinbus.amqp.messaging import (
 )
 from twinbus.amqp.types import Described, Int, Symbol, Timestamp, UByte, ULong
 from twinbus.encoding.incoming import read_message
-from twinbus.encoding.layout import bare_offset, is_durable, priority_of
+from twinbus.encoding.layout import (
+    EXTENSIONS,
+    PING,
+    RESTORED,
+    SENT_ONCE,
+    bare_offset,
+    is_durable,
+    priority_of,
+)
 from twinbus.errors import ArgumentError, MessageSizeExceeded
-from twinbus.limits import DURATION_MS_UNLIMITED
+from twinbus.limits import (
+    DURATION_MS_UNLIMITED,
+    PROPERTIES_BYTES,
+    TRANSFER_HEADROOM_BYTES,
+)
 
 VALUE = b"\x00\x53\x77\x40"
 HEADERS = (None, Header(), Header(durable=True, priority=9, ttl=1234))
@@ -291,3 +303,91 @@ def test_delivery_annotations_come_once() -> None:
     annotations = b"\x00\x53\x71\xc1\x01\x00"
     with pytest.raises(ArgumentError, match="one of them twice"):
         read_message(annotations + b"\x00\x53\x75\xa0\x01x" + annotations)
+
+
+PING_TYPE = "application/vnd.ms-servicebus-ping"
+
+
+def pinging(content_type: object) -> bytes:
+    properties = Properties(message_id="id", content_type=content_type, group_id="g")
+    return encode_message(Message(properties=properties))
+
+
+@pytest.mark.parametrize("content_type", [Symbol(PING_TYPE), PING_TYPE])
+def test_ping_is_told_by_its_content_type(content_type: str) -> None:
+    raw = pinging(Symbol(PING_TYPE))
+    if not isinstance(content_type, Symbol):
+        raw = raw.replace(b"\xa3\x22application", b"\xa1\x22application")
+    message = read_message(raw, EXTENSIONS)
+    assert message.layout & EXTENSIONS == PING
+    assert message.session_id == "g"
+
+
+def test_ping_is_told_also_in_the_long_form() -> None:
+    short = PING_TYPE.encode()
+    fields = b"\x40" * 6 + b"\xb3\x00\x00\x00\x22" + short
+    raw = b"\x00\x53\x73\xc0" + bytes((len(fields) + 1, 7)) + fields
+    assert read_message(raw, EXTENSIONS).layout & PING
+    cut = raw.replace(b"\x00\x00\x00\x22", b"\x00\x00\x00\x21", 1)
+    with pytest.raises(ArgumentError):
+        read_message(cut, EXTENSIONS)
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "", "x", PING_TYPE[:-1], PING_TYPE + "s"]
+)
+def test_other_content_types_are_no_pings(content_type: str | None) -> None:
+    symbol = None if content_type is None else Symbol(content_type)
+    assert read_message(pinging(symbol), EXTENSIONS).layout & EXTENSIONS == 0
+
+
+OWN: dict[object, object] = {
+    Symbol("x-opt-twinbus-send-id"): b"1",
+    Symbol("x-opt-twinbus-restored-from"): "nonsense",
+    Symbol("x-opt-scheduled-enqueue-time"): Timestamp(5),
+}
+
+
+def test_annotations_of_our_own_are_noted() -> None:
+    raw = encode_message(Message(message_annotations=OWN))
+    message = read_message(raw, EXTENSIONS)
+    assert message.layout & EXTENSIONS == SENT_ONCE | RESTORED
+    assert message.scheduled_at == 5
+    only_restored = {key: value for key, value in OWN.items() if "send" not in str(key)}
+    raw = encode_message(Message(message_annotations=only_restored))
+    assert read_message(raw, EXTENSIONS).layout & EXTENSIONS == RESTORED
+
+
+def test_what_is_not_offered_is_not_seen() -> None:
+    annotations = {**OWN, Symbol("x-opt-twinbus-send-id"): b"x" * 100}
+    raw = encode_message(Message(message_annotations=annotations))
+    assert read_message(raw).layout & EXTENSIONS == 0
+    assert read_message(raw, RESTORED).layout & EXTENSIONS == RESTORED
+    assert read_message(pinging(Symbol(PING_TYPE))).layout & EXTENSIONS == 0
+    with pytest.raises(ArgumentError, match="send-id"):
+        read_message(raw, EXTENSIONS)
+
+
+def test_properties_have_head_room_for_ids_of_our_own() -> None:
+    def sized(size_bytes: int, annotations: dict[object, object] | None) -> bytes:
+        def made(length: int) -> bytes:
+            application = {"p": "x" * length}
+            return encode_message(
+                Message(
+                    message_annotations=annotations, application_properties=application
+                )
+            )
+
+        return made(size_bytes - len(made(1000)) + 1000)
+
+    larger = PROPERTIES_BYTES + TRANSFER_HEADROOM_BYTES
+    identified: dict[object, object] = {Symbol("x-opt-twinbus-send-id"): b"1"}
+    for annotations, limit_bytes, fits in (
+        (None, PROPERTIES_BYTES, PROPERTIES_BYTES),
+        (None, larger, larger),
+        (identified, PROPERTIES_BYTES, larger),
+        (identified, larger, larger),
+    ):
+        read_message(sized(fits, annotations), EXTENSIONS, limit_bytes)
+        with pytest.raises(MessageSizeExceeded, match=str(fits + 1)):
+            read_message(sized(fits + 1, annotations), EXTENSIONS, limit_bytes)
