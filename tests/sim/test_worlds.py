@@ -11,9 +11,16 @@ import pytest
 
 from twinbus.testing.sim import KINDS, run_world
 
-SEEDS = int(os.environ.get("TWINBUS_SIM_SEEDS", "600"))
+SEEDS = int(os.environ.get("TWINBUS_SIM_SEEDS", "800"))
 PER_TEST = 50
-SHARES = {"queues": 2, "sessions": 1, "duplicates": 1, "topics": 1, "forwarding": 1}
+SHARES = {
+    "queues": 2,
+    "sessions": 1,
+    "duplicates": 1,
+    "topics": 1,
+    "forwarding": 1,
+    "pairs": 2,
+}
 """Of the seeds, by kind of world."""
 
 SQLITE_SEEDS = max(3, SEEDS // 300)

@@ -188,11 +188,12 @@ class Life:
         """Let go of the management nodes, as a client does when one is gone."""
         self._managed.clear()
 
-    def request(self, work: Coroutine[Any, Any, None]) -> None:
+    def request(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Let a request take its time beside everything else."""
         task = asyncio.create_task(work)
         self.requests.add(task)
         self._watch(task)
+        return task
 
     def has_unanswered(self) -> bool:
         return (

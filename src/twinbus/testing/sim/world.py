@@ -27,6 +27,7 @@ from twinbus.testing.sim.forwarding_workload import ForwardingWorkload
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.links import Settlement, SimulatedReceiver
 from twinbus.testing.sim.loop import NothingToWaitFor, VirtualLoop, run_virtually
+from twinbus.testing.sim.pair_world import PairWorld
 from twinbus.testing.sim.session_ending import (
     check_states,
     drain_sessions,
@@ -49,14 +50,19 @@ _LONGEST_LOCK_SECONDS: Final = 120
 _PAUSE_SECONDS: Final = 10
 """More than a bus spares a store that was full."""
 
-KINDS: Final[dict[str, type[Workload]]] = {
+_WORKLOADS: Final[dict[str, type[Workload]]] = {
     "queues": Workload,
     "sessions": SessionWorkload,
     "duplicates": DuplicateWorkload,
     "topics": TopicWorkload,
     "forwarding": ForwardingWorkload,
 }
-"""Kinds of worlds, by what their clients do."""
+"""What clients do, by kind of world with one bus."""
+
+_PAIRS: Final = "pairs"
+
+KINDS: Final = (*_WORKLOADS, _PAIRS)
+"""Kinds of worlds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +87,11 @@ def run_world(
     of the store, to see whether the auditor notices.
     """
     loop = VirtualLoop()
-    world = World(seed, loop, KINDS[kind], folder, plant)
+    world: World | PairWorld
+    if kind == _PAIRS:
+        world = PairWorld(seed, loop, folder, plant)
+    else:
+        world = World(seed, loop, _WORKLOADS[kind], folder, plant)
     logger = logging.getLogger("twinbus")
     was_disabled, logger.disabled = logger.disabled, True
     levels = logging.root.manager.disable
