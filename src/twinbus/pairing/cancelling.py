@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from twinbus.pairing.deadline import Deadline
 from twinbus.pairing.ports import M
-from twinbus.pairing.send_ids import send_id_of
+from twinbus.pairing.send_ids import send_id_of, was_tried
 
 if TYPE_CHECKING:
     from twinbus.pairing.pair import Pair
@@ -25,13 +25,13 @@ async def cancel_diverted(
     pair: "Pair[M]", path: str, numbers: Sequence[int], deadline: Deadline
 ) -> None:
     """Raises CannotCancel, or what the dialect makes of a refusal if one of them
-    waits nowhere any more."""
+    waits nowhere any more, or may wait on a primary that is away."""
     left = [send_id_of(number) for number in numbers]
     patience = Deadline(pair.clock, min(deadline.left_ms(), _PATIENCE_MS))
     while True:
-        for queue in pair.rotation.queues:
-            left = await _cancel_at(pair, queue, left, deadline, is_primary=False)
-        left = await _cancel_at(pair, path, left, deadline, is_primary=True)
+        if pair.entity(path).is_diverted():
+            _check_untried(pair, path, numbers)
+        left = await _cancel_everywhere(pair, path, left, deadline)
         if not left:
             return
         if patience.is_over():
@@ -43,19 +43,41 @@ async def cancel_diverted(
         await asyncio.sleep(_PAUSE_SECONDS)
 
 
-async def _cancel_at(
+def _check_untried(pair: "Pair[M]", path: str, numbers: Sequence[int]) -> None:
+    """Nobody can be asked whether the primary has a message from an attempt that it
+    did not answer; taken out of the backlog alone, it would come to light later."""
+    count = sum(was_tried(number) for number in numbers)
+    if count:
+        raise pair.dialect.refused(
+            f"The primary is away and may have {count} of {len(numbers)} scheduled "
+            f"messages for '{path}', from attempts that it did not answer. Nothing was "
+            "cancelled; cancel them when it is back."
+        )
+
+
+async def _cancel_everywhere(
+    pair: "Pair[M]", path: str, send_ids: list[bytes], deadline: Deadline
+) -> list[bytes]:
+    """Those that were found nowhere. All are asked for all of them: an attempt that was
+    not answered may have left a copy. The primary comes first, because it drops what
+    comes later of what it has had; if it fails, nothing has been touched."""
+    places = [(queue, False) for queue in pair.rotation.queues]
+    if not pair.entity(path).is_diverted():
+        places.insert(0, (path, True))
+    left = set(send_ids)
+    for place, is_primary in places:
+        left &= set(await _not_at(pair, place, send_ids, deadline, is_primary))
+    return [send_id for send_id in send_ids if send_id in left]
+
+
+async def _not_at(
     pair: "Pair[M]",
     path: str,
     send_ids: list[bytes],
     deadline: Deadline,
-    *,
     is_primary: bool,
 ) -> list[bytes]:
     """Those that were not found there."""
-    if not send_ids:
-        return []
-    if is_primary and pair.entity(path).is_diverted():
-        return send_ids  # there is nobody to ask
     door = (pair.primary if is_primary else pair.secondary).door(path)
     limit_ms = min(pair.settings.attempt_timeout_ms, max(deadline.left_ms(), 1))
     try:

@@ -41,6 +41,8 @@ class Call(Generic[M]):
     # When the messages are due, if they are scheduled by this call.
     due_at: int | None = None
     pause_ms: int = _FIRST_PAUSE_MS
+    # The primary was asked, and may have the messages whatever it said.
+    was_tried: bool = False
 
 
 class PairedSender(Generic[M]):
@@ -82,6 +84,7 @@ class PairedSender(Generic[M]):
         async def straight(door: Door[M], limit: float) -> list[int]:
             numbers = await door.schedule(call.messages, due_at, limit)
             # No number: it had the message from an attempt that was not answered.
+            own_numbers = self._own_numbers(call)
             return [
                 number or own for number, own in zip(numbers, own_numbers, strict=True)
             ]
@@ -89,8 +92,7 @@ class PairedSender(Generic[M]):
         call = self._call(messages, timeout_seconds, straight)
         call.due_at = due_at
         self._stamp(call, self._pair.send_ids.next_scheduled)
-        own_numbers = self._own_numbers(call.messages)
-        return await self._deliver_in_turn(call) or own_numbers
+        return await self._deliver_in_turn(call) or self._own_numbers(call)
 
     async def cancel(
         self, numbers: Sequence[int], timeout_seconds: float | None = None
@@ -150,9 +152,12 @@ class PairedSender(Generic[M]):
             )
             self._pair.dialect.stamp(message, send_id, message_id)
 
-    def _own_numbers(self, messages: list[M]) -> list[int]:
-        send_ids = (self._pair.dialect.send_id(message) for message in messages)
-        return [number_of(send_id) if send_id else 0 for send_id in send_ids]
+    def _own_numbers(self, call: Call[M]) -> list[int]:
+        send_ids = (self._pair.dialect.send_id(message) for message in call.messages)
+        return [
+            number_of(send_id, was_tried=call.was_tried) if send_id else 0
+            for send_id in send_ids
+        ]
 
     async def _deliver_in_turn(self, call: Call[M]) -> list[int]:
         if not call.messages:
@@ -200,6 +205,7 @@ class PairedSender(Generic[M]):
         if until_failover_ms is not None:
             limit_ms = max(min(limit_ms, until_failover_ms), 1)
         limit = limit_ms / 1000
+        call.was_tried = True
         async with asyncio.timeout(limit):
             numbers = await call.straight(self._door, limit)
         self._entity.send_succeeded()

@@ -5,14 +5,16 @@ of a sender in order, which costs it least.
 
 A scheduled message gets eight random bytes instead. They fit into the number that
 `schedule_messages` returns where the primary could not be asked for one: negative, so
-that it is never taken for a sequence number.
+that it is never taken for a sequence number. Its last bit says whether the primary may
+have the message all the same, from an attempt that it did not answer.
 """
 
 from collections.abc import Callable
 from typing import Final, final
 
 _SCHEDULED_BYTES: Final = 8
-_LARGEST: Final = (1 << 63) - 1
+_LARGEST: Final = (1 << 62) - 1
+"""What fits, with one bit more, into a sequence number."""
 
 
 @final
@@ -33,11 +35,17 @@ class SendIds:
         return max(drawn, 1).to_bytes(_SCHEDULED_BYTES, "big")
 
 
-def number_of(send_id: bytes) -> int:
-    """What stands for a sequence number of a scheduled message."""
-    return -int.from_bytes(send_id, "big")
+def number_of(send_id: bytes, *, was_tried: bool) -> int:
+    """What stands for a sequence number of a scheduled message; `was_tried`: on the
+    primary, which did not say that it has it."""
+    return -(int.from_bytes(send_id, "big") << 1 | was_tried)
 
 
 def send_id_of(number: int) -> bytes:
     """The send id that such a number stands for."""
-    return (-number).to_bytes(_SCHEDULED_BYTES, "big")
+    return (-number >> 1).to_bytes(_SCHEDULED_BYTES, "big")
+
+
+def was_tried(number: int) -> bool:
+    """The primary may have the message that such a number stands for."""
+    return -number & 1 == 1
