@@ -55,9 +55,8 @@ def test_operations_of_queues_are_those_of_the_page() -> None:
         for row in table_rows(MANAGEMENT.read_text(), 4)
         if row[0].startswith("`")
     }
-    assert documented == {
-        name: claim.title for name, (claim, _) in management._OPERATIONS.items()
-    }
+    operations = {**management._OPERATIONS, **management._EXTENSIONS}
+    assert documented == {name: claim.title for name, (claim, _) in operations.items()}
 
 
 def test_queue_is_described_as_on_the_page() -> None:
