@@ -1,6 +1,10 @@
 """The engine between any two namespaces, from clients of the SDK."""
 
+import os
 from typing import Any, Final
+
+from azure.servicebus.aio import ServiceBusClient
+from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from twinbus.clock import Clock
 from twinbus.pairing.sdk.namespace import SdkNamespace
@@ -20,10 +24,36 @@ def sdk_engine(
     administration: Any,
     clock: Clock,
     secondary_name: str | None = None,
+    *,
+    closes_administration: bool = False,
 ) -> Engine[SdkMessage]:
-    """It works on twins of the clients, and closes none of those that are given."""
+    """It works on twins of the two clients, and closes neither of those given."""
     return Engine(
         NAME,
-        SdkSecondary(SdkNamespace(twin_of(secondary)), administration, secondary_name),
+        SdkSecondary(
+            SdkNamespace(twin_of(secondary)),
+            administration,
+            clock,
+            secondary_name,
+            closes_administration=closes_administration,
+        ),
         SdkOutlet(SdkNamespace(twin_of(primary)), Reach(primary), clock),
+    )
+
+
+def sdk_engine_of_strings(
+    primary: str, secondary: str, clock: Clock, secondary_name: str | None = None
+) -> Engine[SdkMessage]:
+    """From connection strings; `SSL_CERT_FILE` names the authority of a bus that made
+    its own. Raises ValueError."""
+    options: dict[str, Any] = {"retry_total": 0}
+    if authority := os.environ.get("SSL_CERT_FILE"):
+        options["connection_verify"] = authority
+    return sdk_engine(
+        ServiceBusClient.from_connection_string(primary, **options),
+        ServiceBusClient.from_connection_string(secondary, **options),
+        ServiceBusAdministrationClient.from_connection_string(secondary, **options),
+        clock,
+        secondary_name,
+        closes_administration=True,
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from azure.core.exceptions import ResourceExistsError
 
+from twinbus.clock import Clock
 from twinbus.pairing.primary_name import without_port
 from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.pairing.sdk.twins import is_asynchronous
@@ -17,15 +18,22 @@ from twinbus.pairing.syphon.ports import BacklogQueue
 
 
 class SdkSecondary:
-    """`Secondary` for any namespace. The administration client, of either kind, is not
-    its own; the namespace is."""
+    """`Secondary` for any namespace, with an administration client of either kind."""
 
     def __init__(
-        self, namespace: SdkNamespace, administration: Any, name: str | None = None
+        self,
+        namespace: SdkNamespace,
+        administration: Any,
+        clock: Clock,
+        name: str | None = None,
+        *,
+        closes_administration: bool = False,
     ) -> None:
         self.name = name or without_port(namespace.name).lower()
         self._namespace = namespace
         self._administration = administration
+        self._clock = clock
+        self._closes_administration = closes_administration
 
     async def queues(self, prefix: str) -> list[BacklogQueue]:
         async with secondary_errors():
@@ -43,7 +51,7 @@ class SdkSecondary:
         return await asyncio.to_thread(lambda: list(listing()))
 
     def source(self, queue: BacklogQueue) -> SdkSource:
-        return SdkSource(self._namespace, queue, self.name)
+        return SdkSource(self._namespace, queue, self.name, self._clock)
 
     async def lease(self, path: str) -> SdkLease:
         create = self._administration.create_queue
@@ -57,3 +65,5 @@ class SdkSecondary:
 
     async def close(self) -> None:
         await self._namespace.close()
+        if self._closes_administration:
+            await self._administration.close()

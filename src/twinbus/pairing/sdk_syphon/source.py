@@ -9,6 +9,7 @@ from azure.servicebus import ServiceBusMessageState
 from azure.servicebus.aio import ServiceBusReceiver
 from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundError
 
+from twinbus.clock import Clock
 from twinbus.pairing.detour import restored_from
 from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.pairing.sdk_syphon.errors import secondary_errors
@@ -19,6 +20,13 @@ _log = logging.getLogger(__name__)
 
 _SHORTEST_WAIT_SECONDS: Final = 0.1
 """The SDK waits for at least a moment, or it looks at nothing."""
+
+_PREFETCH_COUNT: Final = 100
+"""Without any, the SDK gives back what arrives between two calls, and order is lost."""
+
+_HOLD_MS: Final = 20_000
+"""How long such a message may wait: a lock has 60 seconds (P4), and restoring and
+settling may take some of them."""
 
 _PAGE_COUNT: Final = 250
 _AT_A_TIME: Final = 50
@@ -31,26 +39,42 @@ class SdkSource:
     """`Source` for any namespace."""
 
     def __init__(
-        self, namespace: SdkNamespace, queue: BacklogQueue, namespace_name: str
+        self,
+        namespace: SdkNamespace,
+        queue: BacklogQueue,
+        namespace_name: str,
+        clock: Clock,
     ) -> None:
         self.path = queue.path
         self._namespace = namespace
         self._queue = queue
         self._ledger_name = f"{namespace_name}/{queue.path}"
+        self._clock = clock
         self._receiver: ServiceBusReceiver | None = None
+        # Since when messages may wait here that nobody asked for yet.
+        self._waiting_since = 0
 
     async def receive(
         self, max_count: int, max_wait_seconds: float
     ) -> list[SdkMessage]:
+        if self._clock.monotonic() - self._waiting_since > _HOLD_MS:
+            # With the link go the messages that it has.
+            await self.close()
         async with secondary_errors():
-            found = await self._open().receive_messages(
-                max_count, max(max_wait_seconds, _SHORTEST_WAIT_SECONDS)
-            )
+            receiver = self._open()
+            # What is here already first: the SDK keeps it until more has come.
+            found = await receiver.receive_messages(max_count, _SHORTEST_WAIT_SECONDS)
+            if not found and max_wait_seconds > _SHORTEST_WAIT_SECONDS:
+                found = await receiver.receive_messages(max_count, max_wait_seconds)
+        self._waiting_since = self._clock.monotonic()
         return [self._known(message, is_deferred=False) for message in found]
 
     def _open(self) -> ServiceBusReceiver:
         if self._receiver is None:
-            self._receiver = self._namespace.client.get_queue_receiver(self.path)
+            self._receiver = self._namespace.client.get_queue_receiver(
+                self.path, prefetch_count=_PREFETCH_COUNT
+            )
+            self._waiting_since = self._clock.monotonic()
         return self._receiver
 
     def _known(self, received: Any, *, is_deferred: bool) -> SdkMessage:

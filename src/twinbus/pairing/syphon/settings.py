@@ -38,8 +38,9 @@ LEASE_SESSION: Final = "syphon"
 """The session whose lock is the right to run the syphon, and the last part of the path
 of its queue, where other paths have an index."""
 
-LEASE_RENEWAL_MS: Final = 10_000
-"""Well within the lock of a session, which is a minute by default."""
+LEASE_RENEWAL_MS: Final = 5_000
+"""Well within the lock of a session, which is a minute by default: a lost lease is
+noticed soon."""
 
 
 def covers_all(path: str) -> bool:
@@ -61,6 +62,7 @@ class SyphonSettings:
     batch_count: int = BATCH_COUNT
     discovery_ms: int = DISCOVERY_MS
     once_wait_ms: int = ONCE_WAIT_MS
+    lease_renewal_ms: int = LEASE_RENEWAL_MS
     # Which entities of the primary it may send to (P12).
     covers: Callable[[str], bool] = covers_all
     # The time in the backlog counts as life of a message.

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
-from typing import Any, Final, Generic
+from typing import Final, Generic
 
 from twinbus.clock import Clock, SystemClock
 from twinbus.pairing.events import PairEvent
@@ -67,15 +67,23 @@ class Syphon(Generic[M]):
 
     async def close(self, *, at_once: bool = False) -> None:
         """End after the messages in hand, or drop them: their locks will end."""
+        if not at_once:
+            await self.settle_down()
+        tasks = list(self._tasks.values())
         if self._discovering is not None:
-            await _ended([self._discovering], cancel=True)
-        for worker in self._workers.values():
-            worker.stop()
-        if self._tasks and not at_once:
-            await asyncio.wait(self._tasks.values(), timeout=_CLOSE_SECONDS)
-        await _ended(list(self._tasks.values()), cancel=True)
+            tasks.append(self._discovering)
+        await _cancelled(tasks)
         await self._restorer.watch.close()
         await self._engine.close()
+
+    async def settle_down(self) -> None:
+        """Take no more messages, and finish with those in hand."""
+        if self._discovering is not None:
+            await _cancelled([self._discovering])
+        for worker in self._workers.values():
+            worker.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=_CLOSE_SECONDS)
 
     def status(self) -> SyphonStatus:
         tally = self._restorer.tally
@@ -110,7 +118,7 @@ class Syphon(Generic[M]):
         gone = [queue for queue in self._workers if queue not in there]
         for queue in gone:
             self._workers.pop(queue).stop()
-            await _ended([self._tasks.pop(queue)], cancel=True)
+            await _cancelled([self._tasks.pop(queue)])
         for queue in there.difference(self._workers):
             self._begin(queue)
 
@@ -132,8 +140,7 @@ def _log_bug(task: asyncio.Task[None]) -> None:
         _log.error("the worker of %s ended", task.get_name(), exc_info=error)
 
 
-async def _ended(tasks: list[asyncio.Task[Any]], *, cancel: bool) -> None:
-    if cancel:
-        for task in tasks:
-            task.cancel()
+async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

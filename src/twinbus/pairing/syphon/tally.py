@@ -29,6 +29,20 @@ class SyphonStatus:
     is_primary_reachable: bool
 
 
+NOT_RUNNING: Final = SyphonStatus(
+    engine="",
+    queues=(),
+    receives=0,
+    received=0,
+    restored=0,
+    parked=0,
+    poison=0,
+    rate=0.0,
+    parked_entities=(),
+    is_primary_reachable=False,
+)
+
+
 @final
 class Tally:
     """The counters; whoever does something counts it here."""

@@ -1,0 +1,70 @@
+"""Which engine a syphon runs on: ours between two twinbus namespaces, else the SDK's.
+
+The SDK is an extra, and imported only where it is needed.
+"""
+
+from typing import Any
+
+from twinbus.client.errors import ClientError
+from twinbus.clock import Clock
+from twinbus.pairing.errors import PairingError
+from twinbus.pairing.own.address import NamespaceAddress, parse_address
+from twinbus.pairing.own.engine import is_twinbus, own_engine
+from twinbus.pairing.syphon.errors import PrimaryAway, SecondaryError
+from twinbus.pairing.syphon.ports import Engine
+
+
+class SdkMissing(PairingError):
+    """A namespace is not twinbus, and azure-servicebus is not installed."""
+
+
+async def engine_of_strings(
+    primary: str, secondary: str, clock: Clock, secondary_name: str | None = None
+) -> Engine[Any]:
+    """The engine between the namespaces of two connection strings.
+
+    Raises ValueError for what is none, PrimaryAway and SecondaryError for namespaces
+    that do not answer, and SdkMissing.
+    """
+    addresses = (
+        parse_address(primary, clock=clock),
+        parse_address(secondary, clock=clock),
+    )
+    if await speak_twinbus(*addresses):
+        return own_engine(*addresses, clock, secondary_name)
+    try:
+        from twinbus.pairing.sdk_syphon.engine import sdk_engine_of_strings
+    except ImportError:
+        raise SdkMissing(
+            "A namespace that is not twinbus needs the package azure-servicebus: pip "
+            "install 'twinbus[pairing]'."
+        ) from None
+    return sdk_engine_of_strings(primary, secondary, clock, secondary_name)
+
+
+async def engine_of_clients(
+    primary: Any, secondary: Any, administration: Any, clock: Clock
+) -> Engine[Any]:
+    """The engine between the namespaces of clients of the SDK, of either kind, which
+    stay open. Raises PrimaryAway and SecondaryError."""
+    from twinbus.pairing.sdk_syphon.addresses import address_of
+    from twinbus.pairing.sdk_syphon.engine import sdk_engine
+
+    ours, theirs = address_of(primary, clock), address_of(secondary, clock)
+    if ours is not None and theirs is not None and await speak_twinbus(ours, theirs):
+        return own_engine(ours, theirs, clock)
+    return sdk_engine(primary, secondary, administration, clock)
+
+
+async def speak_twinbus(primary: NamespaceAddress, secondary: NamespaceAddress) -> bool:
+    """Both sides say so. Raises PrimaryAway and SecondaryError."""
+    try:
+        is_secondary = await is_twinbus(secondary)
+    except (OSError, TimeoutError, ClientError) as error:
+        text = f"The secondary {secondary.text} cannot be reached: {error}"
+        raise SecondaryError(text) from None
+    try:
+        return is_secondary and await is_twinbus(primary)
+    except (OSError, TimeoutError, ClientError) as error:
+        text = f"The primary {primary.text} cannot be reached: {error}"
+        raise PrimaryAway(text) from None

@@ -1,0 +1,211 @@
+"""The syphon between two buses, over each of its engines (P9, P12)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from twinbus.amqp.messaging import Properties
+from twinbus.amqp.types import Symbol
+from twinbus.clock import SystemClock
+from twinbus.pairing.detour import RESTORED_FROM, SEND_ID
+from twinbus.pairing.events import EventKind
+from twinbus.pairing.syphon.syphon import Syphon
+from twinbus.testing import Bus
+
+from .syphon_world import (
+    BACKLOG,
+    QUICK,
+    Events,
+    SdkSyphon,
+    backlog,
+    bodies,
+    body_of,
+    counts,
+    diverted,
+    encoded,
+    own_syphon,
+    put,
+    running,
+    taken,
+    until,
+)
+
+Make = Callable[..., Syphon[Any]]
+
+
+@pytest.fixture
+def primary() -> Iterator[Bus]:
+    with Bus(store="memory") as bus:
+        bus.create_queue("orders")
+        yield bus
+
+
+@pytest.fixture
+def secondary() -> Iterator[Bus]:
+    with Bus(store="memory", tls=True) as bus:
+        bus.create_queue(BACKLOG)
+        yield bus
+
+
+@pytest.fixture(params=["twinbus.client", "azure-servicebus"])
+def make(request: pytest.FixtureRequest) -> Make:
+    return own_syphon if request.param == "twinbus.client" else SdkSyphon
+
+
+async def test_messages_go_back_in_order_and_leave_the_backlog(
+    primary: Bus, secondary: Bus, make: Make
+) -> None:
+    sent = [f"message {number}" for number in range(300)]
+    await put(secondary, BACKLOG, [diverted("orders", body) for body in sent])
+    async with running(make(primary, secondary)):
+        assert await bodies(primary, "orders", 300) == sent
+        await until(lambda: counts(secondary, BACKLOG) == (0, 0, 0))
+
+
+async def test_everything_of_a_message_comes_back(
+    primary: Bus, secondary: Bus, make: Make
+) -> None:
+    properties = Properties(
+        message_id="id-1",
+        correlation_id="correlation-1",
+        subject="subject",
+        to="to",
+        reply_to="reply-to",
+        reply_to_group_id="reply-to-session",
+        content_type="text/plain",
+    )
+    annotations: dict[object, object] = {
+        Symbol(SEND_ID): b"\xff\x00one send",
+        Symbol("x-opt-partition-key"): "key",
+    }
+    own: dict[str, object] = {
+        "text": "ä",
+        "number": 7,
+        "flag": True,
+        "half": 0.5,
+        "x-ms-path": "mine",
+        "x-twinbus-own-x-ms-path": "mine, too",
+    }
+    await put(
+        secondary,
+        BACKLOG,
+        [
+            diverted(
+                "orders",
+                "body",
+                own=own,
+                properties=properties,
+                annotations=annotations,
+                time_to_live_ms=90_000,
+            )
+        ],
+    )
+    async with running(make(primary, secondary)):
+        (message,) = await taken(primary, "orders", 1)
+    assert body_of(message) == "body"
+    assert message.application_properties == own
+    assert message.header is not None
+    assert message.header.ttl == 90_000
+    found = message.properties
+    assert found is not None
+    for name in Properties.__dataclass_fields__:
+        # The bus tells when it will expire, and the SDK since when it lives.
+        if name not in ("absolute_expiry_time", "creation_time"):
+            assert getattr(found, name) == getattr(properties, name), name
+    told = message.message_annotations or {}
+    assert told[SEND_ID] == b"\xff\x00one send"
+    assert told["x-opt-partition-key"] == "key"
+    number, generation, source = str(told[RESTORED_FROM]).split("@")
+    assert number == "1"
+    entity = secondary.server.namespace.entity(BACKLOG)
+    assert int(generation) == entity.record.created_at
+    assert source == f"localhost/{BACKLOG}"
+
+
+async def test_sessions_come_back(primary: Bus, secondary: Bus, make: Make) -> None:
+    primary.create_queue("steps", requires_session=True)
+    sent = [diverted("steps", f"{n}", session_id=f"s{n % 2}") for n in range(10)]
+    await put(secondary, BACKLOG, sent)
+    async with running(make(primary, secondary)):
+        await until(lambda: counts(primary, "steps")[0] == 10)
+    fragment = primary.server.namespace.entity("steps").fragment()
+    assert fragment.active_count == 10
+
+
+async def test_topics_are_fanned_out_on_the_primary(
+    primary: Bus, secondary: Bus, make: Make
+) -> None:
+    primary.create_topic("sales")
+    primary.create_subscription("sales", "all")
+    await put(secondary, BACKLOG, [diverted("sales", "one")])
+    async with running(make(primary, secondary)):
+        assert await bodies(primary, "sales/Subscriptions/all", 1) == ["one"]
+
+
+async def test_a_schedule_holds_on_the_primary(
+    primary: Bus, secondary: Bus, make: Make
+) -> None:
+    due_at = SystemClock().now() + 3_600_000
+    await put(secondary, BACKLOG, [diverted("orders", "later", scheduled_at=due_at)])
+    past = diverted("orders", "now", scheduled_at=due_at - 7_200_000)
+    await put(secondary, BACKLOG, [past])
+    async with running(make(primary, secondary)):
+        assert await bodies(primary, "orders", 1) == ["now"]
+        assert primary.server.namespace.entity("orders").fragment().scheduled_count
+        primary.advance(timedelta(hours=2))
+        assert await bodies(primary, "orders", 1) == ["later"]
+
+
+async def test_surplus_queues_are_emptied(
+    primary: Bus, secondary: Bus, make: Make
+) -> None:
+    for index in (1, 12):
+        secondary.create_queue(backlog(index))
+        await put(secondary, backlog(index), [diverted("orders", f"of {index}")])
+    async with running(make(primary, secondary)) as syphon:
+        assert sorted(await bodies(primary, "orders", 2)) == ["of 1", "of 12"]
+        assert syphon.status().queues == (backlog(0), backlog(1), backlog(12))
+
+
+async def test_an_idle_queue_is_asked_once(
+    primary: Bus, secondary: Bus, make: Make
+) -> None:
+    async with running(make(primary, secondary)) as syphon:
+        await until(lambda: syphon.status().receives == 1)
+        await put(secondary, BACKLOG, [diverted("orders", "one")])
+        assert await bodies(primary, "orders", 1) == ["one"]
+        await until(lambda: syphon.status().receives == 2)
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (encoded({"a": 1}), "MissingPath"),
+        (encoded({"x-ms-path": 7}), "InvalidPath"),
+        (encoded({"x-ms-path": "orders/$management"}), "InvalidPath"),
+        (encoded({"x-ms-path": "orders", "x-ms-timetolive": "x"}), "InvalidProperty"),
+        (encoded({"x-ms-path": "secret"}), "PathNotCovered"),
+        (diverted("small", "x" * 20_000), "MessageSizeExceeded"),
+        (diverted("steps", "no session"), "MessageRefused"),
+    ],
+)
+async def test_poison_goes_to_the_dead_letters_and_holds_up_nobody(
+    primary: Bus, secondary: Bus, make: Make, payload: bytes, reason: str
+) -> None:
+    primary.create_queue("small", max_message_size_in_kilobytes=1)
+    primary.create_queue("steps", requires_session=True)
+    good = diverted("orders", "good")
+    await put(secondary, BACKLOG, [good, payload, good])
+    settings = replace(QUICK, covers=lambda path: path != "secret")
+    events = Events()
+    async with running(make(primary, secondary, settings, events)):
+        assert await bodies(primary, "orders", 2) == ["good", "good"]
+        await until(lambda: counts(secondary, BACKLOG) == (0, 0, 1))
+    (dead,) = await taken(secondary, f"{BACKLOG}/$DeadLetterQueue", 1)
+    told = dead.application_properties or {}
+    assert told["DeadLetterReason"] == reason
+    assert told["DeadLetterErrorDescription"]
+    assert [event.text for event in events.of(EventKind.POISON)] == [reason]
