@@ -78,6 +78,7 @@ bench: compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
 	@exec $(PYTHON_IN) -m bench $(ARGS)
 
 docs: $(READY) ## Regenerate the pages that are made from the code
+	@$(PYTHON_IN) scripts/cli_reference.py
 	@$(PYTHON_IN) scripts/errors_reference.py
 	@$(PYTHON_IN) scripts/amqp_states_reference.py
 

@@ -35,7 +35,7 @@ def print_list(entities: Iterable[Mapping[str, Any]]) -> None:
             str(counts["dead_letter"]),
             readable_size(entity["size_bytes"]),
         )
-    _console().print(table)
+    console().print(table)
 
 
 def print_entity(entity: Mapping[str, Any]) -> None:
@@ -49,7 +49,7 @@ def print_entity(entity: Mapping[str, Any]) -> None:
         _add_rule(table, entity["rule"])
     else:
         _add_properties(table, entity)
-    _console().print(table)
+    console().print(table)
 
 
 def _kind(entity: Mapping[str, Any]) -> str:
@@ -90,7 +90,7 @@ def _readable_filter(filter: Mapping[str, Any]) -> str:
     return "every message" if filter["kind"] == "true" else "no message"
 
 
-def _console() -> Console:
+def console() -> Console:
     """Colours are for terminals, and lines are not cut where none reads along."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=10_000)
@@ -111,6 +111,12 @@ def _readable(name: str, value: object) -> str:
 
 def _readable_instant(at: int) -> str:
     return datetime.fromtimestamp(at / 1000, UTC).isoformat(" ", "seconds")
+
+
+def readable_age(age_ms: int) -> str:
+    """Whole seconds: nobody reads the rest."""
+    # Zero would be read as unlimited.
+    return readable_duration(age_ms // 1000 * 1000) if age_ms >= 1000 else "0s"
 
 
 def readable_size(size_bytes: int) -> str:

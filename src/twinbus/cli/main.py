@@ -10,7 +10,12 @@ from typing import Annotated
 
 import typer
 
-from twinbus.cli import entities_command, exit_codes
+from twinbus.cli import (
+    dead_letters_command,
+    entities_command,
+    exit_codes,
+    pair_command,
+)
 from twinbus.cli.failure import PROGRAM, Failure, complain
 from twinbus.cli.flags import examples, group
 from twinbus.cli.serve_command import EXAMPLES as SERVE_EXAMPLES
@@ -27,6 +32,8 @@ app = group(
 )
 app.command("serve", epilog=SERVE_EXAMPLES)(serve)
 app.add_typer(entities_command.app)
+app.add_typer(pair_command.app)
+app.add_typer(dead_letters_command.app)
 
 
 @app.callback(invoke_without_command=True)

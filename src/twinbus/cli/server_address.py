@@ -36,6 +36,15 @@ class ServerAddress:
         """Without the key, for messages."""
         return f"{self.host}:{self.port}"
 
+    @property
+    def connection_string(self) -> str:
+        """For SDKs: it has the key, and is not shown."""
+        plain = "" if self.is_tls else "UseDevelopmentEmulator=true;"
+        return (
+            f"Endpoint=sb://{self.text};SharedAccessKeyName={self.key_name};"
+            f"SharedAccessKey={self.key};{plain}"
+        )
+
 
 def parse_connection_string(text: str) -> ServerAddress:
     """The address that a connection string means. Raises Failure."""

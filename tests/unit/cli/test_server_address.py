@@ -80,3 +80,11 @@ def test_a_missing_key_is_explained(tmp_path: Path) -> None:
 
 def test_the_key_is_not_shown() -> None:
     assert "a=b" not in repr(parse_connection_string(f"Endpoint=sb://h;{KEY}"))
+
+
+@pytest.mark.parametrize("is_tls", [True, False])
+def test_an_address_as_connection_string_means_itself(is_tls: bool) -> None:
+    address = ServerAddress(
+        host="bus.example", port=5680, is_tls=is_tls, key_name="n", key="k=="
+    )
+    assert parse_connection_string(address.connection_string) == address

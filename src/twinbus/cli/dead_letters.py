@@ -1,0 +1,233 @@
+"""Dead letters by the vendor's SDK: looked at, sent again, removed.
+
+Who sends a dead letter again sends a copy and then removes the dead letter, so that a
+crash in between leaves both, and never none.
+
+A dead letter can be received only in its turn. Those in front of a wanted one are held
+meanwhile and given back afterwards.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
+from azure.servicebus.exceptions import ServiceBusError
+
+from twinbus.cli import exit_codes
+from twinbus.cli.dead_letter_choice import Choice
+from twinbus.cli.failure import Failure
+from twinbus.cli.sdk_side import PATIENCE_SECONDS, Side, opened, told_as_failure
+from twinbus.clock import SystemClock
+from twinbus.pairing.backlog_survey import path_of, peeked, survey_backlog
+from twinbus.pairing.sdk.messages import outgoing_copy
+
+Progress = Callable[[int], None]
+
+_ROLE: Final = "The namespace"
+_AT_A_TIME: Final = 100
+_WAIT_SECONDS: Final = 2.0
+"""An empty dead-letter queue is known by its silence."""
+
+_HELD: Final = 2_000
+"""Dead letters that are held while others are looked for."""
+
+_SUBSCRIPTIONS: Final = "/subscriptions/"
+_KEPT_ANNOTATIONS: Final = ("x-opt-partition-key", "x-opt-via-partition-key")
+_OF_DEAD_LETTERS: Final = ("DeadLetterReason", "DeadLetterErrorDescription")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A dead letter, as it is shown."""
+
+    entity: str
+    sequence_number: int
+    message_id: str
+    reason: str
+    description: str
+    # Of a backlog queue: where it belongs on the primary.
+    path: str
+    dead_lettered_at: int
+    age_ms: int
+
+
+async def listed(
+    connection_string: str, target: str, limit: int, *, is_backlog: bool
+) -> list[DeadLetter]:
+    """The first dead letters of each entity that is meant. Raises Failure."""
+    found: list[DeadLetter] = []
+    async with opened(connection_string, _ROLE) as side:
+        for entity in await _entities(side, target, is_backlog=is_backlog):
+            async with _receiver(side, entity) as receiver:
+                messages = await peeked(receiver, limit)
+            found += [_shown(entity, message) for message in messages]
+    return found
+
+
+async def _entities(side: Side, target: str, *, is_backlog: bool) -> list[str]:
+    """The entity, or the backlog queues of a primary that have dead letters."""
+    if not is_backlog:
+        return [target]
+    with told_as_failure(side):
+        survey = await survey_backlog(
+            side.administration, side.client, target, peek_count=0
+        )
+    if not survey.queues:
+        raise Failure(survey.missing, exit_codes.NOT_FOUND)
+    return [queue.path for queue in survey.queues if queue.dead_letters]
+
+
+def _shown(entity: str, message: Any) -> DeadLetter:
+    at = round(message.enqueued_time_utc.timestamp() * 1000)
+    return DeadLetter(
+        entity=entity,
+        sequence_number=message.sequence_number,
+        message_id=str(message.message_id or ""),
+        reason=message.dead_letter_reason or "",
+        description=message.dead_letter_error_description or "",
+        path=path_of(message),
+        dead_lettered_at=at,
+        age_ms=max(SystemClock().now() - at, 0),
+    )
+
+
+async def resubmitted_all(
+    connection_string: str,
+    target: str,
+    choice: Choice,
+    progress: Progress,
+    *,
+    is_backlog: bool,
+) -> int:
+    """Send dead letters to their queues again. Returns how many. Raises Failure."""
+    if _SUBSCRIPTIONS in target.lower():
+        raise Failure(
+            f"'{target}' is a subscription: what is sent to its topic again reaches "
+            "all subscriptions. Receive its dead letters with a program of yours.",
+            exit_codes.USAGE,
+        )
+    done = 0
+    async with opened(connection_string, _ROLE) as side:
+        for entity in await _entities(side, target, is_backlog=is_backlog):
+            with told_as_failure(side, entity):
+                async with side.client.get_queue_sender(entity) as sender:
+                    send_again = partial(_send_again, sender)
+                    done += await _each(side, entity, choice, send_again, progress)
+    return done
+
+
+async def _send_again(sender: Any, receiver: Any, message: Any) -> None:
+    await sender.send_messages(resubmitted(message))
+    await receiver.complete_message(message)
+
+
+async def removed_all(
+    connection_string: str,
+    target: str,
+    choice: Choice,
+    progress: Progress,
+    *,
+    is_backlog: bool,
+) -> int:
+    """Remove dead letters for good. Returns how many. Raises Failure."""
+    done = 0
+    async with opened(connection_string, _ROLE) as side:
+        for entity in await _entities(side, target, is_backlog=is_backlog):
+            done += await _each(side, entity, choice, _complete, progress)
+    return done
+
+
+async def _complete(receiver: Any, message: Any) -> None:
+    await receiver.complete_message(message)
+
+
+def resubmitted(message: Any) -> ServiceBusMessage:
+    """A copy to be sent: a message of its own, without what the bus wrote on it.
+
+    Its send id goes, too: the queue knows it, and would take the copy for a repetition.
+    """
+    copy = outgoing_copy(message)
+    raw = copy.raw_amqp_message
+    raw.annotations = {
+        name: value
+        for name, value in (raw.annotations or {}).items()
+        if _text(name) in _KEPT_ANNOTATIONS or not _text(name).startswith("x-opt-")
+    }
+    raw.application_properties = {
+        name: value
+        for name, value in (raw.application_properties or {}).items()
+        if _text(name) not in _OF_DEAD_LETTERS
+    }
+    if raw.header is not None:
+        raw.header.delivery_count = None
+    return copy
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+@asynccontextmanager
+async def _receiver(side: Side, entity: str) -> AsyncIterator[Any]:
+    """A receiver of the dead letters of a queue or subscription. Raises Failure."""
+    split_at = entity.lower().find(_SUBSCRIPTIONS)
+    if split_at < 0:
+        receiver = side.client.get_queue_receiver(
+            entity, sub_queue=ServiceBusSubQueue.DEAD_LETTER
+        )
+    else:
+        receiver = side.client.get_subscription_receiver(
+            entity[:split_at],
+            entity[split_at + len(_SUBSCRIPTIONS) :],
+            sub_queue=ServiceBusSubQueue.DEAD_LETTER,
+        )
+    with told_as_failure(side, entity):
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await receiver.__aenter__()
+        async with receiver:
+            yield receiver
+
+
+async def _each(
+    side: Side,
+    entity: str,
+    choice: Choice,
+    act: Callable[[Any, Any], Awaitable[None]],
+    progress: Progress,
+) -> int:
+    """Do something with every dead letter that is meant. Returns how many."""
+    taken = 0
+    passed_by: list[Any] = []
+    async with _receiver(side, entity) as receiver:
+        try:
+            while not choice.is_done(taken) and len(passed_by) < _HELD:
+                # Not more than are meant: what is received is locked.
+                wanted = _AT_A_TIME if choice.count is None else choice.count - taken
+                messages = await receiver.receive_messages(
+                    min(wanted, _AT_A_TIME), max_wait_time=_WAIT_SECONDS
+                )
+                if not messages:
+                    break
+                for message in messages:
+                    if choice.is_done(taken) or not choice.takes(
+                        message.sequence_number
+                    ):
+                        passed_by.append(message)
+                        continue
+                    await act(receiver, message)
+                    taken += 1
+                    progress(taken)
+        finally:
+            await _give_back(receiver, passed_by)
+    return taken
+
+
+async def _give_back(receiver: Any, messages: Sequence[Any]) -> None:
+    for message in messages:
+        # One whose lock has ended is back already.
+        with suppress(ServiceBusError):
+            await receiver.abandon_message(message)

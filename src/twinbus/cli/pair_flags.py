@@ -1,0 +1,54 @@
+"""Flags of commands about pairs, and what their values mean."""
+
+import importlib.util
+from typing import Annotated
+
+import typer
+
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import Failure
+
+Primary = Annotated[
+    str | None,
+    typer.Option(
+        "--primary",
+        metavar="TEXT",
+        help="Connection string of the primary, or file:PATH. (TWINBUS_PRIMARY)",
+    ),
+]
+Secondary = Annotated[
+    str | None,
+    typer.Option(
+        "--secondary",
+        metavar="TEXT",
+        help="Connection string of the secondary, with the Manage right, or file:PATH. "
+        "(TWINBUS_SECONDARY)",
+    ),
+]
+PrimaryName = Annotated[
+    str | None,
+    typer.Option(
+        "--primary-name",
+        metavar="NAME",
+        help="What the paths of its backlog queues begin with. Default: the first part "
+        "of the primary's host.",
+    ),
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", help="Do not ask. Needed where nobody can answer.")
+]
+
+
+def require_sdk() -> None:
+    """The vendor's SDK is an extra. Raises Failure."""
+    for module in ("azure.servicebus", "aiohttp"):
+        try:
+            is_there = importlib.util.find_spec(module) is not None
+        except ModuleNotFoundError:
+            is_there = False
+        if not is_there:
+            raise Failure(
+                f"This command needs the package {module.replace('.', '-')}: pip "
+                "install 'twinbus[pairing]'.",
+                exit_codes.FAILED,
+            )

@@ -1,0 +1,123 @@
+"""What commands about pairs ask the two namespaces, and do at the secondary."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from azure.servicebus.exceptions import SessionCannotBeLockedError
+from azure.servicebus.management import EntityStatus
+
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import Failure
+from twinbus.cli.pair_report import PairReport
+from twinbus.cli.sdk_side import (
+    PATIENCE_SECONDS,
+    Side,
+    opened,
+    reach,
+    told_as_failure,
+)
+from twinbus.cli.server_address import parse_connection_string
+from twinbus.clock import SystemClock
+from twinbus.pairing.backlog_survey import BacklogSurvey, survey_backlog
+from twinbus.pairing.primary_name import primary_name as name_of
+
+_LEASE_SESSION: Final = "syphon"
+_PRIMARY: Final = "The primary"
+_SECONDARY: Final = "The secondary"
+
+
+async def pair_report(primary: str, secondary: str, name: str | None) -> PairReport:
+    """How the pair is. Raises Failure."""
+    async with (
+        opened(primary, _PRIMARY) as first,
+        opened(secondary, _SECONDARY) as second,
+    ):
+        found = _checked_name(first.host, name)
+        of_first, of_second = await asyncio.gather(reach(first), reach(second))
+        survey, lease = None, "unknown"
+        if of_second.is_up:
+            with told_as_failure(second):
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    survey = await survey_backlog(
+                        second.administration, second.client, found
+                    )
+                    lease = await _lease(second, survey.lease)
+        return PairReport(
+            primary_name=found,
+            primary_host=first.host,
+            primary=of_first,
+            secondary_host=second.host,
+            secondary=of_second,
+            survey=survey,
+            lease=lease,
+            now=SystemClock().now(),
+        )
+
+
+async def _lease(side: Side, path: str | None) -> str:
+    """Whether a server runs the syphon: it holds the lock of a session then.
+
+    There is no way to ask but to try; who gets the lock gives it back at once, and
+    servers try again by themselves.
+    """
+    if path is None:
+        return "none"
+    receiver = side.client.get_queue_receiver(path, session_id=_LEASE_SESSION)
+    try:
+        async with receiver:
+            return "free"
+    except SessionCannotBeLockedError:
+        return "held"
+
+
+def backlog_name(primary: str | None, given: str | None) -> str:
+    """What the paths of its backlog queues begin with. Raises Failure."""
+    host = "" if primary is None else parse_connection_string(primary).host
+    return _checked_name(host, given)
+
+
+def _checked_name(host: str, given: str | None) -> str:
+    try:
+        return name_of(host, given)
+    except ValueError:
+        why = f"The host '{host}' does not tell it. " if host else ""
+        raise Failure(
+            f"The name of the primary is not known. {why}Give --primary-name, as the "
+            "applications that are paired do.",
+            exit_codes.USAGE,
+        ) from None
+
+
+async def backlog_of(secondary: str, name: str) -> BacklogSurvey:
+    """The backlog queues of a primary, counted and not looked into. Raises Failure."""
+    async with opened(secondary, _SECONDARY) as side:
+        with told_as_failure(side):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                return await survey_backlog(
+                    side.administration, side.client, name, peek_count=0
+                )
+
+
+async def remove_unused(secondary: str, paths: Sequence[str]) -> list[str]:
+    """Remove those that are empty still; returns them. Raises Failure."""
+    async with opened(secondary, _SECONDARY) as side:
+        with told_as_failure(side):
+            return [path for path in paths if await _is_removed(side, path)]
+
+
+async def _is_removed(side: Side, path: str) -> bool:
+    """A message may be on its way just now. So the queue is closed to senders first,
+    which then take another one, and only then is it known to be empty."""
+    administration = side.administration
+    properties = await administration.get_queue(path)
+    before = properties.status
+    properties.status = EntityStatus.SEND_DISABLED
+    await administration.update_queue(properties)
+    counts = await administration.get_queue_runtime_properties(path)
+    if counts.total_message_count == 0:
+        await administration.delete_queue(path)
+        return True
+    properties.status = before
+    await administration.update_queue(properties)
+    return False

@@ -1,0 +1,170 @@
+"""A pair as people and scripts read it: both sides, and what waits between them."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from twinbus.cli import exit_codes
+from twinbus.cli.entity_tables import console, readable_age, readable_size
+from twinbus.cli.sdk_side import Reach
+from twinbus.pairing.backlog_survey import BacklogQueueStatus, BacklogSurvey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairReport:
+    """What `twinbus pair status` found."""
+
+    primary_name: str
+    primary_host: str
+    primary: Reach
+    secondary_host: str
+    secondary: Reach
+    # None if the secondary does not answer.
+    survey: BacklogSurvey | None
+    # held, free, or none: no server ever ran the syphon.
+    lease: str
+    now: int
+
+    @property
+    def exit_code(self) -> int:
+        if not self.primary.is_up or not self.secondary.is_up:
+            return exit_codes.UNREACHABLE
+        assert self.survey is not None, "the secondary answers"
+        is_empty = self.survey.waiting == 0 and self.survey.dead_letters == 0
+        return exit_codes.OK if is_empty else exit_codes.BACKLOG
+
+    @property
+    def queues(self) -> tuple[BacklogQueueStatus, ...]:
+        return () if self.survey is None else self.survey.queues
+
+    @property
+    def is_complete(self) -> bool:
+        """Every waiting message was looked at."""
+        return all(queue.looked_at >= queue.waiting for queue in self.queues)
+
+    def entities(self) -> list[tuple[str, int, int]]:
+        """Paths on the primary with messages that wait, and that are parked."""
+        waiting: Counter[str] = Counter()
+        parked: Counter[str] = Counter()
+        for queue in self.queues:
+            waiting.update(queue.entities)
+            parked.update(queue.parked)
+        return [(path, waiting[path], parked[path]) for path in sorted(waiting)]
+
+    def age_ms(self, oldest_at: int | None) -> int | None:
+        return None if oldest_at is None else max(self.now - oldest_at, 0)
+
+
+def as_json(report: PairReport) -> dict[str, Any]:
+    """A stable shape, for scripts."""
+    survey = report.survey
+    return {
+        "primary": {
+            "name": report.primary_name,
+            **_side(report.primary_host, report.primary),
+        },
+        "secondary": _side(report.secondary_host, report.secondary),
+        "lease": report.lease,
+        "waiting": 0 if survey is None else survey.waiting,
+        "dead_letters": 0 if survey is None else survey.dead_letters,
+        "oldest_age_ms": report.age_ms(None if survey is None else survey.oldest_at),
+        "queues": [
+            {
+                "path": queue.path,
+                "waiting": queue.waiting,
+                "parked": sum(queue.parked.values()),
+                "dead_letters": queue.dead_letters,
+                "oldest_age_ms": report.age_ms(queue.oldest_at),
+                "size_bytes": queue.size_bytes,
+            }
+            for queue in report.queues
+        ],
+        "entities": [
+            {"path": path, "waiting": waiting, "parked": parked}
+            for path, waiting, parked in report.entities()
+        ],
+        "is_complete": report.is_complete,
+    }
+
+
+def _side(host: str, reach: Reach) -> dict[str, Any]:
+    return {"host": host, "is_reachable": reach.is_up, "detail": reach.detail}
+
+
+def print_report(report: PairReport) -> None:
+    """Tables, for people."""
+    out = console()
+    sides = Table(box=None, pad_edge=False, show_header=False)
+    sides.add_row("primary", escape(report.primary_host), _answer(report.primary))
+    sides.add_row("secondary", escape(report.secondary_host), _answer(report.secondary))
+    sides.add_row("syphon", "of a server", _LEASES[report.lease])
+    out.print(sides)
+    if report.survey is None:
+        return
+    if not report.queues:
+        out.print(escape(report.survey.missing))
+        return
+    out.print()
+    out.print(_queue_table(report, report.survey))
+    if report.entities():
+        out.print()
+        out.print(_entity_table(report))
+    if not report.is_complete:
+        out.print("Entities and ages are those of the first messages of each queue.")
+
+
+_LEASES = {
+    "held": "runs",
+    "free": "runs nowhere",
+    "none": "never ran",
+    "unknown": "not known",
+}
+
+
+def _answer(reach: Reach) -> str:
+    return escape(
+        f"{'answers' if reach.is_up else 'does not answer'}"
+        f"{': ' if reach.detail else ''}{reach.detail}"
+    )
+
+
+def _queue_table(report: PairReport, survey: BacklogSurvey) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("backlog queue", overflow="fold")
+    for heading in ("waiting", "parked", "dead-letter", "oldest", "size"):
+        table.add_column(heading, justify="right")
+    for queue in survey.queues:
+        table.add_row(
+            escape(queue.path),
+            str(queue.waiting),
+            str(sum(queue.parked.values())),
+            str(queue.dead_letters),
+            _age(report.age_ms(queue.oldest_at)),
+            readable_size(queue.size_bytes),
+        )
+    table.add_row(
+        "all",
+        str(survey.waiting),
+        str(sum(sum(queue.parked.values()) for queue in survey.queues)),
+        str(survey.dead_letters),
+        _age(report.age_ms(survey.oldest_at)),
+        readable_size(sum(queue.size_bytes for queue in survey.queues)),
+    )
+    return table
+
+
+def _entity_table(report: PairReport) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("entity on the primary", overflow="fold")
+    table.add_column("waiting", justify="right")
+    table.add_column("parked", justify="right")
+    for path, waiting, parked in report.entities():
+        table.add_row(escape(path) or "(none given)", str(waiting), str(parked))
+    return table
+
+
+def _age(age_ms: int | None) -> str:
+    return "" if age_ms is None else readable_age(age_ms)

@@ -1,0 +1,91 @@
+"""A pair in a report: what it says, and how the command ends."""
+
+import pytest
+
+from twinbus.cli import exit_codes
+from twinbus.cli.pair_report import PairReport, as_json, print_report
+from twinbus.cli.sdk_side import Reach
+from twinbus.pairing.backlog_survey import BacklogQueueStatus, BacklogSurvey
+
+UP, DOWN = Reach(is_up=True), Reach(is_up=False, detail="refused")
+NOW = 1_767_225_600_000
+
+
+def queue(index: int = 0, **values: object) -> BacklogQueueStatus:
+    known = {"waiting": 0, "dead_letters": 0, "size_bytes": 0, **values}
+    path = f"site-a/x-servicebus-transfer/{index}"
+    return BacklogQueueStatus(path=path, **known)  # type: ignore[arg-type]
+
+
+def report(
+    *queues: BacklogQueueStatus,
+    primary: Reach = UP,
+    secondary: Reach = UP,
+    primaries: tuple[str, ...] = (),
+) -> PairReport:
+    survey = BacklogSurvey(
+        primary_name="site-a", queues=queues, lease=None, primaries=primaries
+    )
+    return PairReport(
+        primary_name="site-a",
+        primary_host="site-a.example",
+        primary=primary,
+        secondary_host="site-b.example",
+        secondary=secondary,
+        survey=survey if secondary.is_up else None,
+        lease="none",
+        now=NOW,
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        (report(queue()), exit_codes.OK),
+        (report(), exit_codes.OK),
+        (report(queue(waiting=1)), exit_codes.BACKLOG),
+        (report(queue(dead_letters=1)), exit_codes.BACKLOG),
+        (report(queue(waiting=1), primary=DOWN), exit_codes.UNREACHABLE),
+        (report(secondary=DOWN), exit_codes.UNREACHABLE),
+    ],
+)
+def test_the_exit_code_says_how_the_pair_is(made: PairReport, code: int) -> None:
+    assert made.exit_code == code
+
+
+def test_entities_are_those_of_all_queues() -> None:
+    made = report(
+        queue(0, waiting=3, entities={"orders": 2, "bills": 1}, parked={"orders": 1}),
+        queue(1, waiting=2, entities={"orders": 2}),
+    )
+    assert made.entities() == [("bills", 1, 0), ("orders", 4, 1)]
+
+
+def test_what_was_not_looked_at_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    made = report(queue(waiting=5, looked_at=4, entities={"orders": 4}))
+    assert not as_json(made)["is_complete"]
+    print_report(made)
+    assert "the first messages of each queue" in capsys.readouterr().out
+
+
+def test_the_oldest_is_the_oldest_of_all() -> None:
+    made = report(
+        queue(0, waiting=1, oldest_at=NOW - 5_000),
+        queue(1, waiting=1, oldest_at=NOW - 61_000),
+        queue(2),
+    )
+    assert as_json(made)["oldest_age_ms"] == 61_000
+    # The clock of the secondary may be ahead of ours.
+    assert made.age_ms(NOW + 10) == 0
+
+
+def test_tables_escape_what_strangers_wrote(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report(queue(waiting=1, looked_at=1, entities={"[red]x": 1, "": 1})))
+    shown = capsys.readouterr().out
+    assert "[red]x" in shown
+    assert "(none given)" in shown
+
+
+def test_a_side_that_is_away_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report(secondary=DOWN))
+    assert "does not answer: refused" in capsys.readouterr().out
