@@ -39,9 +39,14 @@ class SessionOrder:
             return behind[0]
         return max(self._queues, key=lambda queue: _weight(queue, key))
 
+    def knows(self, key: SessionKey) -> bool:
+        """It is known where something of this session waits, or that nothing does. It
+        may be in any queue: its own may have been out of use when it was diverted."""
+        return key in self._behind or not self._unknown
+
     def is_behind(self, key: SessionKey) -> bool:
         """A message of this session must not go the straight way now."""
-        return key in self._behind or self.queue_of(key) in self._unknown
+        return key in self._behind or bool(self._unknown)
 
     def diverted(self, key: SessionKey, queue: str) -> None:
         self._turn += 1

@@ -34,21 +34,27 @@ class SessionWatch(Generic[M]):
 
     async def pick(self, path: str, session_id: str, deadline: Deadline) -> str:
         """The backlog queue of a session; waited for if it is out of rotation and has
-        something of the session."""
+        something of the session, or if nobody knows which one that is."""
         key = (path.lower(), session_id)
-        pair = self._pair
         while True:
-            now = pair.clock.monotonic()
-            queue = self._order.queue_of(key)
-            if pair.rotation.is_in(queue, now):
+            knows = self._order.knows(key)
+            queue = self._usable(key) if knows else None
+            if queue is not None:
                 return queue
-            if not self._order.is_behind(key):
-                other = pair.rotation.pick(now)
-                if other is not None:
-                    return other
             if deadline.is_over():
-                raise pair.no_backlog_queue_left()
-            await asyncio.sleep(min(_PAUSE_SECONDS, deadline.left_ms() / 1000))
+                raise self._pair.no_backlog_queue_left()
+            if knows:
+                await asyncio.sleep(min(_PAUSE_SECONDS, deadline.left_ms() / 1000))
+            else:
+                await self._looked(deadline)
+
+    def _usable(self, key: SessionKey) -> str | None:
+        """The queue of a session; any other if that is out and the session is free."""
+        rotation, now = self._pair.rotation, self._pair.clock.monotonic()
+        queue = self._order.queue_of(key)
+        if rotation.is_in(queue, now):
+            return queue
+        return None if self._order.is_behind(key) else rotation.pick(now)
 
     async def must_divert(
         self, path: str, messages: list[M], deadline: Deadline
@@ -80,7 +86,9 @@ class SessionWatch(Generic[M]):
         began = clock.monotonic()
         try:
             for queue in self._order.to_look_through():
-                await self._look_at(queue)
+                # One that failed is left alone for a while by lookers, too.
+                if self._pair.rotation.is_in(queue, clock.monotonic()):
+                    await self._look_at(queue)
             took = (clock.monotonic() - began) / 1000
             await asyncio.sleep(max(_PAUSE_SECONDS, took * _SHARE))
         finally:

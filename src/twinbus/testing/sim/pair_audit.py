@@ -76,6 +76,8 @@ class PairAuditor:
     poison: set[str] = field(default_factory=set)
     # A clock that jumps says nothing of how long a message lived.
     clocks_jump: bool = False
+    # Messages may be under locks that a syphon has lost: others overtake them.
+    order_is_void: bool = False
 
     # --- what applications do -----------------------------------------------------
 
@@ -173,7 +175,7 @@ class PairAuditor:
             self._judge_count(sent, len(copies.get(uid, ())))
             for seen in copies.get(uid, ()):
                 self._judge_copy(sent, seen)
-        if self.promises.keeps_order:
+        if self.promises.keeps_order and not self.order_is_void:
             self._judge_order(copies)
 
     def _judge_backlog(self, in_backlog: list[Seen]) -> None:

@@ -55,6 +55,9 @@ _FULL_MS: Final = 15_000
 _EVERYTHING: Final = 250
 _SUBSCRIPTION: Final = "all"
 _KINDS: Final = (GONE, FROZEN, DEAF, LOSSY, SLOW, BUSY, FLAPPING, DISABLED, CRASH)
+_LOSES_LOCKS: Final = (FROZEN, DEAF, LOSSY, SLOW)
+"""Of these, a syphon may not get what it was given."""
+
 _SKEWS: Final = (0, 0, 1_500, -90_000, 600_000)
 
 
@@ -270,6 +273,7 @@ class PairWorld:
             paths = [entity.path for entity in ENTITIES]
             await self._troubles.make(self._primary, kind, paths)
         elif victim == "secondary":
+            self._auditor.order_is_void |= kind in _LOSES_LOCKS
             await self._troubles.make(self._secondary, kind, self._queues)
         elif victim == "clock":
             self._auditor.clocks_jump = True
@@ -277,6 +281,7 @@ class PairWorld:
         elif victim == "sender":
             await self._senders[process % len(self._senders)].restart()
         else:
+            self._auditor.order_is_void = True
             await self._syphons[process % len(self._syphons)].restart()
 
     async def _poison(self, after_seconds: float) -> None:

@@ -1,0 +1,1 @@
+"""Pairing: its policy, its shells in virtual time, its adapters."""
