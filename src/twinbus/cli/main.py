@@ -20,6 +20,8 @@ from twinbus.cli.failure import PROGRAM, Failure, complain
 from twinbus.cli.flags import examples, group
 from twinbus.cli.serve_command import EXAMPLES as SERVE_EXAMPLES
 from twinbus.cli.serve_command import serve
+from twinbus.cli.syphon_command import EXAMPLES as SYPHON_EXAMPLES
+from twinbus.cli.syphon_command import syphon
 
 app = group(
     PROGRAM,
@@ -33,6 +35,7 @@ app = group(
 app.command("serve", epilog=SERVE_EXAMPLES)(serve)
 app.add_typer(entities_command.app)
 app.add_typer(pair_command.app)
+app.command("syphon", epilog=SYPHON_EXAMPLES)(syphon)
 app.add_typer(dead_letters_command.app)
 
 

@@ -1,0 +1,64 @@
+"""`twinbus syphon`: bring a backlog back to its primary, once or until told to stop."""
+
+import os
+from typing import Annotated, Final
+
+import typer
+
+from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
+from twinbus.cli.entity_flags import Json
+from twinbus.cli.flags import examples
+from twinbus.cli.pair_flags import Primary, PrimaryName, Secondary
+
+EXAMPLES: Final = examples(
+    "twinbus syphon --primary file:site-a --secondary file:site-b",
+    "twinbus syphon --primary file:site-a --secondary file:site-b --once --json",
+)
+
+
+def syphon(
+    primary: Primary = None,
+    secondary: Secondary = None,
+    primary_name: PrimaryName = None,
+    cover: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cover",
+            metavar="PATTERN",
+            help="Entities that messages may go to, as 'orders*'; again for more. "
+            "Default: all.",
+        ),
+    ] = None,
+    is_once: Annotated[
+        bool, typer.Option("--once", help="End when the backlog is empty.")
+    ] = False,
+    counts_backlog: Annotated[
+        bool,
+        typer.Option(
+            "--count-backlog-against-ttl",
+            help="The time in the backlog is part of a message's time to live.",
+        ),
+    ] = False,
+    is_json: Json = False,
+) -> None:
+    """Bring messages from the backlog queues back to the primary.
+
+    Runs until it is told to stop (SIGTERM, or Ctrl-C), through outages of either side.
+    With --once it ends with 0 when the backlog is empty, with 7 if a side does not
+    answer, with 11 if messages had to stay or became dead letters.
+    """
+    sides = (
+        connection_string(primary, "--primary", PRIMARY, os.environ),
+        connection_string(secondary, "--secondary", SECONDARY, os.environ),
+    )
+    from twinbus.cli.syphon_run import SyphonRun
+
+    run = SyphonRun(
+        *sides,
+        primary_name=primary_name,
+        cover=tuple(cover or ()),
+        is_once=is_once,
+        counts_backlog=counts_backlog,
+        is_json=is_json,
+    )
+    raise typer.Exit(run.main())
