@@ -129,7 +129,8 @@ class PairedServiceBusSender:
         Without a time-out it waits long enough for a failover.
         """
         _check_timeout(timeout)
-        await self._sender.send(outgoing(message), timeout)
+        with self._pairing.pair.pending():
+            await self._sender.send(outgoing(message), timeout)
 
     async def schedule_messages(
         self,
@@ -141,7 +142,8 @@ class PairedServiceBusSender:
         """Numbers to cancel them by; negative ones for those that made the detour."""
         _check_timeout(timeout)
         due_at = _instant_ms(schedule_time_utc)
-        return await self._sender.schedule(outgoing(messages), due_at, timeout)
+        with self._pairing.pair.pending():
+            return await self._sender.schedule(outgoing(messages), due_at, timeout)
 
     async def cancel_scheduled_messages(
         self,
@@ -152,7 +154,8 @@ class PairedServiceBusSender:
         _check_timeout(timeout)
         if isinstance(sequence_numbers, int):
             sequence_numbers = [sequence_numbers]
-        await self._sender.cancel(list(sequence_numbers), timeout)
+        with self._pairing.pair.pending():
+            await self._sender.cancel(list(sequence_numbers), timeout)
 
     async def create_message_batch(
         self, max_size_in_bytes: int | None = None

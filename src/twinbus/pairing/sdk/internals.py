@@ -5,6 +5,8 @@ this is the file that changes, and no other.
 """
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -24,6 +26,8 @@ from azure.servicebus.aio._base_handler_async import (
     ServiceBusSharedKeyCredential as AsyncSharedKeyCredential,
 )
 from azure.servicebus.amqp import AmqpAnnotatedMessage
+
+_log = logging.getLogger(__name__)
 
 BATCH_BYTES_STANDARD: Final = 256 * 1024
 """What the SDK takes for the size of a batch where no link has told it."""
@@ -119,24 +123,36 @@ async def request(
     )
 
 
-async def close_link(link: Any) -> None:
-    """Close a sender or receiver.
+async def close_link(link: Any, timeout_seconds: float) -> None:
+    """Close a sender or receiver; after that time, its socket.
 
-    Its own close waits up to a second for the task that keeps the connection alive.
+    Its own close waits for its peer, and up to a second for the task that keeps the
+    connection alive. When it is cancelled, or has failed before, the socket stays open.
     """
-    await _end_keep_alive(link._handler)
-    await link.close()
+    client = link._handler
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            await _end_keep_alive(client)
+            await link.close()
+    except Exception as error:
+        _log.debug("a link was not closed in order: %s", error)
+    finally:
+        link._handler = None
+        await _abort(client)
 
 
 async def abort(link: Any) -> None:
-    """Close the socket of a link whose peer does not answer.
-
-    The SDK's close waits for its peer; when it is cancelled, the socket stays open.
-    """
+    """Close the socket of a sender or receiver, without a word to its peer."""
     client, link._handler = link._handler, None
+    await _abort(client)
+
+
+async def _abort(client: Any) -> None:
     await _end_keep_alive(client)
-    if client is not None and client._connection is not None:
-        await client._connection._disconnect()
+    connection = getattr(client, "_connection", None)
+    if connection is not None:
+        with contextlib.suppress(Exception):
+            await connection._transport.close()
 
 
 async def _end_keep_alive(client: Any) -> None:

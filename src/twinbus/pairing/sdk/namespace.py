@@ -5,15 +5,12 @@ waits for its peer, which may be the very reason why the link was given up.
 """
 
 import asyncio
-import logging
 from typing import Any, Final
 
 from azure.servicebus.aio import ServiceBusClient
 
 from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.door import SdkDoor
-
-_log = logging.getLogger(__name__)
 
 CLOSE_SECONDS: Final = 2.0
 """For a peer to answer the end of a link; afterwards its socket is closed."""
@@ -42,7 +39,9 @@ class SdkNamespace:
 
     def discard(self, link: Any) -> None:
         """Close a sender or receiver in the background."""
-        task = asyncio.get_running_loop().create_task(_close(link))
+        task = asyncio.get_running_loop().create_task(
+            internals.close_link(link, CLOSE_SECONDS)
+        )
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -51,13 +50,3 @@ class SdkNamespace:
         while self._closing:
             await asyncio.gather(*self._closing, return_exceptions=True)
         await self.client.close()
-
-
-async def _close(link: Any) -> None:
-    try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await internals.close_link(link)
-    except Exception as error:
-        _log.debug("a link was not closed in order: %s", error)
-    finally:
-        await internals.abort(link)

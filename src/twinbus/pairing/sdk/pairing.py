@@ -29,6 +29,9 @@ from twinbus.pairing.sdk.credentials import check_primary, check_secondary
 from twinbus.pairing.sdk.dialect import SdkDialect
 from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.pairing.sdk.twins import Administration, is_asynchronous, twin_of
+from twinbus.pairing.syphon.service import SyphonService
+from twinbus.pairing.syphon.settings import SyphonSettings
+from twinbus.pairing.syphon_engines import engine_of_clients
 
 _paired: "WeakSet[Any]" = WeakSet()
 """Clients that are the primary of a pair now."""
@@ -38,9 +41,9 @@ class Pairing:
     """The two sides, tied together. Lives on one event loop."""
 
     def __init__(
-        self, primary: Any, options: SendAvailabilityPairedNamespaceOptions
+        self, primary: Any, name: str, options: SendAvailabilityPairedNamespaceOptions
     ) -> None:
-        """Made by `open_pairing`."""
+        """Made by `open_pairing`; `name` stands for the primary in paths."""
         self.options = options
         self._clients = {
             Side.PRIMARY: primary,
@@ -66,10 +69,32 @@ class Pairing:
             grace_seconds=options.settings.fault_grace_ms / 1000,
         )
         self._signs: list[Any] = []
+        self._syphon = self._make_syphon(name) if options.enable_syphon else None
         self._is_closed = False
 
-    def watch_clients(self) -> None:
-        """From now on the end of either client is noticed (P14)."""
+    def _make_syphon(self, name: str) -> SyphonService:
+        clock, options = SystemClock(), self.options
+        primary, secondary = self._clients.values()
+        return SyphonService(
+            lambda: engine_of_clients(
+                primary, secondary, options.secondary_management_client, clock
+            ),
+            name,
+            SyphonSettings(
+                attempt_timeout_ms=options.settings.attempt_timeout_ms,
+                busy_wait_ms=options.settings.busy_wait_ms,
+                covers=options.covers,
+                count_backlog_against_ttl=options.count_backlog_against_ttl,
+            ),
+            on_event=self.pair.report,
+            clock=clock,
+        )
+
+    def start(self) -> None:
+        """From now on backlog is brought back, if this process does so (P12), and the
+        end of either client is noticed (P14)."""
+        if self._syphon is not None:
+            self._syphon.start()
         loop = asyncio.get_running_loop()
         for side, client in self._clients.items():
             host = client.fully_qualified_namespace
@@ -99,6 +124,8 @@ class Pairing:
         self._signs.clear()
         _paired.discard(self._clients[Side.PRIMARY])
         await self.pair.close(error)
+        if self._syphon is not None:
+            await self._syphon.close()
         await asyncio.gather(self.primary.close(), self.secondary.close())
 
 
@@ -125,11 +152,11 @@ async def open_pairing(
             lambda side: check_secondary(side, queues[0], limit),
         )
         options.backlog_queues, options.backlog_queue_count = queues, len(queues)
-        pairing = Pairing(primary, options)
+        pairing = Pairing(primary, name, options)
     except BaseException:
         _paired.discard(primary)
         raise
-    pairing.watch_clients()
+    pairing.start()
     return pairing
 
 
