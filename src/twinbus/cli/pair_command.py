@@ -19,7 +19,7 @@ from twinbus.cli.flags import examples, group
 from twinbus.cli.pair_flags import Primary, PrimaryName, Secondary, Yes, require_sdk
 
 if TYPE_CHECKING:
-    from twinbus.pairing.backlog_survey import BacklogSurvey
+    from twinbus.pairing.backlog_status import BacklogSurvey
 
 app = group(
     "pair",

@@ -19,10 +19,11 @@ from twinbus.cli.sdk_side import (
 )
 from twinbus.cli.server_address import parse_connection_string
 from twinbus.clock import SystemClock
-from twinbus.pairing.backlog_survey import BacklogSurvey, survey_backlog
+from twinbus.pairing.backlog_status import BacklogSurvey
+from twinbus.pairing.backlog_survey import survey_backlog
 from twinbus.pairing.primary_name import primary_name as name_of
+from twinbus.pairing.syphon.settings import LEASE_SESSION
 
-_LEASE_SESSION: Final = "syphon"
 _PRIMARY: Final = "The primary"
 _SECONDARY: Final = "The secondary"
 
@@ -63,7 +64,7 @@ async def _lease(side: Side, path: str | None) -> str:
     """
     if path is None:
         return "none"
-    receiver = side.client.get_queue_receiver(path, session_id=_LEASE_SESSION)
+    receiver = side.client.get_queue_receiver(path, session_id=LEASE_SESSION)
     try:
         async with receiver:
             return "free"

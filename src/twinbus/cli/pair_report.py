@@ -10,7 +10,7 @@ from rich.table import Table
 from twinbus.cli import exit_codes
 from twinbus.cli.entity_tables import console, readable_age, readable_size
 from twinbus.cli.sdk_side import Reach
-from twinbus.pairing.backlog_survey import BacklogQueueStatus, BacklogSurvey
+from twinbus.pairing.backlog_status import BacklogQueueStatus, BacklogSurvey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

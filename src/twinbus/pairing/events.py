@@ -16,6 +16,7 @@ class EventKind(Enum):
     PARKED = "entity parked"
     UNPARKED = "entity unparked"
     POISON = "poison message"
+    # One for every receive: its count is 0 if there was nothing.
     RECEIVED = "received from backlog"
     FAULTED = "faulted"
 

@@ -5,7 +5,7 @@ import pytest
 from twinbus.cli import exit_codes
 from twinbus.cli.pair_report import PairReport, as_json, print_report
 from twinbus.cli.sdk_side import Reach
-from twinbus.pairing.backlog_survey import BacklogQueueStatus, BacklogSurvey
+from twinbus.pairing.backlog_status import BacklogQueueStatus, BacklogSurvey
 
 UP, DOWN = Reach(is_up=True), Reach(is_up=False, detail="refused")
 NOW = 1_767_225_600_000

@@ -142,10 +142,10 @@ class Worker(Generic[M]):
             count = min(count, _SIDE_BATCH_COUNT)
         wait_ms = 0 if is_returning else self._wait_ms()
         self._restorer.tally.receives += 1
-        batch = await self._unless_stopped(self._source.receive(count, wait_ms / 1000))
-        if not batch:
-            return []
+        receiving = self._source.receive(count, wait_ms / 1000)
+        batch = await self._unless_stopped(receiving) or []
         self._restorer.tally.received += len(batch)
+        # Also if it found nothing: every receive has its price (P13).
         self._restorer.report(
             PairEvent(
                 kind=EventKind.RECEIVED, queue=self._source.path, count=len(batch)

@@ -1,0 +1,189 @@
+"""The pairs of a process as Prometheus metrics, fed by what they tell.
+
+    metrics = PairMetrics()                       # in the default registry
+    options = SendAvailabilityPairedNamespaceOptions(
+        ..., on_event=metrics.of("site-a"))
+
+Everything is counted from events, so it costs nothing at scrape time and asks no
+namespace for anything. What waits on the secondary is known there; who wants it here,
+too, looks now and then (`backlog_survey.py`) and notes it.
+
+Paths come from messages that anybody may have sent to a backlog queue, so only so many
+get lines of their own.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge
+
+from twinbus.clock import Clock, SystemClock
+from twinbus.pairing.backlog_status import BacklogSurvey
+from twinbus.pairing.events import EventKind, PairEvent
+from twinbus.pairing.policy import State
+
+OTHERS: Final = "(others)"
+"""The label of entities that have no lines of their own."""
+
+_MOST_ENTITIES: Final = 1_000
+_PREFIX: Final = "twinbus_pair"
+
+
+class PairMetrics:
+    """The metrics of all pairs of a process; one per registry."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(
+                f"{_PREFIX}_{name}", text, ("primary", *labels), registry=registry
+            )
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(
+                f"{_PREFIX}_{name}", text, ("primary", *labels), registry=registry
+            )
+
+        # Senders.
+        self.state = gauge("state", "1: in this state.", "entity", "state")
+        self.failovers = counter("failovers", "Times it failed over.", "entity")
+        self.diverted = counter(
+            "diverted_messages", "Messages sent to the backlog.", "entity"
+        )
+        self.pings = counter("pings", "Pings to the primary.", "entity", "outcome")
+        self.usable = gauge(
+            "backlog_queue_usable", "0: it failed, and is not used now.", "queue"
+        )
+        self.faults = counter("faults", "Times that one side ended the other.")
+        # The syphon.
+        self.receives = counter(
+            "syphon_receives", "Receives, those that found nothing included.", "queue"
+        )
+        self.received = counter(
+            "syphon_received_messages", "Messages taken from the backlog.", "queue"
+        )
+        self.restored = counter(
+            "restored_messages", "Messages sent to the primary.", "entity"
+        )
+        self.parked = gauge("parked", "1: it does not take messages now.", "entity")
+        self.reachable = gauge(
+            "primary_reachable", "0: the syphon does not reach the primary."
+        )
+        self.poison = counter(
+            "poison_messages", "Messages that became dead letters.", "queue"
+        )
+        # What waits on the secondary.
+        self.waiting = gauge("backlog_messages", "Messages that wait.", "queue")
+        self.dead_letters = gauge("backlog_dead_letters", "Dead letters.", "queue")
+        self.oldest = gauge(
+            "backlog_oldest_age_seconds", "Age of the oldest message.", "queue"
+        )
+
+    def of(self, primary: str) -> "PairObserver":
+        """What listens to the pair of this primary: for `on_event`."""
+        return PairObserver(self, primary)
+
+
+class PairObserver:
+    """Counts what one pair tells; may be called from any thread."""
+
+    def __init__(
+        self, metrics: PairMetrics, primary: str, clock: Clock | None = None
+    ) -> None:
+        self._metrics = metrics
+        self._primary = primary
+        self._clock = clock or SystemClock()
+        self._entities: set[str] = set()
+        self._count: Mapping[EventKind, Callable[[PairEvent], None]] = {
+            EventKind.STATE_CHANGED: self._state_changed,
+            EventKind.DIVERTED: self._diverted,
+            EventKind.PINGED: self._pinged,
+            EventKind.BACKLOG_QUEUE_OUT: self._queue_out,
+            EventKind.BACKLOG_QUEUE_BACK: self._queue_back,
+            EventKind.RESTORED: self._restored,
+            EventKind.PARKED: self._parked,
+            EventKind.UNPARKED: self._unparked,
+            EventKind.POISON: self._poison,
+            EventKind.RECEIVED: self._received,
+            EventKind.FAULTED: self._faulted,
+        }
+
+    def __call__(self, event: PairEvent) -> None:
+        self._count[event.kind](event)
+
+    def note_backlog(self, survey: BacklogSurvey) -> None:
+        """What waits on the secondary, as it was just seen."""
+        metrics, now = self._metrics, self._clock.now()
+        for queue in survey.queues:
+            labels = (self._primary, queue.path)
+            metrics.waiting.labels(*labels).set(queue.waiting)
+            metrics.dead_letters.labels(*labels).set(queue.dead_letters)
+            age_ms = 0 if queue.oldest_at is None else max(now - queue.oldest_at, 0)
+            metrics.oldest.labels(*labels).set(age_ms / 1000)
+
+    def _entity(self, event: PairEvent) -> str:
+        """Its label; letter case does not tell entities apart."""
+        path = event.path.lower()
+        if path not in self._entities:
+            if len(self._entities) >= _MOST_ENTITIES:
+                return OTHERS
+            self._entities.add(path)
+        return path
+
+    # --- senders --------------------------------------------------------------
+
+    def _state_changed(self, event: PairEvent) -> None:
+        entity = self._entity(event)
+        if entity != OTHERS:
+            for state in State:
+                labels = (self._primary, entity, state.value)
+                is_now = state.value == event.text
+                self._metrics.state.labels(*labels).set(is_now)
+        if event.text == State.FAILED_OVER.value:
+            self._metrics.failovers.labels(self._primary, entity).inc()
+
+    def _diverted(self, event: PairEvent) -> None:
+        labels = (self._primary, self._entity(event))
+        self._metrics.diverted.labels(*labels).inc(event.count)
+
+    def _pinged(self, event: PairEvent) -> None:
+        labels = (self._primary, self._entity(event), event.text)
+        self._metrics.pings.labels(*labels).inc(event.count)
+
+    def _queue_out(self, event: PairEvent) -> None:
+        self._metrics.usable.labels(self._primary, event.queue).set(0)
+
+    def _queue_back(self, event: PairEvent) -> None:
+        self._metrics.usable.labels(self._primary, event.queue).set(1)
+
+    def _faulted(self, event: PairEvent) -> None:
+        self._metrics.faults.labels(self._primary).inc()
+
+    # --- the syphon -----------------------------------------------------------
+
+    def _received(self, event: PairEvent) -> None:
+        labels = (self._primary, event.queue)
+        self._metrics.receives.labels(*labels).inc()
+        self._metrics.received.labels(*labels).inc(event.count)
+
+    def _restored(self, event: PairEvent) -> None:
+        labels = (self._primary, self._entity(event))
+        self._metrics.restored.labels(*labels).inc(event.count)
+
+    def _parked(self, event: PairEvent) -> None:
+        self._set_parked(event, is_parked=True)
+
+    def _unparked(self, event: PairEvent) -> None:
+        self._set_parked(event, is_parked=False)
+
+    def _set_parked(self, event: PairEvent, *, is_parked: bool) -> None:
+        if not event.path:
+            # All of them: it is the primary that does not answer.
+            self._metrics.reachable.labels(self._primary).set(not is_parked)
+            return
+        entity = self._entity(event)
+        if entity != OTHERS:
+            self._metrics.parked.labels(self._primary, entity).set(is_parked)
+
+    def _poison(self, event: PairEvent) -> None:
+        labels = (self._primary, event.queue)
+        self._metrics.poison.labels(*labels).inc(event.count)
