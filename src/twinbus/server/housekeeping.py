@@ -148,9 +148,13 @@ class Housekeeping:
     async def _trim(self, now: int) -> None:
         self._next_trim_at = now + _TRIM_MS
         try:
-            await self._owner.store.trim(
+            is_trimmed = await self._owner.store.trim(
                 operations_through=self._owner.last_batch - _OPERATIONS_KEPT,
                 now=now,
             )
         except _CAN_WAIT as error:
             _log.warning("trimming the operation log is put off: %s", error)
+            return
+        if not is_trimmed:
+            self._next_trim_at = now
+            self._owner.wake()

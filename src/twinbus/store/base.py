@@ -27,6 +27,9 @@ PORTION_BYTES: Final = WINDOW_BYTES
 """What time brings (schedules, expiries) is read in portions of at most this size,
 so that a thousand large messages do not fill the memory at once."""
 
+TRIMMED_IDS: Final = 2_000
+"""Ids that are forgotten at once: many more, and everybody waits for it."""
+
 
 class StoreError(Exception):
     """A store could not do what it was asked for."""
@@ -229,9 +232,11 @@ class Store(Protocol):
         """Operation-log blobs of the commits after a number, in order."""
         ...
 
-    async def trim(self, *, operations_through: int, now: int) -> None:
-        """Forget old log blobs, and ledger ids whose time has passed. Raises as
-        `commit` does."""
+    async def trim(
+        self, *, operations_through: int, now: int, limit: int = TRIMMED_IDS
+    ) -> bool:
+        """Forget old log blobs, and up to `limit` ledger ids whose time has passed;
+        True when no such id is left. Raises as `commit` does."""
         ...
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ from twinbus.broker.changes import (
 from twinbus.broker.message import Message
 from twinbus.store.base import (
     PORTION_BYTES,
+    TRIMMED_IDS,
     ExpiryCursor,
     LeaseLost,
     Opened,
@@ -94,9 +95,11 @@ class MemoryStore:
         self._check_lease(self._epoch)
         return self.disk.purge(fragment_number, limit)
 
-    async def trim(self, *, operations_through: int, now: int) -> None:
+    async def trim(
+        self, *, operations_through: int, now: int, limit: int = TRIMMED_IDS
+    ) -> bool:
         self._check_lease(self._epoch)
-        self.disk.trim(operations_through, now)
+        return self.disk.trim(operations_through, now, limit)
 
     # --- reading --------------------------------------------------------------
 

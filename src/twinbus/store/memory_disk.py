@@ -189,12 +189,14 @@ class MemoryDisk:
                 self.bodies.release(message.body_id)
         return len(purged)
 
-    def trim(self, operations_through: int, now: int) -> None:
-        """Forget old operations and ids."""
+    def trim(self, operations_through: int, now: int, limit: int) -> bool:
+        """Forget old operations and up to `limit` ids; True when none is left."""
         for batch in [b for b in self.operations if b <= operations_through]:
             del self.operations[batch]
-        for key in [k for k, at in self.ids.items() if at <= now]:
+        old = [key for key, forget_at in self.ids.items() if forget_at <= now]
+        for key in old[:limit]:
             del self.ids[key]
+        return len(old) < limit
 
 
 def rows_of(fragment_number: int, from_sequence: int = 0) -> tuple[int, int]:

@@ -28,6 +28,7 @@ from twinbus.broker.row_id import SEQUENCE_BITS, SEQUENCE_MASK, base_of
 from twinbus.store import sqlite_lease
 from twinbus.store.base import (
     PORTION_BYTES,
+    TRIMMED_IDS,
     CommitFailed,
     CommitUnknown,
     ExpiryCursor,
@@ -184,11 +185,14 @@ class SqliteStore:
             self._fence()
             return purge_portion(self._db, fragment_number, limit)
 
-    async def trim(self, *, operations_through: int, now: int) -> None:
+    async def trim(
+        self, *, operations_through: int, now: int, limit: int = TRIMMED_IDS
+    ) -> bool:
         with self._transaction():
             self._fence()
             self._db.execute(_SQL["trim_operations"], (operations_through,))
-            self._db.execute(_SQL["trim_ledger_ids"], (now,))
+            trimmed = self._db.execute(_SQL["trim_ledger_ids"], (now, limit))
+            return trimmed.rowcount < limit
 
     async def last_batch(self) -> int:
         if self._in_doubt:

@@ -3,6 +3,7 @@
 import pytest
 
 from twinbus.broker import schedule
+from twinbus.broker.changes import LedgerId
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.store.base import CommitFailed, StoreFull
@@ -79,6 +80,22 @@ async def test_full_disk_puts_clearing_up_off(
     world.store.errors = {}
     await world.advance(60_000)
     assert world.store.inner.disk.dropped == set()
+
+
+async def test_old_ids_are_forgotten_in_portions(world: World, queue: Fragment) -> None:
+    world.owner.changes.ledger_ids += [
+        LedgerId(
+            fragment_number=queue.number,
+            unique_id=number.to_bytes(4, "big"),
+            forget_at=world.clock.now() + 1_000,
+        )
+        for number in range(25_000)
+    ]
+    await world.owner.durable()
+    ids = world.store.inner.disk.ids
+    assert len(ids) == 25_000
+    await world.advance(61_000)
+    assert ids == {}
 
 
 async def test_rows_of_deleted_queues_are_purged_in_portions(

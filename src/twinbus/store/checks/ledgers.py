@@ -113,11 +113,28 @@ async def check_ids_are_trimmed(place: StorePlace) -> None:
     changes = ChangeSet()
     changes.ledger_ids += [_id(1, b"a", NOW + 9), _id(1, b"a", NOW + 5)]
     await owner.commit(changes)
-    await owner.store.trim(operations_through=0, now=NOW + 1)
+    trimmed = await owner.store.trim(operations_through=0, now=NOW + 1)
+    expect(trimmed, True, "no such id is left")
     found = await owner.store.seen(1, [b"a", b"b", b"c"], NOW)
     expect(found, {b"a", b"c"}, "ids whose time has passed are gone")
     found = await owner.store.seen(1, [b"a", b"b", b"c"], NOW + 8)
     expect(found, {b"a"}, "seen again is kept for the longer time")
+    await owner.store.close()
+
+
+async def check_ids_are_trimmed_in_portions(place: StorePlace) -> None:
+    owner = await owner_of(place)
+    changes = ChangeSet()
+    ids = [bytes([number]) for number in range(5)]
+    changes.ledger_ids += [_id(number % 2, ids[number], NOW) for number in range(5)]
+    await owner.commit(changes)
+    left = []
+    for expected in (False, False, True):
+        trimmed = await owner.store.trim(operations_through=0, now=NOW, limit=2)
+        expect(trimmed, expected, "whether none is left")
+        seen = [await owner.store.seen(number, ids, NOW - 1) for number in (0, 1)]
+        left.append(sum(map(len, seen)))
+    expect(left, [3, 1, 0], "ids that are left after each portion")
     await owner.store.close()
 
 
@@ -148,5 +165,6 @@ CHECKS = (
     check_ranges_are_of_one_source,
     check_ids_are_remembered_for_their_time,
     check_ids_are_trimmed,
+    check_ids_are_trimmed_in_portions,
     check_operations_are_logged,
 )

@@ -312,7 +312,8 @@ SELECT 1 FROM ledger_id
 WHERE fragment_number = ? AND unique_id = ? AND forget_at > ?;
 
 -- name: trim_ledger_ids
-DELETE FROM ledger_id WHERE forget_at <= ?;
+DELETE FROM ledger_id WHERE (fragment_number, unique_id) IN (
+    SELECT fragment_number, unique_id FROM ledger_id WHERE forget_at <= ? LIMIT ?);
 
 -- name: insert_operations
 INSERT INTO operation_log VALUES (?, ?);

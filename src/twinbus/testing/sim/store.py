@@ -30,6 +30,7 @@ from twinbus.broker.changes import (
 )
 from twinbus.broker.message import Message
 from twinbus.store.base import (
+    TRIMMED_IDS,
     CommitFailed,
     CommitUnknown,
     ExpiryCursor,
@@ -191,9 +192,13 @@ class FaultyStore:
     async def purge(self, fragment_number: int, limit: int) -> bool:
         return await self._write(lambda: self.store.purge(fragment_number, limit))
 
-    async def trim(self, *, operations_through: int, now: int) -> None:
-        await self._write(
-            lambda: self.store.trim(operations_through=operations_through, now=now)
+    async def trim(
+        self, *, operations_through: int, now: int, limit: int = TRIMMED_IDS
+    ) -> bool:
+        return await self._write(
+            lambda: self.store.trim(
+                operations_through=operations_through, now=now, limit=limit
+            )
         )
 
     async def last_batch(self) -> int:
