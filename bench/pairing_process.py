@@ -145,6 +145,7 @@ async def until(
     what: str,
     seconds: float,
     processes: Sequence[LineProcess] = (),
+    look_seconds: float = 0.05,
 ) -> float:
     """Wait until it holds, while these processes run; when that was."""
     ends_at = time.monotonic() + seconds
@@ -155,4 +156,4 @@ async def until(
             process.check()
         if time.monotonic() > ends_at:
             raise ProcessFailed(f"not within {seconds:.0f} s: {what}")
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(look_seconds)

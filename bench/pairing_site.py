@@ -12,7 +12,7 @@ from pathlib import Path
 
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
-from bench.pairing_process import PATIENCE_SECONDS, LineProcess, ProcessFailed
+from bench.pairing_process import PATIENCE_SECONDS, LineProcess, until
 from bench.processes import free_port
 
 _KEY_NAME = "RootManageSharedAccessKey"
@@ -65,11 +65,9 @@ class Site:
         """Start it and wait for `ready`; when that was."""
         self._is_ready.clear()
         await self.process.start()
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await self._is_ready.wait()
-        except TimeoutError:
-            raise ProcessFailed(self.process.errors()) from None
+        await until(
+            self._is_ready.is_set, "ready", PATIENCE_SECONDS, [self.process], 0.01
+        )
         return time.monotonic()
 
     async def kill(self) -> None:
