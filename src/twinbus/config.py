@@ -13,7 +13,8 @@ silently ignored is found out in production.
     primary_key = "..."
     rights = ["Send"]           # rights besides the root key
 
-Sections of entities are read by `config_entities.py`.
+Sections of entities are read by `config_entities.py`, the section `[pair]` by
+`config_pair.py`.
 """
 
 import json
@@ -35,6 +36,7 @@ from twinbus.config_entities import (
     entities_of_tables,
     table,
 )
+from twinbus.config_pair import PairConfig, pair_of_table
 from twinbus.durations import duration_ms, readable_duration
 from twinbus.limits import (
     CONNECTIONS,
@@ -116,14 +118,18 @@ class Config:
     topics: Mapping[str, DeclaredTopic] = field(default_factory=dict)
     # Rules of the namespace besides the root one.
     rules: tuple[AccessRule, ...] = ()
+    # The pair whose syphon this server runs.
+    pair: PairConfig | None = None
     # Settings that were given by name: what is only a default may be left out.
     asked_for: frozenset[str] = field(default=frozenset(), compare=False)
     # Where entities are declared, for those who complain about them.
     file: str = field(default="", compare=False)
 
 
-NO_SETTINGS: Final = ("queues", "topics", "rules", "asked_for", "file")
+NO_SETTINGS: Final = ("queues", "topics", "rules", "pair", "asked_for", "file")
 """Fields that have no flag and no variable, or are not given at all."""
+
+_SECTIONS: Final = ("server", "queues", "topics", "rules", "pair")
 
 _SETTINGS: Final = {
     item.name: type(getattr(Config(), item.name))
@@ -158,7 +164,7 @@ def load_config(
     flags: Mapping[str, object],
 ) -> Config:
     """The configuration from all of its sources. Raises ConfigError."""
-    config = Config() if file is None else _from_file(file)
+    config = Config() if file is None else _from_file(file, environment)
     values = _from_environment(environment)
     for name, value in flags.items():
         if value is not None:
@@ -189,12 +195,17 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
-def _from_file(file: Path) -> Config:
+def _from_file(file: Path, environment: Mapping[str, str]) -> Config:
     try:
         text = file.read_text(encoding="utf-8")
         if file.suffix.lower() == ".json":
             return _with_entities(entities_of_emulator(json.loads(text)), file)
-        return _from_toml(tomllib.loads(text), file)
+        document = tomllib.loads(text)
+        config = _from_toml(document, file)
+        if "pair" not in document:
+            return config
+        pair = pair_of_table(table(document["pair"], "pair"), environment)
+        return replace(config, pair=pair)
     except OSError as error:
         raise ConfigError(f"{file}: {os.strerror(error.errno or 0)}") from None
     except ValueError as error:
@@ -210,7 +221,7 @@ def _with_entities(
 
 
 def _from_toml(document: Mapping[str, Any], file: Path) -> Config:
-    check_names(document, ("server", "queues", "topics", "rules"), "", "section")
+    check_names(document, _SECTIONS, "", "section")
     values = {
         name: _typed(name, value, f"{file}: [server] {name}")
         for name, value in table(document.get("server", {}), "server").items()

@@ -144,10 +144,11 @@ def own_syphon(
     secondary: Bus,
     settings: SyphonSettings = QUICK,
     events: Events | None = None,
+    primary_string: str | None = None,
 ) -> Syphon[Any]:
     """Over twinbus.client."""
     engine = own_engine(
-        parse_address(primary.connection_string),
+        parse_address(primary_string or primary.connection_string),
         parse_address(secondary.connection_string),
         SystemClock(),
     )
@@ -182,6 +183,39 @@ class SdkSyphon(Syphon[Any]):
         await super().close(at_once=at_once)
         for client in (*self._clients, self._administration):
             await client.close()
+
+
+class Unsettled:
+    """A source whose settlements never leave the process."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.completed = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    async def complete(self, messages: Sequence[Any]) -> None:
+        await asyncio.Event().wait()
+        self.completed += len(messages)
+
+    async def close(self) -> None:
+        """A process that was killed says no goodbye."""
+
+
+async def killed_before_it_settles(syphon: Syphon[Any]) -> Unsettled:
+    """Start a syphon of one queue that restores, and gets no further."""
+    secondary = syphon._engine.secondary
+    make = secondary.source
+    sources: list[Unsettled] = []
+
+    def source(queue: Any) -> Any:
+        sources.append(Unsettled(make(queue)))
+        return sources[-1]
+
+    secondary.source = source  # type: ignore[method-assign]
+    await syphon.start()
+    return sources[0]
 
 
 @asynccontextmanager

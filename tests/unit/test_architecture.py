@@ -28,8 +28,10 @@ MAY_IMPORT = {
     "config_rules": {"errors", "rule_sql", "rules"},
     "config_entities": {"broker", "config_rules", "durations", "errors", "rules"},
     "config_emulator": {"config_entities", "config_rules", "rules"},
+    "config_pair": {"config_entities", "durations"},
     "config": {
-        *("broker", "config_emulator", "config_entities", "durations", "limits"),
+        *("broker", "config_emulator", "config_entities", "config_pair", "durations"),
+        "limits",
     },
     "amqp": set(),
     "auth": {"errors"},
@@ -56,7 +58,8 @@ MAY_IMPORT = {
         "rules",
     },
     "server": {
-        *("amqp", "auth", "broker", "clock", "compilation", "config", "durations"),
+        *("amqp", "auth", "broker", "clock", "compilation", "config", "config_pair"),
+        "durations",
         *("encoding", "errors", "gateway", "limits", "links", "pairing", "rule_sql"),
         *("rules", "store", "topics"),
     },

@@ -3,6 +3,7 @@
 The SDK is an extra, and imported only where it is needed.
 """
 
+import ssl
 from typing import Any
 
 from twinbus.client.errors import ClientError
@@ -19,19 +20,23 @@ class SdkMissing(PairingError):
 
 
 async def engine_of_strings(
-    primary: str, secondary: str, clock: Clock, secondary_name: str | None = None
+    primary: str,
+    secondary: str,
+    clock: Clock,
+    secondary_name: str | None = None,
+    authority: str | None = None,
 ) -> Engine[Any]:
-    """The engine between the namespaces of two connection strings.
+    """The engine between the namespaces of two connection strings; `authority` is a
+    file with the certificates to trust at the secondary.
 
     Raises ValueError for what is none, PrimaryAway and SecondaryError for namespaces
     that do not answer, and SdkMissing.
     """
-    addresses = (
-        parse_address(primary, clock=clock),
-        parse_address(secondary, clock=clock),
-    )
-    if await speak_twinbus(*addresses):
-        return own_engine(*addresses, clock, secondary_name)
+    ours = parse_address(primary, clock=clock)
+    tls = ssl.create_default_context(cafile=authority) if authority else None
+    theirs = parse_address(secondary, clock=clock, tls=tls)
+    if await speak_twinbus(ours, theirs):
+        return own_engine(ours, theirs, clock, secondary_name)
     try:
         from twinbus.pairing.sdk_syphon.engine import sdk_engine_of_strings
     except ImportError:
@@ -39,7 +44,7 @@ async def engine_of_strings(
             "A namespace that is not twinbus needs the package azure-servicebus: pip "
             "install 'twinbus[pairing]'."
         ) from None
-    return sdk_engine_of_strings(primary, secondary, clock, secondary_name)
+    return sdk_engine_of_strings(primary, secondary, clock, secondary_name, authority)
 
 
 async def engine_of_clients(

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.broker.transaction import TransactionLimits
 from twinbus.clock import Clock, SystemClock
-from twinbus.config import ROOT_KEY_NAME, Config
+from twinbus.config import ROOT_KEY_NAME, Config, ConfigError
 from twinbus.durations import duration_ms
 from twinbus.errors import ConnectionForced, ServiceBusError
 from twinbus.gateway.administration.administration import Administration
@@ -26,12 +26,14 @@ from twinbus.gateway.metrics import Metrics
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.server.arrival import Arrival
+from twinbus.server.certificates import ca_file
 from twinbus.server.data_folder import DataFolder
 from twinbus.server.declared_entities import make_declared
 from twinbus.server.figures import ServerFigures
 from twinbus.server.listener import Listener
 from twinbus.server.namespace import Namespace, authorization_rule
 from twinbus.server.owner import StoreOwner
+from twinbus.server.pair_syphon import PairSyphon
 from twinbus.server.topic_quotas import TopicQuotas
 from twinbus.store.base import Store, StoreError
 from twinbus.store.catalog import Catalog
@@ -119,6 +121,8 @@ class Server:
                 correlation_rules=config.max_correlation_rules_per_topic,
             ),
         )
+        # The syphon that this server runs, if it is told to.
+        self.pair = _pair_of(config, self.clock)
         self._connections: set[ServedConnection] = set()
         self.gateway = Gateway(
             Administration(self.namespace, self.clock, os.urandom),
@@ -179,6 +183,13 @@ class Server:
             await self._close_data()
             raise
         self._ticking = asyncio.create_task(self._tick_for_ever(), name="ticks")
+        if self.pair is not None:
+            authority = ca_file(self._config)
+            await self.pair.start(
+                self.namespace,
+                self.connection_string,
+                str(authority) if self.tls is not None and authority.exists() else None,
+            )
 
     def _listen(self) -> None:
         """Every port serves everything; some clients look for it at a usual one."""
@@ -258,6 +269,8 @@ class Server:
 
     async def stop(self) -> None:
         """Finish what was accepted, then let go of everything."""
+        if self.pair is not None:
+            await self.pair.close()
         self._close_listeners()
         if self._ticking is not None:
             self._ticking.cancel()
@@ -302,3 +315,14 @@ class Server:
     async def _close_data(self) -> None:
         await self.owner.stop()
         await self.namespace.close()
+
+
+def _pair_of(config: Config, clock: Clock) -> PairSyphon | None:
+    """Raises ConfigError."""
+    if config.pair is None:
+        return None
+    try:
+        return PairSyphon(config.pair, clock, config.max_entity_megabytes)
+    except ValueError as error:
+        text = str(error).replace("the option primary_name", "primary_name")
+        raise ConfigError(f"[pair]: {text}") from None

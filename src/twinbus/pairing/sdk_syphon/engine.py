@@ -42,18 +42,28 @@ def sdk_engine(
 
 
 def sdk_engine_of_strings(
-    primary: str, secondary: str, clock: Clock, secondary_name: str | None = None
+    primary: str,
+    secondary: str,
+    clock: Clock,
+    secondary_name: str | None = None,
+    authority: str | None = None,
 ) -> Engine[SdkMessage]:
     """From connection strings; `SSL_CERT_FILE` names the authority of a bus that made
-    its own. Raises ValueError."""
-    options: dict[str, Any] = {"retry_total": 0}
-    if authority := os.environ.get("SSL_CERT_FILE"):
-        options["connection_verify"] = authority
+    its own, `authority` that of the secondary. Raises ValueError."""
+    usual = os.environ.get("SSL_CERT_FILE")
+    trust = _options(authority or usual)
     return sdk_engine(
-        ServiceBusClient.from_connection_string(primary, **options),
-        ServiceBusClient.from_connection_string(secondary, **options),
-        ServiceBusAdministrationClient.from_connection_string(secondary, **options),
+        ServiceBusClient.from_connection_string(primary, **_options(usual)),
+        ServiceBusClient.from_connection_string(secondary, **trust),
+        ServiceBusAdministrationClient.from_connection_string(secondary, **trust),
         clock,
         secondary_name,
         closes_administration=True,
     )
+
+
+def _options(authority: str | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"retry_total": 0}
+    if authority:
+        options["connection_verify"] = authority
+    return options

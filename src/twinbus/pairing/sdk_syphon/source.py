@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from azure.servicebus import ServiceBusMessageState
@@ -11,6 +11,7 @@ from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundErr
 
 from twinbus.clock import Clock
 from twinbus.pairing.detour import restored_from
+from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.pairing.sdk_syphon.errors import secondary_errors
 from twinbus.pairing.sdk_syphon.messages import SdkMessage, read_received
@@ -28,6 +29,8 @@ _HOLD_MS: Final = 20_000
 """How long such a message may wait: a lock has 60 seconds (P4), and restoring and
 settling may take some of them."""
 
+_OPEN_SECONDS: Final = 10.0
+_CLOSE_SECONDS: Final = 2.0
 _PAGE_COUNT: Final = 250
 _AT_A_TIME: Final = 50
 """Settlements that are under way together."""
@@ -61,7 +64,7 @@ class SdkSource:
             # With the link go the messages that it has.
             await self.close()
         async with secondary_errors():
-            receiver = self._open()
+            receiver = await self._open()
             # What is here already first: the SDK keeps it until more has come.
             found = await receiver.receive_messages(max_count, _SHORTEST_WAIT_SECONDS)
             if not found and max_wait_seconds > _SHORTEST_WAIT_SECONDS:
@@ -69,11 +72,14 @@ class SdkSource:
         self._waiting_since = self._clock.monotonic()
         return [self._known(message, is_deferred=False) for message in found]
 
-    def _open(self) -> ServiceBusReceiver:
+    async def _open(self) -> ServiceBusReceiver:
+        """Open, if it is not: a short wait for messages would not be enough for it."""
         if self._receiver is None:
             self._receiver = self._namespace.client.get_queue_receiver(
                 self.path, prefetch_count=_PREFETCH_COUNT
             )
+            link: Any = self._receiver
+            await internals.open_link(link, _OPEN_SECONDS)
             self._waiting_since = self._clock.monotonic()
         return self._receiver
 
@@ -87,36 +93,31 @@ class SdkSource:
     # --- settling -------------------------------------------------------------
 
     async def complete(self, messages: Sequence[SdkMessage]) -> None:
-        await self._settle(messages, self._open().complete_message)
+        await self._settle(messages, "complete_message")
 
     async def abandon(self, messages: Sequence[SdkMessage]) -> None:
-        await self._settle(messages, self._open().abandon_message)
+        await self._settle(messages, "abandon_message")
 
     async def defer(self, messages: Sequence[SdkMessage]) -> None:
-        await self._settle(messages, self._open().defer_message)
+        await self._settle(messages, "defer_message")
 
     async def dead_letter(self, messages: Sequence[SdkMessage], fault: Fault) -> None:
-        receiver = self._open()
-
-        def settle(message: Any) -> Awaitable[None]:
-            return receiver.dead_letter_message(
-                message,
-                reason=fault.reason,
-                error_description=fault.description[:_DESCRIPTION_CHARACTERS],
-            )
-
-        await self._settle(messages, settle)
+        await self._settle(
+            messages,
+            "dead_letter_message",
+            reason=fault.reason,
+            error_description=fault.description[:_DESCRIPTION_CHARACTERS],
+        )
 
     async def _settle(
-        self, messages: Sequence[SdkMessage], settle: Callable[[Any], Awaitable[None]]
+        self, messages: Sequence[SdkMessage], method: str, **texts: str
     ) -> None:
         async with secondary_errors():
+            settle = getattr(await self._open(), method)
             for start in range(0, len(messages), _AT_A_TIME):
+                portion = messages[start : start + _AT_A_TIME]
                 results = await asyncio.gather(
-                    *(
-                        settle(message.received)
-                        for message in messages[start : start + _AT_A_TIME]
-                    ),
+                    *(settle(message.received, **texts) for message in portion),
                     return_exceptions=True,
                 )
                 for result in results:
@@ -133,7 +134,7 @@ class SdkSource:
 
     async def peek_deferred(self, first_number: int) -> Page:
         async with secondary_errors():
-            seen = await self._open().peek_messages(
+            seen = await (await self._open()).peek_messages(
                 _PAGE_COUNT, sequence_number=first_number
             )
         if not seen:
@@ -154,7 +155,7 @@ class SdkSource:
         """All of them or none is what a namespace gives, so what is gone is found by
         halves."""
         try:
-            found = await self._open().receive_deferred_messages(numbers)
+            found = await (await self._open()).receive_deferred_messages(numbers)
         except MessageNotFoundError:
             if len(numbers) == 1:
                 return []
@@ -166,9 +167,11 @@ class SdkSource:
         return [self._known(message, is_deferred=True) for message in found]
 
     async def close(self) -> None:
+        """Waits for its end: what another link gets next must not be behind what this
+        one still has."""
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
-            self._namespace.discard(receiver)
+            await internals.close_link(receiver, _CLOSE_SECONDS)
 
 
 def _glimpse(message: SdkMessage) -> Glimpse:
