@@ -4,7 +4,9 @@ A session's diverted messages all go into one backlog queue, so that they stay i
 order. While any of them may still wait there, a new message of that session must not
 overtake them on the straight way. What waits in a queue is found by looking through it:
 that also tells what an earlier process has left there, so a queue that was not looked
-through since the start may hold something of every session.
+through since the start may hold something of every session. Only one that cannot be
+looked at holds nobody up: a secondary that is away must not keep sends from a primary
+that is well.
 
 Pure: told what was diverted and what was seen, it says who must wait.
 """
@@ -23,8 +25,9 @@ class SessionOrder:
 
     def __init__(self, queues: Sequence[str]) -> None:
         self._queues = tuple(queues)
-        # Queues that were not looked through yet.
+        # Queues that nobody has tried to look through yet, and those where it failed.
         self._unknown = set(queues)
+        self._unread: set[str] = set()
         # Where something of a session waits, and the turn in which it last went there.
         self._behind: dict[SessionKey, tuple[str, int]] = {}
         # Counts diversions: what is diverted while a queue is looked through is newer
@@ -54,7 +57,8 @@ class SessionOrder:
 
     def to_look_through(self) -> list[str]:
         """Queues of which more must be known."""
-        waited_for = self._unknown | {queue for queue, _ in self._behind.values()}
+        waited_for = {queue for queue, _ in self._behind.values()}
+        waited_for |= self._unknown | self._unread
         return [queue for queue in self._queues if queue in waited_for]
 
     def begin_look(self) -> int:
@@ -64,11 +68,18 @@ class SessionOrder:
     def looked(self, queue: str, began: int, found: set[SessionKey]) -> None:
         """All of the queue was looked through, and these sessions are there."""
         self._unknown.discard(queue)
+        self._unread.discard(queue)
         for key, (place, turn) in list(self._behind.items()):
             if place == queue and turn <= began and key not in found:
                 del self._behind[key]
         for key in found:
             self._behind.setdefault(key, (queue, began))
+
+    def could_not_look(self, queue: str) -> None:
+        """What is known of the queue stays as it is."""
+        if queue in self._unknown:
+            self._unknown.discard(queue)
+            self._unread.add(queue)
 
 
 def _weight(queue: str, key: SessionKey) -> bytes:

@@ -86,21 +86,23 @@ class SessionWatch(Generic[M]):
         began = clock.monotonic()
         try:
             for queue in self._order.to_look_through():
-                # One that failed is left alone for a while by lookers, too.
                 if self._pair.rotation.is_in(queue, clock.monotonic()):
                     await self._look_at(queue)
+                else:
+                    # It has failed, and is left alone for a while.
+                    self._order.could_not_look(queue)
             took = (clock.monotonic() - began) / 1000
             await asyncio.sleep(max(_PAUSE_SECONDS, took * _SHARE))
         finally:
             self._look = None
 
     async def _look_at(self, queue: str) -> None:
-        """A queue that cannot be looked at stays as it is known."""
         door = self._pair.secondary.door(queue)
         began = self._order.begin_look()
         try:
             found = await self._sessions_in(door)
         except Exception as error:
+            self._order.could_not_look(queue)
             self._pair.note_failed(queue, error, is_busy=False)
         else:
             self._order.looked(queue, began, found)

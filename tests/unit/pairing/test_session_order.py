@@ -57,6 +57,24 @@ def test_session_that_is_not_found_any_more_is_free() -> None:
     assert order.is_behind(OTHER)
 
 
+def test_queue_that_cannot_be_looked_at_holds_nobody_up_and_is_tried_again() -> None:
+    order = SessionOrder(QUEUES)
+    for queue in QUEUES:
+        order.could_not_look(queue)
+    assert not order.is_behind(KEY)
+    assert order.to_look_through() == QUEUES
+    order.looked("1", order.begin_look(), {KEY})
+    assert order.is_behind(KEY)
+    assert order.to_look_through() == QUEUES
+
+
+def test_queue_that_cannot_be_looked_at_any_more_keeps_what_it_had() -> None:
+    order = known()
+    order.diverted(KEY, "1")
+    order.could_not_look("1")
+    assert order.is_behind(KEY)
+
+
 def test_look_at_another_queue_says_nothing() -> None:
     order = known()
     order.diverted(KEY, "1")

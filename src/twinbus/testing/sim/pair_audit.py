@@ -74,6 +74,8 @@ class PairAuditor:
     sent: dict[str, Sent] = field(default_factory=dict)
     # Messages of the world's own that nobody can restore.
     poison: set[str] = field(default_factory=set)
+    # Messages that a syphon has handed to the primary, whatever came of it.
+    handed_over: set[str] = field(default_factory=set)
     # A clock that jumps says nothing of how long a message lived.
     clocks_jump: bool = False
     # Messages may be under locks that a syphon has lost: others overtake them.
@@ -136,9 +138,16 @@ class PairAuditor:
         if any(trouble.kind not in STEADY for trouble in wrong):
             # Each attempt may fail, and each success of another starts over.
             return True
+        # An entity is back only after a ping, and a session after its backlog.
+        recently = first - 2 * (promises.ping_interval_ms + enough_ms)
+        if promises.keeps_order:
+            recently = 0
         earlier = first - max(promises.backlog_retry_ms, promises.busy_wait_ms)
         earlier -= promises.attempt_timeout_ms
-        return bool(self.troubles.anywhere("secondary", earlier, last))
+        return bool(
+            self.troubles.of("primary", call.path, recently, last)
+            and self.troubles.anywhere("secondary", earlier, last)
+        )
 
     def _is_late(self, call: Call) -> bool:
         """Nothing got through to the primary, the secondary was well, and yet the call
@@ -157,7 +166,11 @@ class PairAuditor:
     def cancel_asked(self, uid: str) -> None:
         self.sent[uid].cancelling = "asked"
 
-    def cancel_ended(self, uid: str, state: str) -> None:
+    def cancel_ended(self, uid: str, state: str, *, was_away: bool = False) -> None:
+        """`was_away`: the primary could not be asked, so it may have the message from
+        a syphon that it did not answer."""
+        if was_away and uid in self.handed_over:
+            state = "unknown"
         self.sent[uid].cancelling = state
 
     # --- what is there at last ------------------------------------------------------

@@ -14,6 +14,7 @@ from twinbus.errors import ServiceBusError
 from twinbus.pairing.errors import PairingError
 from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.pair import Pair
+from twinbus.pairing.paired_entity import PairedEntity
 from twinbus.pairing.paired_sender import PairedSender
 from twinbus.pairing.policy import State
 from twinbus.pairing.settings import PairSettings
@@ -79,8 +80,12 @@ class Application:
         self._left = random.choice((3, 8, 15))
         # Scheduled messages that were not cancelled: numbers by id.
         self._scheduled: dict[str, int] = {}
+        # As the process sees it in its present life.
+        self._entity: PairedEntity
 
-    async def run(self, sender: PairedSender[PairMessage], note: Note) -> None:
+    async def run(self, pair: Pair[PairMessage], note: Note) -> None:
+        sender = pair.sender(self._path)
+        self._entity = pair.entity(self._path)
         while self._left:
             await asyncio.sleep(self._random.expovariate(1.0) * self._pace_seconds)
             self._left -= 1
@@ -169,7 +174,8 @@ class Application:
             self._auditor.cancel_ended(uid, "unknown")
         else:
             note(f"{self._name}: {uid} is cancelled")
-            self._auditor.cancel_ended(uid, "cancelled")
+            was_away = self._entity.is_diverted()
+            self._auditor.cancel_ended(uid, "cancelled", was_away=was_away)
 
     # --- what became of a call ------------------------------------------------------
 
@@ -222,7 +228,7 @@ class SenderProcess:
         self._settings = settings
         self._queues = queues
         self._on_failure = on_failure
-        self.applications: list[tuple[Application, str]] = []
+        self.applications: list[Application] = []
         self.pair: Pair[PairMessage] | None = None
         self._restarting = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
@@ -246,8 +252,8 @@ class SenderProcess:
         pair.report.add(self._on_event)
         self.pair = pair
         self._tasks = [
-            asyncio.ensure_future(application.run(pair.sender(path), self.note))
-            for application, path in self.applications
+            asyncio.ensure_future(application.run(pair, self.note))
+            for application in self.applications
         ]
         for task in self._tasks:
             task.add_done_callback(self._on_done)
@@ -308,6 +314,7 @@ class SyphonProcess:
         trace: Trace,
         *,
         settings: SyphonSettings,
+        auditor: PairAuditor,
     ) -> None:
         self.name = name
         self._sites = sites
@@ -315,6 +322,7 @@ class SyphonProcess:
         self._random = random
         self._trace = trace
         self._settings = settings
+        self._auditor = auditor
         self._syphon: Syphon[SyphonedMessage] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._restarting = asyncio.Lock()
@@ -332,7 +340,7 @@ class SyphonProcess:
             engine = Engine(
                 "simulated",
                 SimulatedSecondary(SECONDARY, secondary.wire),
-                SimulatedOutlet(primary.wire),
+                SimulatedOutlet(primary.wire, self._auditor.handed_over.add),
             )
             self._syphon = Syphon(
                 engine,

@@ -191,8 +191,9 @@ class SimulatedSecondary:
 class SimulatedOutlet:
     """The way into the primary."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, note_tried: Callable[[str], None]) -> None:
         self._wire = wire
+        self._note_tried = note_tried
 
     async def restore(
         self, path: str, messages: Sequence[SyphonedMessage], timeout_seconds: float
@@ -210,6 +211,7 @@ class SimulatedOutlet:
 
     async def _send(self, path: str, message: SyphonedMessage) -> None:
         restored = self._restored(message)
+        self._note_tried(restored.uid)
 
         async def work(life: Life) -> None:
             await requests.send(life, path, [restored], restores=True)
