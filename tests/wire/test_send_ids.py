@@ -8,7 +8,7 @@ from .codec import Array, Long, Timestamp
 from .frames import REJECTED
 from .management import Management
 from .message import BATCH_FORMAT, batch, data_message
-from .own_annotations import identified
+from .own_annotations import RESTORED_FROM, SEND_ID, identified
 from .test_send_via import sender_via
 from .transactions import Controller, send_in
 
@@ -191,11 +191,23 @@ def test_copy_of_a_completed_message_is_dropped_after_a_restart():
         assert send(bus) == 1
 
 
-def test_receivers_see_the_annotation(peer, queue):
-    """SB-W-1514 a sender's bytes are handed out as they are."""
-    peer.sender(queue).send(identified("x", b"1"))
+def test_receivers_do_not_get_the_annotation(peer, queue):
+    """SB-W-1514 what was received can be sent again, and is another message."""
+    own = {"x-opt-mine": "mine", RESTORED_FROM: "1@2@elsewhere"}
+    peer.sender(queue).send(identified("x", b"1", annotations=own))
     [delivery] = peer.receiver(queue).take()
-    assert delivery.message.annotations["x-opt-twinbus-send-id"] == b"1"
+    assert delivery.message.annotations["x-opt-mine"] == "mine"
+    assert SEND_ID not in delivery.message.annotations
+    assert RESTORED_FROM not in delivery.message.annotations
+
+
+def test_receivers_of_a_transfer_queue_get_the_annotation(bus, peer):
+    """SB-W-1516 the syphon hands it on to the primary."""
+    backlog = "away/x-servicebus-transfer/7"
+    bus.create_queue(backlog)
+    peer.sender(backlog).send(identified("x", b"1"))
+    [delivery] = peer.receiver(backlog).take()
+    assert delivery.message.annotations[SEND_ID] == b"1"
 
 
 def test_array_is_no_id(peer, queue):

@@ -11,6 +11,7 @@ copies the sender's bytes without looking at them again:
     bit  12     it is a ping: never stored, so never set in a stored number
     bit  13     it carries a send id
     bit  14     it says what it was restored from, and its sender may do so
+    bit  15     it waits in a transfer queue, whose receivers get these ids, too
     bits 16-    offset of the bare message: properties and everything after
 
 The number is part of the stored format.
@@ -37,6 +38,7 @@ SAYS_DURABLE: Final = 1 << 11
 PING: Final = 1 << 12
 SENT_ONCE: Final = 1 << 13
 RESTORED: Final = 1 << 14
+IN_TRANSFER: Final = 1 << 15
 
 IDENTIFIED: Final = SENT_ONCE | RESTORED
 """Those of messages that are known again by an id of twinbus's own."""

@@ -23,6 +23,8 @@ from twinbus.encoding.layout import (
     DEFAULT_PRIORITY,
     DELIVERY_ANNOTATIONS,
     HEADER_BITS,
+    IDENTIFIED,
+    IN_TRANSFER,
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
     SAYS_DURABLE,
@@ -31,6 +33,7 @@ from twinbus.encoding.layout import (
     priority_of,
 )
 from twinbus.encoding.maps import changed_map, encoded_strings
+from twinbus.encoding.own_annotations import RESTORED_FROM, SEND_ID
 from twinbus.encoding.sections import find_sections
 
 _SEQUENCE: Final = b"\xa3\x15x-opt-sequence-number\x81"
@@ -54,6 +57,8 @@ _OWN_ANNOTATIONS: Final = frozenset(
         b"x-opt-deadletter-source",
     )
 )
+
+_OWN_AND_IDS: Final = _OWN_ANNOTATIONS | {SEND_ID.encode(), RESTORED_FROM.encode()}
 
 _PROPERTIES_SECTION: Final = b"\x00\x53\x73"
 
@@ -229,6 +234,17 @@ def _header(message: Message) -> bytes:
     return b"\x00\x53\x70\xc0" + bytes((len(fields) + 1, 5)) + fields
 
 
+def _left_out(layout: int) -> frozenset[bytes]:
+    """Annotations of the sender that a receiver does not get.
+
+    The ids that a ledger goes by are for the syphon alone. An application may send
+    again what it received, annotations and all; that would be taken for a copy.
+    """
+    if layout & IDENTIFIED != 0 and layout & IN_TRANSFER == 0:
+        return _OWN_AND_IDS
+    return _OWN_ANNOTATIONS
+
+
 def _woven(
     message: Message,
     sequence_number: int,
@@ -245,7 +261,7 @@ def _woven(
         _header(message),
         _woven_delivery_annotations(raw, sections, token),
         b"\x00\x53\x72",
-        changed_map(annotations, _OWN_ANNOTATIONS, own),
+        changed_map(annotations, _left_out(message.layout), own),
     ]
     bare_at = message.layout >> BARE_SHIFT
     body_at = _body_offset(bare_at, sections)

@@ -5,7 +5,8 @@
     x-opt-twinbus-restored-from   SEQUENCE@GENERATION@SOURCE, a string: the message of
                                   another queue of which this is the restored one
 
-They stay in the message, since a sender's bytes are handed out as they are.
+They stay in the stored message. Receivers do not get them but from a transfer queue:
+see `outgoing.py`.
 """
 
 from collections.abc import Mapping

@@ -16,7 +16,7 @@ from twinbus.broker.message import Message
 from twinbus.encoding.batch import BATCH_FORMAT, read_batch
 from twinbus.encoding.identity import restored_from
 from twinbus.encoding.incoming import read_message
-from twinbus.encoding.layout import IDENTIFIED, RESTORED
+from twinbus.encoding.layout import IDENTIFIED, IN_TRANSFER, RESTORED
 from twinbus.errors import MessageSizeExceeded
 from twinbus.limits import PROPERTIES_BYTES
 from twinbus.links.extensions import Extensions
@@ -47,6 +47,7 @@ class Arrivals:
         if headroom_bytes == 0:
             self.tolerated_bytes += extensions.headroom_bytes
         self._properties_bytes: int = PROPERTIES_BYTES + headroom_bytes
+        self._place: int = 0 if headroom_bytes == 0 else IN_TRANSFER
         # Whether the connection may send to the whole namespace, at an instant.
         self._may_restore: Callable[[int], bool] = may_restore
         # Bits of the layouts of those that were read last, all together.
@@ -60,6 +61,7 @@ class Arrivals:
             messages = [read_message(payload, self._offered, self._properties_bytes)]
         marks = 0
         for message in messages:
+            message.layout |= self._place
             marks |= message.layout
         if marks & RESTORED != 0 and not self._judge(messages, now):
             marks ^= RESTORED
