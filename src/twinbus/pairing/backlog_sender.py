@@ -67,15 +67,15 @@ class BacklogSender(Generic[M]):
         """How many of the first the queue took; 0 if it failed."""
         limit_ms = min(self._pair.settings.attempt_timeout_ms, deadline.left_ms())
         if limit_ms == 0:
-            raise self._pair.dialect.timed_out(
-                f"The send to '{self._entity.path}' did not get into the backlog in "
-                "its time."
-            )
+            raise self._timed_out()
         door = self._door(queue)
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 sent_count = await door.send_some(copies, limit_ms / 1000)
         except Exception as error:
+            if isinstance(error, TimeoutError) and deadline.is_over():
+                # The call had too little time; that says nothing of the queue.
+                raise self._timed_out() from error
             self._failed(queue, error)
             return 0
         self._pair.note_taken(queue)
@@ -89,6 +89,12 @@ class BacklogSender(Generic[M]):
             )
         )
         return sent_count
+
+    def _timed_out(self) -> Exception:
+        return self._pair.dialect.timed_out(
+            f"The send to '{self._entity.path}' did not get into the backlog in its "
+            "time."
+        )
 
     def _door(self, queue: str) -> Door[M]:
         if queue not in self._doors:

@@ -4,8 +4,9 @@ Such a message waits in a backlog queue, or is on its way out of it, or is on th
 primary's schedule already. It is looked for by its send id in all of these until it is
 found; between twinbus sites, because no other namespace can look for it.
 
-While the primary is away, only the backlog can be asked. What a syphon had handed to a
-primary that went away without an answer may then come to light all the same.
+A copy that a syphon has in its hands, or has handed to a primary that went away without
+an answer, cannot be seen. If there is another one, that one is cancelled, and the copy
+may come to light all the same.
 """
 
 import asyncio

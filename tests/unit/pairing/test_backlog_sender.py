@@ -132,6 +132,19 @@ def test_frozen_queues_end_with_the_time_of_the_call() -> None:
     play(scene, **SETTINGS)
 
 
+def test_call_with_too_little_time_says_nothing_of_the_queue() -> None:
+    async def scene(world: World) -> None:
+        world.primary.answers["orders"] = AWAY
+        world.secondary.takes_time = 0.5
+        with pytest.raises(TimedOut):
+            await world.pair.sender("orders").send(mails("a"), 0.1)
+        assert world.pair.status().out_of_rotation == ()
+        await world.pair.sender("orders").send(mails("b"))
+        assert world.backlog() == ["b"]
+
+    play(scene, **SETTINGS)
+
+
 def test_what_was_taken_is_not_sent_again_to_the_next_queue() -> None:
     async def scene(world: World) -> None:
         world.primary.answers["orders"] = AWAY

@@ -74,8 +74,8 @@ class PairAuditor:
     sent: dict[str, Sent] = field(default_factory=dict)
     # Messages of the world's own that nobody can restore.
     poison: set[str] = field(default_factory=set)
-    # Messages that a syphon has handed to the primary, whatever came of it.
-    handed_over: set[str] = field(default_factory=set)
+    # Messages that a syphon had in its hands, at least once.
+    received: set[str] = field(default_factory=set)
     # A clock that jumps says nothing of how long a message lived.
     clocks_jump: bool = False
     # Messages may be under locks that a syphon has lost: others overtake them.
@@ -166,10 +166,10 @@ class PairAuditor:
     def cancel_asked(self, uid: str) -> None:
         self.sent[uid].cancelling = "asked"
 
-    def cancel_ended(self, uid: str, state: str, *, was_away: bool = False) -> None:
-        """`was_away`: the primary could not be asked, so it may have the message from
-        a syphon that it did not answer."""
-        if was_away and uid in self.handed_over:
+    def cancel_ended(self, uid: str, state: str) -> None:
+        """What a syphon has in its hands, or has handed to a primary that did not
+        answer, cannot be cancelled for sure."""
+        if state == "cancelled" and uid in self.received:
             state = "unknown"
         self.sent[uid].cancelling = state
 

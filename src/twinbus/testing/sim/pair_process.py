@@ -14,7 +14,6 @@ from twinbus.errors import ServiceBusError
 from twinbus.pairing.errors import PairingError
 from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.pair import Pair
-from twinbus.pairing.paired_entity import PairedEntity
 from twinbus.pairing.paired_sender import PairedSender
 from twinbus.pairing.policy import State
 from twinbus.pairing.settings import PairSettings
@@ -80,12 +79,9 @@ class Application:
         self._left = random.choice((3, 8, 15))
         # Scheduled messages that were not cancelled: numbers by id.
         self._scheduled: dict[str, int] = {}
-        # As the process sees it in its present life.
-        self._entity: PairedEntity
 
     async def run(self, pair: Pair[PairMessage], note: Note) -> None:
         sender = pair.sender(self._path)
-        self._entity = pair.entity(self._path)
         while self._left:
             await asyncio.sleep(self._random.expovariate(1.0) * self._pace_seconds)
             self._left -= 1
@@ -174,8 +170,7 @@ class Application:
             self._auditor.cancel_ended(uid, "unknown")
         else:
             note(f"{self._name}: {uid} is cancelled")
-            was_away = self._entity.is_diverted()
-            self._auditor.cancel_ended(uid, "cancelled", was_away=was_away)
+            self._auditor.cancel_ended(uid, "cancelled")
 
     # --- what became of a call ------------------------------------------------------
 
@@ -339,8 +334,10 @@ class SyphonProcess:
         while True:
             engine = Engine(
                 "simulated",
-                SimulatedSecondary(SECONDARY, secondary.wire),
-                SimulatedOutlet(primary.wire, self._auditor.handed_over.add),
+                SimulatedSecondary(
+                    SECONDARY, secondary.wire, self._auditor.received.add
+                ),
+                SimulatedOutlet(primary.wire),
             )
             self._syphon = Syphon(
                 engine,

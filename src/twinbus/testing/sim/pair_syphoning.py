@@ -64,7 +64,14 @@ class SyphonedMessage(BacklogMessage):
 class SimulatedSource:
     """One backlog queue of the secondary."""
 
-    def __init__(self, wire: Wire, queue: BacklogQueue, namespace: str) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        queue: BacklogQueue,
+        namespace: str,
+        note_received: Callable[[str], None],
+    ) -> None:
+        self._note_received = note_received
         self.path = queue.path
         self._wire = wire
         self._generation = queue.created_at
@@ -74,7 +81,11 @@ class SimulatedSource:
         self, max_count: int, max_wait_seconds: float
     ) -> list[SyphonedMessage]:
         async def work(life: Life) -> list[requests.Taken]:
-            return await requests.receive(life, self.path, max_count, max_wait_seconds)
+            taken = await requests.receive(life, self.path, max_count, max_wait_seconds)
+            # Whether or not the answer arrives: it is locked.
+            for seen, _ in taken:
+                self._note_received(seen.message.uid)
+            return taken
 
         limit = max_wait_seconds + _ANSWER_SECONDS
         taken = await self._ask(work, limit, ends_with_client=True)
@@ -164,9 +175,12 @@ async def ask_secondary(
 class SimulatedSecondary:
     """The namespace that has the backlog queues."""
 
-    def __init__(self, name: str, wire: Wire) -> None:
+    def __init__(
+        self, name: str, wire: Wire, note_received: Callable[[str], None]
+    ) -> None:
         self.name = name
         self._wire = wire
+        self._note_received = note_received
 
     async def queues(self, prefix: str) -> list[BacklogQueue]:
         async def work(life: Life) -> list[BacklogQueue]:
@@ -179,7 +193,7 @@ class SimulatedSecondary:
         return await ask_secondary(self._wire, work)
 
     def source(self, queue: BacklogQueue) -> SimulatedSource:
-        return SimulatedSource(self._wire, queue, self.name)
+        return SimulatedSource(self._wire, queue, self.name, self._note_received)
 
     async def lease(self, path: str) -> Lease:
         raise AssertionError("here the ledger alone keeps syphons apart")
@@ -191,9 +205,8 @@ class SimulatedSecondary:
 class SimulatedOutlet:
     """The way into the primary."""
 
-    def __init__(self, wire: Wire, note_tried: Callable[[str], None]) -> None:
+    def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self._note_tried = note_tried
 
     async def restore(
         self, path: str, messages: Sequence[SyphonedMessage], timeout_seconds: float
@@ -211,7 +224,6 @@ class SimulatedOutlet:
 
     async def _send(self, path: str, message: SyphonedMessage) -> None:
         restored = self._restored(message)
-        self._note_tried(restored.uid)
 
         async def work(life: Life) -> None:
             await requests.send(life, path, [restored], restores=True)
