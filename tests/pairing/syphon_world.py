@@ -125,6 +125,14 @@ def counts(bus: Bus, path: str) -> tuple[int, int, int]:
     return found["active"], found["deferred"], found["dead_letter"]
 
 
+def stored(bus: Bus, path: str) -> Message:
+    """The first message of a queue as its sender encoded it."""
+    owner = bus.server.owner
+    number = bus.server.namespace.entity(path).fragment().number
+    (first,) = bus._run(owner.store.browse(number, 0, 1, 1_000_000))
+    return decode_message(first.raw)
+
+
 async def until(condition: Callable[[], object]) -> None:
     """Wait for it, and no longer."""
     async with asyncio.timeout(PATIENCE_SECONDS):

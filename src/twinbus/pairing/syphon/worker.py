@@ -57,6 +57,8 @@ class Worker(Generic[M]):
         self._pace = Pace(self._settings.batch_count)
         # How the secondary is, by the same rules as an entity.
         self._secondary = Gate(self._settings)
+        # Messages of this round went back to the queue.
+        self._gave_back = False
         # The last round found nothing to do.
         self.is_idle = False
 
@@ -175,6 +177,10 @@ class Worker(Generic[M]):
         await _all(
             self._work_group(path, messages) for path, messages in triage.groups.items()
         )
+        if self._gave_back:
+            # Those behind them are on their way here already, and must not overtake.
+            self._gave_back = False
+            await self._source.close()
         size_bytes = sum(message.size_bytes for message in batch)
         self._pace.worked(len(batch), size_bytes, self._now() - began_at)
 
@@ -208,6 +214,7 @@ class Worker(Generic[M]):
             return
         if not restorer.watch.is_reachable:
             await source.abandon(messages)
+            self._gave_back = True
             return
         for message in messages:
             self._deferrals.note(path, message.sequence_number)
