@@ -31,7 +31,7 @@ from twinbus.amqp.types import (
 from twinbus.broker.message import NO_ANNEX, Message
 from twinbus.encoding.batch import read_batch
 from twinbus.encoding.incoming import read_message
-from twinbus.encoding.layout import bare_offset
+from twinbus.encoding.layout import EXTENSIONS, bare_offset
 from twinbus.encoding.outgoing import encode_delivery
 from twinbus.errors import ArgumentError, MessageSizeExceeded
 
@@ -186,7 +186,7 @@ def test_damaged_messages_are_refused_or_can_be_delivered(
         at = data.draw(st.integers(0, len(raw) - 1))
         raw[at] = data.draw(st.integers(0, 255))
     try:
-        message = read_message(bytes(raw))
+        message = read_message(bytes(raw), EXTENSIONS)
     except (ArgumentError, MessageSizeExceeded):
         return
     message.annex = replace(NO_ANNEX, dead_letter_reason="damaged")
@@ -199,7 +199,7 @@ def test_damaged_messages_are_refused_or_can_be_delivered(
 def test_noise_is_refused_or_can_be_delivered(raw: bytes) -> None:
     for noise in (raw, b"\x00\x53" + raw):
         try:
-            message = read_message(noise)
+            message = read_message(noise, EXTENSIONS)
         except (ArgumentError, MessageSizeExceeded):
             continue
         message.annex = NO_ANNEX

@@ -207,13 +207,16 @@ def _properties(raw: bytes, at: int) -> tuple[str | None, int]:
     session_id: str | None = None
     bits = 0
     for i in range(count):
-        if i == _CONTENT_TYPE and _is_ping(raw, at):
-            bits = PING
+        # Before it is looked at: a damaged list may end within this field.
+        following = skip(raw, at)
+        if i == _CONTENT_TYPE:
+            if _is_ping(raw, at, following):
+                bits = PING
         elif i == _GROUP_ID and raw[at] != _NULL:
             _check_length(raw, at, "session id")
             text, _ = decode(raw, at)
             session_id = text if isinstance(text, str) else None
-        at = skip(raw, at)
+        at = following
     if at != end:
         raise DecodeError("the properties' size does not match their fields")
     if count > 0:
@@ -221,18 +224,19 @@ def _properties(raw: bytes, at: int) -> tuple[str | None, int]:
     return session_id, bits
 
 
-def _is_ping(raw: bytes, at: int) -> bool:
-    """The content type at `at`, a symbol or a string, is that of a ping."""
+def _is_ping(raw: bytes, at: int, end: int) -> bool:
+    """The content type from `at` to `end`, a symbol or a string, is that of a ping."""
     code = raw[at]
-    if code == 0xA3 or code == 0xA1:
-        size = raw[at + 1]
-        start = at + 2
-    elif code == 0xB3 or code == 0xB1:
-        size = int.from_bytes(raw[at + 1 : at + 5], "big")
-        start = at + 5
-    else:
-        return False
-    return size == len(PING_CONTENT_TYPE) and raw.startswith(PING_CONTENT_TYPE, start)
+    start = end - len(PING_CONTENT_TYPE)
+    if start == at + 2:
+        return (code == 0xA3 or code == 0xA1) and raw.startswith(
+            PING_CONTENT_TYPE, start
+        )
+    if start == at + 5:
+        return (code == 0xB3 or code == 0xB1) and raw.startswith(
+            PING_CONTENT_TYPE, start
+        )
+    return False
 
 
 def _check_length(raw: bytes, at: int, noun: str) -> None:

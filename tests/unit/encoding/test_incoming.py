@@ -391,3 +391,15 @@ def test_properties_have_head_room_for_ids_of_our_own() -> None:
         read_message(sized(fits, annotations), EXTENSIONS, limit_bytes)
         with pytest.raises(MessageSizeExceeded, match=str(fits + 1)):
             read_message(sized(fits + 1, annotations), EXTENSIONS, limit_bytes)
+
+
+@pytest.mark.parametrize("place", range(13))
+@pytest.mark.parametrize("field", [b"", b"\xa3", b"\xa1\x05x", b"\xb3\x00\x00"])
+def test_properties_that_end_within_a_field_are_refused(
+    place: int, field: bytes
+) -> None:
+    # Two bytes each, so that there are enough of them for the count.
+    fields = b"\xa1\x00" * place + field
+    raw = b"\x00\x53\x73\xc0" + bytes((len(fields) + 1, place + 1)) + fields
+    with pytest.raises(ArgumentError, match="malformed"):
+        read_message(raw, EXTENSIONS)
