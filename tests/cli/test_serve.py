@@ -49,6 +49,31 @@ def test_what_it_prints_is_all_that_the_sdk_needs(tmp_path: Path) -> None:
         assert server.errors == ""
 
 
+async def offered_by(server: Serving) -> set[str]:
+    """What the bus says of itself when it opens a connection."""
+    sasl = plain("RootManageSharedAccessKey", server.key)
+    async with await connect("localhost", server.port, sasl=sasl) as connection:
+        return {str(name) for name in connection.peer_properties}
+
+
+@pytest.mark.parametrize(
+    ("flags", "env", "names"),
+    [
+        ((), {}, {"product", "twinbus:extensions"}),
+        (("--strict",), {}, set()),
+        ((), {"TWINBUS_STRICT": "true"}, set()),
+    ],
+    ids=["default", "flag", "variable"],
+)
+def test_strict_offers_nothing_of_its_own(
+    tmp_path: Path, flags: tuple[str, ...], env: dict[str, str], names: set[str]
+) -> None:
+    with Serving(*flags, *FREE, cwd=tmp_path, env=env) as server:
+        assert asyncio.run(offered_by(server)) == names
+        # The command line goes on reaching it.
+        assert queues_of(server, tmp_path) == {}
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     with Serving(*FREE, cwd=tmp_path) as server:
