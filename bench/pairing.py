@@ -8,9 +8,12 @@ exit code says whether nothing was lost, doubled or refused, and all of it in ti
 
 import argparse
 import asyncio
+import signal
 import sys
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from bench.pairing_drain import measure_drain
 from bench.pairing_load import Plan, SyphonHost, measure_load
@@ -25,6 +28,8 @@ from bench.pairing_results import (
     outage_table,
 )
 from bench.results import origin_of, write_results
+
+T = TypeVar("T")
 
 
 async def measure(
@@ -61,6 +66,7 @@ def _plan(arguments: argparse.Namespace, host: SyphonHost) -> Plan:
         failover_interval=arguments.failover_interval,
         attempt_timeout=arguments.attempt_timeout,
         ping_interval=arguments.ping_interval,
+        allowance_seconds=arguments.allowance,
         backlog_queues=arguments.backlog_queues,
         most_per_call=arguments.batch,
         syphon=host,
@@ -80,6 +86,7 @@ def _arguments() -> argparse.Namespace:
     add("--failover-interval", type=float, default=10)
     add("--attempt-timeout", type=float, default=10)
     add("--ping-interval", type=float, default=5)
+    add("--allowance", type=float, default=1, help="seconds a failover may lose")
     add("--backlog-queues", type=int, default=10)
     hosts = list(SyphonHost)
     add("--syphon", nargs="*", default=hosts, choices=hosts, help="who runs it")
@@ -90,12 +97,22 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+async def _until_told(work: Coroutine[Any, Any, T]) -> T:
+    """SIGTERM ends it as Ctrl-C does: with all processes that it started."""
+    task = asyncio.create_task(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
+
+
 def main() -> int:
     arguments = _arguments()
     try:
-        loads, drains = asyncio.run(measure(arguments))
+        loads, drains = asyncio.run(_until_told(measure(arguments)))
     except ProcessFailed as error:
         print(f"failed: {error}", file=sys.stderr)
+        return 1
+    except asyncio.CancelledError:
+        print("stopped", file=sys.stderr)
         return 1
     if arguments.json is not None:
         origin = origin_of("bench.pairing")

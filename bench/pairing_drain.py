@@ -19,6 +19,7 @@ from bench.pairing_load import CONFIG, PRIMARY, QUEUE, TRANSFER
 from bench.pairing_process import ProcessFailed
 from bench.pairing_results import OWN_ENGINE, DrainResult
 from bench.pairing_site import Site
+from bench.processes import usage_of_tree
 from twinbus.amqp.messaging import Data, Message, Properties, encode_message
 from twinbus.amqp.types import Symbol
 from twinbus.clock import SystemClock
@@ -38,6 +39,7 @@ from twinbus.pairing.syphon.syphon import Syphon
 
 _ENVELOPE_COUNT = 250
 _BODY = bytes(256)
+_CPU = ("syphon_cpu_us", "primary_cpu_us", "secondary_cpu_us")
 
 
 @asynccontextmanager
@@ -63,12 +65,22 @@ async def measure_drain(
     for _ in range(rounds):
         async with two_sites() as (primary, secondary):
             await _fill(secondary, messages, queues)
+            before = _cpu_seconds(primary, secondary)
             result.rates.append(messages / await _drain(engine, primary, secondary))
+            after = _cpu_seconds(primary, secondary)
+            for name, began, ended in zip(_CPU, before, after, strict=True):
+                getattr(result, name).append((ended - began) / messages * 1e6)
             moved = await primary.waiting_count(QUEUE)
             left = await secondary.waiting_count(TRANSFER)
             if (moved, left) != (messages, 0):
                 raise ProcessFailed(f"{moved} of {messages} moved, {left} are left")
     return result
+
+
+def _cpu_seconds(primary: Site, secondary: Site) -> list[float]:
+    """Of this process, which runs the syphon, and of the two namespaces."""
+    servers = [usage_of_tree(site.process.pid) for site in (primary, secondary)]
+    return [time.process_time(), *(usage.cpu_seconds for usage in servers)]
 
 
 async def _fill(secondary: Site, messages: int, queues: int) -> None:

@@ -8,6 +8,7 @@ what they tell, and has the receiver judge at the end.
 import asyncio
 import enum
 import json
+import os
 import sys
 import tempfile
 import time
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from bench.pairing_audit import Verdict
 from bench.pairing_process import Line, LineProcess, ProcessFailed, until
-from bench.pairing_results import ALLOWANCE_SECONDS, LoadResult, Outage
+from bench.pairing_results import LoadResult, Outage
 from bench.pairing_site import Site
 
 QUEUE = "orders"
@@ -63,6 +64,8 @@ class Plan:
     failover_interval: float
     attempt_timeout: float
     ping_interval: float
+    # What a failover may take besides its interval and one attempt.
+    allowance_seconds: float
     backlog_queues: int = 10
     most_per_call: int = 100
     body_bytes: int = 256
@@ -70,7 +73,7 @@ class Plan:
 
     @property
     def failover_bound_seconds(self) -> float:
-        return self.failover_interval + self.attempt_timeout + ALLOWANCE_SECONDS
+        return self.failover_interval + self.attempt_timeout + self.allowance_seconds
 
 
 class Told:
@@ -311,6 +314,7 @@ class LoadRun:
             messages_per_call=sent / max(sum(end["calls"] for end in ends), 1),
             slowest_call_seconds=max(end["slowest_seconds"] for end in ends),
             sender_cpu_us=sum(end["cpu_seconds"] for end in ends) / max(sent, 1) * 1e6,
+            load_average=os.getloadavg()[1],
             failover_bound_seconds=self._plan.failover_bound_seconds,
             failed=self._failed(),
             diverted=sum(end["diverted"] for end in ends),
