@@ -81,6 +81,7 @@ docs: $(READY) ## Regenerate the pages that are made from the code
 	@$(PYTHON_IN) scripts/cli_reference.py
 	@$(PYTHON_IN) scripts/errors_reference.py
 	@$(PYTHON_IN) scripts/amqp_states_reference.py
+	@$(PYTHON_IN) scripts/pairing_page.py
 
 compiled: $(READY) ## The hot modules, compiled for the sources as they are now
 	@nice $(PYTHON_IN) setup.py --quiet native

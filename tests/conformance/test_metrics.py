@@ -9,9 +9,10 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from prometheus_client.parser import text_string_to_metric_families
 
+from twinbus.config_pair import PairConfig
 from twinbus.testing import Bus
 
-from .sdk import SyncSdk, receive_one, settings_of
+from .sdk import SyncSdk, eventually, receive_one, settings_of
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +88,26 @@ def test_a_queue_may_be_called_metrics(bus: Bus) -> None:
     bus.create_queue("metrics")
     text = page(bus, bus.connection_string)
     assert value(text, "twinbus_entity_size_bytes", entity="metrics") == 0
+
+
+def test_a_server_that_runs_the_syphon_counts_what_it_does(bus: Bus) -> None:
+    """SB-M-5, P13"""
+    bus.create_queue("home")
+    primary = bus.connection_string
+    pair = PairConfig(primary=primary, primary_name="site-a", backlog_queue_count=1)
+    path = "site-a/x-servicebus-transfer/0"
+    with Bus(settings={"pair": pair}) as secondary:
+        sdk = SyncSdk(secondary)
+        properties = {"x-ms-path": "home"}
+        message = ServiceBusMessage("back", application_properties=properties)
+        sdk.sender(path).send_messages(message)
+
+        def is_restored() -> bool:
+            text = page(secondary, secondary.connection_string)
+            return 'restored_messages_total{entity="home",primary="site-a"} 1.0' in text
+
+        eventually(is_restored, "the message is counted")
+        text = page(secondary, secondary.connection_string)
+        name = "twinbus_pair_syphon_received_messages_total"
+        assert value(text, name, queue=path, primary="site-a") == 1
+        sdk.close()

@@ -15,6 +15,8 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "quickstart.md",
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
+    *sorted((ROOT / "docs" / "howto").glob("*.md")),
+    ROOT / "docs" / "reference" / "metrics.md",
     *sorted((ROOT / "examples").glob("*.md")),
 ]
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]

@@ -4,6 +4,14 @@ import json
 import re
 import runpy
 
+from prometheus_client import CollectorRegistry
+
+from twinbus.gateway.bus_metrics import (
+    entity_families,
+    process_families,
+    sum_families,
+)
+from twinbus.pairing.metrics import PairMetrics
 from twinbus.server import management
 from twinbus.server.namespace_management import describe
 from twinbus.testing import Bus
@@ -47,6 +55,25 @@ def test_import_rules_of_the_architecture_are_those_of_the_test() -> None:
         name: (test["MAY_IMPORT"][name] & packages, name in test["PURE"])
         for name in packages
     }
+
+
+def test_the_page_of_metrics_has_every_metric() -> None:
+    registry = CollectorRegistry()
+    PairMetrics(registry)
+    with Bus(store="memory") as bus:
+        bus.create_queue("orders")
+        figures = bus.server.figures
+        found = figures.entity_figures(figures.entity_paths())
+        families = [
+            *process_families(figures.process_figures()),
+            *sum_families(found, 1),
+            *entity_families(found),
+            *registry.collect(),
+        ]
+    endings = {"counter": "_total", "info": "_info"}
+    names = {f"{item.name}{endings.get(item.type, '')}" for item in families}
+    page = (DOCS / "reference" / "metrics.md").read_text()
+    assert set(re.findall(r"^\| `(twinbus_\w+)`", page, re.MULTILINE)) == names
 
 
 def test_operations_of_queues_are_those_of_the_page() -> None:

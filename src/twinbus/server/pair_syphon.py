@@ -13,6 +13,7 @@ from twinbus.errors import EntityAlreadyExists
 from twinbus.pairing.coverage import covers_any
 from twinbus.pairing.own.address import parse_address
 from twinbus.pairing.primary_name import primary_name
+from twinbus.pairing.reporting import Reporter
 from twinbus.pairing.syphon.ports import Engine
 from twinbus.pairing.syphon.service import SyphonService
 from twinbus.pairing.syphon.settings import SyphonSettings
@@ -58,7 +59,11 @@ class PairSyphon:
         self._service: SyphonService | None = None
 
     async def start(
-        self, namespace: Namespace, own_string: str, authority: str | None
+        self,
+        namespace: Namespace,
+        own_string: str,
+        authority: str | None,
+        on_event: Reporter | None = None,
     ) -> None:
         """Begin; `own_string` connects to this server, whose certificate `authority`
         has signed. Raises ServiceBusError if a backlog queue cannot be made."""
@@ -80,6 +85,7 @@ class PairSyphon:
             self.primary_name,
             self._settings,
             needs_lease=True,
+            on_event=on_event,
             clock=self._clock,
         )
         self._service.start()

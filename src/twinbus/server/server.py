@@ -25,6 +25,7 @@ from twinbus.gateway.health import Health
 from twinbus.gateway.metrics import Metrics
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
+from twinbus.pairing.metrics import PairMetrics
 from twinbus.server.arrival import Arrival
 from twinbus.server.certificates import ca_file
 from twinbus.server.data_folder import DataFolder
@@ -124,10 +125,11 @@ class Server:
         # The syphon that this server runs, if it is told to.
         self.pair = _pair_of(config, self.clock)
         self._connections: set[ServedConnection] = set()
+        self.figures = self._measured()
         self.gateway = Gateway(
             Administration(self.namespace, self.clock, os.urandom),
             Health(self.owner.durable),
-            Metrics(self._figures(), self.namespace, self.clock),
+            Metrics(self.figures, self.namespace, self.clock),
         )
         # Set when the last connection has gone.
         self._deserted = asyncio.Event()
@@ -140,7 +142,7 @@ class Server:
         self.http_port = config.http_port
         self.tls_port = config.tls_port
 
-    def _figures(self) -> ServerFigures:
+    def _measured(self) -> ServerFigures:
         return ServerFigures(
             self.namespace,
             self.owner,
@@ -189,6 +191,7 @@ class Server:
                 self.namespace,
                 self.connection_string,
                 str(authority) if self.tls is not None and authority.exists() else None,
+                PairMetrics(self.gateway.metrics.registry).of(self.pair.primary_name),
             )
 
     def _listen(self) -> None:
