@@ -433,6 +433,7 @@ async def test_both_closed_clients_end_the_pair_quietly(clients: Clients) -> Non
     options = clients.options(fault_grace=60, on_event=events.append)
     paired = await pair_namespace(clients.primary, options)
     sender = paired.get_queue_sender("orders")
+    await sender.send_messages(ServiceBusMessage("x"))
     await clients.primary.close()
     await clients.secondary.close()
     async with asyncio.timeout(PATIENCE_SECONDS):

@@ -52,6 +52,8 @@ class PairedNamespaceClient:
         )
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
         return getattr(self._primary, name)
 
     @property

@@ -43,6 +43,8 @@ class PairedNamespaceClient:
         return repr(self._client)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
         return getattr(self._client, name)
 
     @property

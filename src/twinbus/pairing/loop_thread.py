@@ -15,7 +15,7 @@ from twinbus.pairing.errors import PairingError
 T = TypeVar("T")
 
 _END_SECONDS: Final = 10.0
-"""For the loop to end; it has nothing left to do by then."""
+"""For the loop to end; what it still does is cancelled."""
 
 
 @final
@@ -34,8 +34,16 @@ class LoopThread:
         try:
             self._loop.run_forever()
         finally:
-            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.run_until_complete(self._end())
             self._loop.close()
+
+    async def _end(self) -> None:
+        """What an interrupted caller left behind ends with the loop."""
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._loop.shutdown_default_executor()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for the coroutine's result, in any thread but the loop's own."""
@@ -63,7 +71,7 @@ class LoopThread:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
-        """End the loop and the thread; what still runs on it must have ended."""
+        """End the loop and the thread."""
         with self._mutex:
             if self.is_closed:
                 return

@@ -91,3 +91,24 @@ def test_a_closed_one_refuses_calls_and_has_no_thread() -> None:
     assert threading.active_count() == before
     with pytest.raises(PairingError, match="closed"):
         loop.run(nothing())
+
+
+def test_what_was_left_behind_ends_with_the_loop() -> None:
+    ended = threading.Event()
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def leave_behind() -> None:
+        tasks.append(asyncio.create_task(wait()))
+        await asyncio.sleep(0)
+
+    tasks: list[asyncio.Task[None]] = []
+    loop = LoopThread("test")
+    loop.run(leave_behind())
+    loop.close()
+    assert ended.is_set()
+    assert tasks[0].cancelled()

@@ -10,13 +10,13 @@ one before it is called a failure.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus.aio import ServiceBusReceiver, ServiceBusSender
-from azure.servicebus.exceptions import MessageSizeExceededError
+from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusError
 
 from twinbus.pairing.errors import CannotCancel
 from twinbus.pairing.failures import FailureKind
@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Work = Coroutine[Any, Any, T]
+
 PING_CONTENT_TYPE: Final = "application/vnd.ms-servicebus-ping"
 _PING_TIME_TO_LIVE: Final = timedelta(seconds=1)
 
 _CANCEL_SENT: Final = "twinbus:cancel-sent"
-_UNKNOWN_OPERATION: Final = (400, 404, 405, 501)
+_UNKNOWN_OPERATION: Final = frozenset(
+    ("amqp:not-implemented", "amqp:not-allowed", "com.microsoft:argument-error")
+)
 """How namespaces answer an operation that they do not have."""
 
 _ABOUT_THE_MESSAGE: Final = frozenset(
@@ -126,27 +130,21 @@ class SdkDoor:
     async def cancel_sent(
         self, send_ids: Sequence[bytes], timeout_seconds: float
     ) -> list[bool]:
-        def answer(status: int, message: Any, description: str) -> list[bool]:
-            if status in _UNKNOWN_OPERATION:
-                raise CannotCancel(
-                    f"'{self._namespace.name}' cannot cancel what waits in "
-                    f"'{self._path}': {description}"
-                )
-            if status != 200:
-                raise OSError(f"cancel-sent failed with {status}: {description}")
-            return [bool(one) for one in message.value[b"cancelled"]]
-
-        found: list[bool] = await self._with_sender(
-            lambda sender: internals.request(
-                sender,
-                _CANCEL_SENT,
-                {"send-ids": list(send_ids)},
-                answer,
+        try:
+            answer = await self._with_sender(
+                lambda sender: internals.request(
+                    sender, _CANCEL_SENT, {"send-ids": list(send_ids)}, timeout_seconds
+                ),
                 timeout_seconds,
-            ),
-            timeout_seconds,
-        )
-        return found
+            )
+        except ServiceBusError as error:
+            if internals.condition_of(error) not in _UNKNOWN_OPERATION:
+                raise
+            raise CannotCancel(
+                f"'{self._namespace.name}' cannot cancel what waits in '{self._path}': "
+                f"{error}"
+            ) from None
+        return [bool(one) for one in answer[b"cancelled"]]
 
     # --- looking --------------------------------------------------------------------
 
@@ -161,21 +159,22 @@ class SdkDoor:
         self, from_number: int, max_count: int, timeout_seconds: float
     ) -> list[tuple[int, ServiceBusMessage]]:
         if self._receiver is None:
-            self._receiver = self._namespace.client.get_queue_receiver(self._path)
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                found = await self._receiver.peek_messages(
+            client = self._namespace.client
+            self._receiver = self._namespace.keep(client.get_queue_receiver(self._path))
+        receiver = self._receiver
+        async with asyncio.timeout(timeout_seconds):
+            found = await self._over(
+                receiver,
+                receiver.peek_messages(
                     max_count, sequence_number=from_number, timeout=timeout_seconds
-                )
-        except BaseException:
-            self._drop_receiver()
-            raise
+                ),
+            )
         return [(message.sequence_number or 0, message) for message in found]
 
     # --- the link -------------------------------------------------------------------
 
     async def _with_sender(
-        self, action: Callable[[ServiceBusSender], Awaitable[T]], timeout_seconds: float
+        self, action: Callable[[ServiceBusSender], Work[T]], timeout_seconds: float
     ) -> T:
         async with asyncio.timeout(timeout_seconds):
             was_open = self._sender is not None
@@ -186,35 +185,38 @@ class SdkDoor:
                     raise
             return await self._once(action)
 
-    async def _once(self, action: Callable[[ServiceBusSender], Awaitable[T]]) -> T:
+    async def _once(self, action: Callable[[ServiceBusSender], Work[T]]) -> T:
         if self._sender is None:
-            self._sender = self._namespace.client.get_queue_sender(self._path)
-        try:
-            result = await action(self._sender)
-        except CannotCancel:
-            raise
-        except BaseException as error:
-            if kind_of(error) not in _ABOUT_THE_MESSAGE:
-                self._drop_sender()
-            raise
-        self._namespace.note_batch_bytes(
-            self._path, internals.batch_bytes_of(self._sender)
-        )
+            client = self._namespace.client
+            self._sender = self._namespace.keep(client.get_queue_sender(self._path))
+        sender = self._sender
+        result = await self._over(sender, action(sender))
+        self._namespace.note_batch_bytes(self._path, internals.batch_bytes_of(sender))
         return result
 
-    def _drop_sender(self) -> None:
-        sender, self._sender = self._sender, None
-        if sender is not None:
-            self._namespace.discard(sender)
+    async def _over(self, link: Any, work: Work[T]) -> T:
+        """Wait for a call over a link; one that fails or is left has it given up."""
+        call = self._namespace.call(work)
+        try:
+            await asyncio.wait([call])
+        except asyncio.CancelledError:
+            self._give_up(link, call)
+            raise
+        if _spoils_its_link(call):
+            self._give_up(link)
+        return call.result()
 
-    def _drop_receiver(self) -> None:
-        receiver, self._receiver = self._receiver, None
-        if receiver is not None:
-            self._namespace.discard(receiver)
+    def _give_up(self, link: Any, left: asyncio.Task[Any] | None = None) -> None:
+        if link is self._sender:
+            self._sender = None
+        if link is self._receiver:
+            self._receiver = None
+        self._namespace.discard(link, left)
 
     async def close(self) -> None:
-        self._drop_sender()
-        self._drop_receiver()
+        for link in (self._sender, self._receiver):
+            if link is not None:
+                self._give_up(link)
 
 
 def _fill(batch: ServiceBusMessageBatch, messages: Sequence[ServiceBusMessage]) -> int:
@@ -225,6 +227,13 @@ def _fill(batch: ServiceBusMessageBatch, messages: Sequence[ServiceBusMessage]) 
         except MessageSizeExceededError:
             return count
     return len(messages)
+
+
+def _spoils_its_link(call: asyncio.Task[Any]) -> bool:
+    if call.cancelled():
+        return True
+    error = call.exception()
+    return error is not None and kind_of(error) not in _ABOUT_THE_MESSAGE
 
 
 def _asks_for_a_session(error: Exception) -> bool:

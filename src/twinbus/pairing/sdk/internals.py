@@ -7,7 +7,6 @@ this is the file that changes, and no other.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError
@@ -16,6 +15,7 @@ from azure.servicebus._base_handler import (
     ServiceBusSASTokenCredential,
     ServiceBusSharedKeyCredential,
 )
+from azure.servicebus._common import mgmt_handlers
 from azure.servicebus._common.utils import transform_outbound_messages
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 from azure.servicebus.aio import ServiceBusSender
@@ -28,6 +28,9 @@ from azure.servicebus.aio._base_handler_async import (
 from azure.servicebus.amqp import AmqpAnnotatedMessage
 
 _log = logging.getLogger(__name__)
+
+CLOSE_SECONDS: Final = 2.0
+"""For a peer to answer the end of a link; then the socket is closed."""
 
 BATCH_BYTES_STANDARD: Final = 256 * 1024
 """What the SDK takes for the size of a batch where no link has told it."""
@@ -93,10 +96,10 @@ def token_status_of(error: BaseException | None) -> int | None:
 # --- links ----------------------------------------------------------------------
 
 
-async def open_link(sender: ServiceBusSender, timeout_seconds: float) -> None:
-    """Open the link without sending; the public way (`async with`) has no time-out."""
-    await sender._do_retryable_operation(
-        sender._open, timeout=timeout_seconds, operation_requires_timeout=True
+async def open_link(link: Any, timeout_seconds: float) -> None:
+    """Open a sender or receiver and no more: `async with` has no time-out."""
+    await link._do_retryable_operation(
+        link._open, timeout=timeout_seconds, operation_requires_timeout=True
     )
 
 
@@ -109,27 +112,36 @@ async def request(
     sender: ServiceBusSender,
     operation: str,
     body: dict[str, Any],
-    answer: Callable[[int, Any, str], Any],
     timeout_seconds: float,
 ) -> Any:
-    """A management request that the SDK has no method for."""
+    """A management request that the SDK has no method for: the value of its answer."""
     return await sender._mgmt_request_response_with_retry(
-        operation.encode(),
-        body,
-        lambda status, message, description, amqp_transport: answer(
-            status, message, description
-        ),
-        timeout=timeout_seconds,
+        operation.encode(), body, mgmt_handlers.default, timeout=timeout_seconds
     )
 
 
-async def close_link(link: Any, timeout_seconds: float) -> None:
+def remember_connection(link: Any) -> None:
+    """Have `close_link` find the connection of a sender or receiver in any case.
+
+    A link that fails or is cancelled while it opens forgets its connection, and leaves
+    the socket open.
+    """
+    create = link._create_handler
+
+    def create_and_remember(auth: Any) -> None:
+        create(auth)
+        link._twinbus_client = link._handler
+
+    link._create_handler = create_and_remember
+
+
+async def close_link(link: Any, timeout_seconds: float = CLOSE_SECONDS) -> None:
     """Close a sender or receiver; after that time, its socket.
 
     Its own close waits for its peer, and up to a second for the task that keeps the
     connection alive. When it is cancelled, or has failed before, the socket stays open.
     """
-    client = link._handler
+    client = getattr(link, "_twinbus_client", None) or link._handler
     try:
         async with asyncio.timeout(timeout_seconds):
             await _end_keep_alive(client)
@@ -143,7 +155,8 @@ async def close_link(link: Any, timeout_seconds: float) -> None:
 
 async def abort(link: Any) -> None:
     """Close the socket of a sender or receiver, without a word to its peer."""
-    client, link._handler = link._handler, None
+    client = getattr(link, "_twinbus_client", None) or link._handler
+    link._handler = None
     await _abort(client)
 
 
@@ -152,7 +165,8 @@ async def _abort(client: Any) -> None:
     connection = getattr(client, "_connection", None)
     if connection is not None:
         with contextlib.suppress(Exception):
-            await connection._transport.close()
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await connection._transport.close()
 
 
 async def _end_keep_alive(client: Any) -> None:

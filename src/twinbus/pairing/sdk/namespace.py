@@ -1,19 +1,21 @@
 """One side of a pair over the SDK: doors by an asynchronous client of its own.
 
 Links that were given up are closed here, in the background and within a time: the SDK
-waits for its peer, which may be the very reason why the link was given up.
+waits for its peer, which may be the very reason why the link was given up. For the same
+reason a call that is left is not waited for. The SDK cleans up after a cancellation,
+and may even overlook it; that is over before the link is closed, or cut off by it.
 """
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from azure.servicebus.aio import ServiceBusClient
 
 from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.door import SdkDoor
 
-CLOSE_SECONDS: Final = 2.0
-"""For a peer to answer the end of a link; afterwards its socket is closed."""
+T = TypeVar("T")
 
 
 class SdkNamespace:
@@ -24,29 +26,71 @@ class SdkNamespace:
         self.name = client.fully_qualified_namespace
         # The largest batch by path, as the last open link said.
         self._batch_bytes: dict[str, int] = {}
+        # Senders and receivers that are open, or may be.
+        self._links: set[Any] = set()
+        self._calls: set[asyncio.Task[Any]] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
     def door(self, path: str) -> SdkDoor:
         return SdkDoor(self, path)
 
+    # --- for doors --------------------------------------------------------------------
+
+    def keep(self, link: T) -> T:
+        """Close the link with the namespace, if nobody does so before."""
+        self._links.add(link)
+        internals.remember_connection(link)
+        return link
+
+    def call(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin a call over a link, in a task that can be left."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._calls.add(task)
+        task.add_done_callback(self._call_ended)
+        return task
+
+    def _call_ended(self, task: asyncio.Task[Any]) -> None:
+        self._calls.discard(task)
+        if not task.cancelled():
+            # Nobody else may ask for it any more.
+            task.exception()
+
+    def discard(self, link: Any, left: asyncio.Task[Any] | None = None) -> None:
+        """Close a link in the background, and the call over it that was left."""
+        self._links.discard(link)
+        task = asyncio.get_running_loop().create_task(_close(link, left))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
     def note_batch_bytes(self, path: str, batch_bytes: int | None) -> None:
         if batch_bytes is not None:
             self._batch_bytes[path.lower()] = batch_bytes
+
+    # --- for the pair -----------------------------------------------------------------
 
     def batch_bytes(self, path: str) -> int | None:
         """How large a batch for the entity may be, if a link has said."""
         return self._batch_bytes.get(path.lower())
 
-    def discard(self, link: Any) -> None:
-        """Close a sender or receiver in the background."""
-        task = asyncio.get_running_loop().create_task(
-            internals.close_link(link, CLOSE_SECONDS)
-        )
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
-
     async def close(self) -> None:
-        """Wait until all that was given up is closed: a few seconds at most."""
-        while self._closing:
-            await asyncio.gather(*self._closing, return_exceptions=True)
+        """End calls and close links; a few seconds at most."""
+        for call in self._calls:
+            call.cancel()
+        await _ended(self._calls)
+        for link in list(self._links):
+            self.discard(link)
+        await _ended(self._closing)
         await self.client.close()
+
+
+async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
+    """Wait for tasks that are bound to end."""
+    if tasks:
+        await asyncio.wait(set(tasks), timeout=2 * internals.CLOSE_SECONDS)
+
+
+async def _close(link: Any, left: asyncio.Task[Any] | None) -> None:
+    if left is not None:
+        left.cancel()
+        await asyncio.wait([left], timeout=internals.CLOSE_SECONDS)
+    await internals.close_link(link)
