@@ -100,10 +100,7 @@ class Server:
             on_fatal=self._on_fatal,
             after_turn=self.outputs.flush,
             on_pressure=self._on_pressure,
-            extensions=Extensions(
-                is_strict=config.strict,
-                send_id_window_ms=duration_ms(config.send_id_window),
-            ),
+            extensions=_extensions(config),
         )
         self.namespace = Namespace(
             config.namespace,
@@ -329,3 +326,9 @@ def _pair_of(config: Config, clock: Clock) -> PairSyphon | None:
     except ValueError as error:
         text = str(error).replace("the option primary_name", "primary_name")
         raise ConfigError(f"[pair]: {text}") from None
+
+
+def _extensions(config: Config) -> Extensions:
+    return Extensions(
+        is_strict=config.strict, send_id_window_ms=duration_ms(config.send_id_window)
+    )
