@@ -17,7 +17,7 @@ CONFIG ?= $(CURDIR)/examples/bus.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check style types unit property store wire sdk sim crash \
-	conformance conformance-page bench nightly docs compiled clean
+	conformance conformance-page bench bench-pairing nightly docs compiled clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -68,14 +68,18 @@ conformance-page: $(READY) ## Its last result, into docs/compatibility.md
 
 nightly: export TWINBUS_CRASH_ROUNDS ?= 200
 nightly: export TWINBUS_SIM_SEEDS ?= 20000
-nightly: compiled ## The long form of property, sim and crash; conformance
+nightly: compiled ## The long form of property, sim, crash and pairs; conformance
 	@$(PYTEST) --timeout 0 --hypothesis-profile nightly \
 		tests/property tests/sim tests/crash
 	@$(PYTHON_IN) -m conformance
+	@$(PYTHON_IN) -m bench.pairing
 	@scripts/newcomer.sh
 
 bench: compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
 	@exec $(PYTHON_IN) -m bench $(ARGS)
+
+bench-pairing: compiled ## A pair under load while its primary goes away (ARGS)
+	@exec $(PYTHON_IN) -m bench.pairing $(ARGS)
 
 docs: $(READY) ## Regenerate the pages that are made from the code
 	@$(PYTHON_IN) scripts/cli_reference.py
