@@ -14,7 +14,7 @@ from twinbus.amqp.decoder import field_offsets
 from twinbus.amqp.encoder import NULL, encode_list
 from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.events import MessageReceived
-from twinbus.amqp.types import Described, Symbol, Timestamp, UInt
+from twinbus.amqp.types import Described, Int, Symbol, Timestamp, UInt
 from twinbus.encoding.layout import (
     APPLICATION_PROPERTIES,
     DATA,
@@ -41,6 +41,9 @@ _ENQUEUED: Final = "x-opt-enqueued-time"
 _STATE: Final = "x-opt-message-state"
 _DUE: Final = "x-opt-scheduled-enqueue-time"
 _DEFERRED: Final = 1
+_DEFERRED_BYTES: Final = _STATE.encode() + encode(Int(_DEFERRED))
+"""How twinbus writes that."""
+
 
 _BUS_ANNOTATIONS: Final = frozenset(
     (
@@ -67,6 +70,11 @@ _LONGEST_TTL_MS: Final = (1 << 32) - 1
 """What the header holds: 49 days. A longer life is told by two times of the properties,
 as the service's own SDKs tell it."""
 
+_HEADERS: Final[dict[tuple[bytes, int], bytes]] = {}
+"""Restored headers by what they are made of: senders repeat themselves."""
+
+_HEADERS_LIMIT: Final = 1_024
+
 _TIMESPAN: Final = "com.microsoft:timespan"
 
 
@@ -89,6 +97,15 @@ def received(delivery: MessageReceived) -> OwnMessage:
     message = read_payload(delivery.payload)
     message.delivery_id = delivery.delivery_id
     return message
+
+
+def is_deferred(payload: bytes) -> bool:
+    """The message in these bytes, which were peeked at, is deferred."""
+    # Most are not, and that is seen without taking them apart.
+    if _DEFERRED_BYTES not in payload:
+        return False
+    annotations = _map(payload, find_sections(payload), MESSAGE_ANNOTATIONS)
+    return annotations.get(_STATE) == _DEFERRED
 
 
 def read_payload(payload: bytes) -> OwnMessage:
@@ -186,13 +203,18 @@ def _slice(message: OwnMessage, code: int) -> bytes:
 
 def _header(message: OwnMessage) -> bytes:
     """Durable and priority as they were, and the time to live."""
-    fields: list[object] = []
-    encoded = _slice(message, HEADER)
-    if encoded:
-        value, _ = decode(encoded, 0)
-        fields = value if isinstance(value, list) else []
-    said = [*fields[:2], *[None] * (2 - len(fields[:2]))]
-    ttl_ms = message.time_to_live_ms
+    key = _slice(message, HEADER), message.time_to_live_ms or 0
+    known = _HEADERS.get(key)
+    if known is None:
+        if len(_HEADERS) >= _HEADERS_LIMIT:
+            _HEADERS.clear()
+        known = _HEADERS[key] = _encoded_header(*key)
+    return known
+
+
+def _encoded_header(given: bytes, ttl_ms: int) -> bytes:
+    fields = decode(given, 0)[0] if given else []
+    said = [*fields[:2], None, None][:2] if isinstance(fields, list) else [None, None]
     ttl = UInt(min(ttl_ms, _LONGEST_TTL_MS)) if ttl_ms else None
     parts = [encode(value) for value in (*said, ttl)]
     return _SECTION[HEADER] + encode_list(parts)

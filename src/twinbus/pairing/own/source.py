@@ -26,7 +26,12 @@ from twinbus.clock import Clock
 from twinbus.errors import MessageLockLost, MessageNotFound
 from twinbus.pairing.detour import restored_from
 from twinbus.pairing.own.connection import NamespaceConnection
-from twinbus.pairing.own.messages import OwnMessage, read_payload, received
+from twinbus.pairing.own.messages import (
+    OwnMessage,
+    is_deferred,
+    read_payload,
+    received,
+)
 from twinbus.pairing.own.requests import ask, secondary_errors
 from twinbus.pairing.syphon.ports import BacklogQueue, Fault, Glimpse, Page
 
@@ -199,15 +204,15 @@ class OwnSource:
         async with secondary_errors():
             connection = await self._connection.get()
             answer = await ask(connection, self.path, "peek-message", body)
-        seen = [read_payload(payload) for payload, _ in _entries(answer)]
+        seen = [payload for payload, _ in _entries(answer)]
         if not seen:
             return Page((), 0, None)
+        deferred = [read_payload(payload) for payload in seen if is_deferred(payload)]
         glimpses = tuple(
-            Glimpse(message.sequence_number, _path_of(message))
-            for message in seen
-            if message.is_deferred
+            Glimpse(message.sequence_number, _path_of(message)) for message in deferred
         )
-        return Page(glimpses, len(seen), seen[-1].sequence_number + 1)
+        last = read_payload(seen[-1]).sequence_number
+        return Page(glimpses, len(seen), last + 1)
 
     async def take_deferred(self, numbers: Sequence[int]) -> list[OwnMessage]:
         async with secondary_errors():
