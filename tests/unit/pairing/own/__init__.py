@@ -1,0 +1,1 @@
+"""Tests of the syphon's own engine, without sockets."""
