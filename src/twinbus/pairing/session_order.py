@@ -61,6 +61,10 @@ class SessionOrder:
         waited_for |= self._unknown | self._unread
         return [queue for queue in self._queues if queue in waited_for]
 
+    def unknown(self) -> list[str]:
+        """Queues of which nothing is known yet."""
+        return [queue for queue in self._queues if queue in self._unknown]
+
     def begin_look(self) -> int:
         """A queue is going to be looked through; to be handed to `looked`."""
         return self._turn

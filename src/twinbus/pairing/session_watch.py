@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from twinbus.pairing.pair import Pair
 
 _PORTION: Final = 200
-_PAUSE_SECONDS: Final = 0.1
+_PAUSE_MS: Final = 100
 _SHARE: Final = 4
 """A look may take one part in so many of the time."""
 
@@ -28,6 +28,10 @@ class SessionWatch(Generic[M]):
         self._order = SessionOrder(pair.rotation.queues)
         # Somebody looks; the others wait for what is found.
         self._look: asyncio.Task[None] | None = None
+        # When the next look may begin.
+        self._rests_until = 0
+        # Queues that have answered a look, or begun to: a backlog may be long.
+        self._answering: set[str] = set()
 
     def diverted(self, path: str, session_id: str, queue: str) -> None:
         self._order.diverted((path.lower(), session_id), queue)
@@ -44,7 +48,7 @@ class SessionWatch(Generic[M]):
             if deadline.is_over():
                 raise self._pair.no_backlog_queue_left()
             if knows:
-                await asyncio.sleep(min(_PAUSE_SECONDS, deadline.left_ms() / 1000))
+                await asyncio.sleep(min(_PAUSE_MS, deadline.left_ms()) / 1000)
             else:
                 await self._looked(deadline)
 
@@ -67,40 +71,50 @@ class SessionWatch(Generic[M]):
         patience = Deadline(self._pair.clock, wait_ms)
         while any(self._order.is_behind(key) for key in keys):
             if patience.is_over():
-                return True
+                self._stop_waiting_for_the_silent()
+                return any(self._order.is_behind(key) for key in keys)
             await self._looked(patience)
         return False
 
+    def _stop_waiting_for_the_silent(self) -> None:
+        """A queue that has not even begun to answer holds nobody up any longer."""
+        for queue in self._order.unknown():
+            if queue not in self._answering:
+                self._order.could_not_look(queue)
+
     async def _looked(self, patience: Deadline) -> None:
-        """Wait for the end of a look through the queues."""
+        """Wait for the end of the next look through the queues."""
         if self._look is None:
-            self._look = self._pair.start(self._look_through())
+            self._look = self._pair.start(self._rest_and_look())
         try:
             async with asyncio.timeout(patience.left_ms() / 1000):
                 await asyncio.shield(self._look)
         except TimeoutError:
             pass
 
-    async def _look_through(self) -> None:
+    async def _rest_and_look(self) -> None:
         clock = self._pair.clock
-        began = clock.monotonic()
         try:
-            for queue in self._order.to_look_through():
-                if self._pair.rotation.is_in(queue, clock.monotonic()):
-                    await self._look_at(queue)
-                else:
-                    # It has failed, and is left alone for a while.
-                    self._order.could_not_look(queue)
-            took = (clock.monotonic() - began) / 1000
-            await asyncio.sleep(max(_PAUSE_SECONDS, took * _SHARE))
+            await asyncio.sleep(max(self._rests_until - clock.monotonic(), 0) / 1000)
+            began = clock.monotonic()
+            # At once: one that hangs must not hide the others.
+            queues = self._order.to_look_through()
+            await asyncio.gather(*(self._look_at(queue) for queue in queues))
+            took_ms = clock.monotonic() - began
+            rest_ms = max(_PAUSE_MS, took_ms * _SHARE)
+            self._rests_until = clock.monotonic() + rest_ms
         finally:
             self._look = None
 
     async def _look_at(self, queue: str) -> None:
+        if not self._pair.rotation.is_in(queue, self._pair.clock.monotonic()):
+            # It has failed, and is left alone for a while.
+            self._order.could_not_look(queue)
+            return
         door = self._pair.secondary.door(queue)
         began = self._order.begin_look()
         try:
-            found = await self._sessions_in(door)
+            found = await self._sessions_in(queue, door)
         except Exception as error:
             self._order.could_not_look(queue)
             self._pair.note_failed(queue, error, is_busy=False)
@@ -109,13 +123,14 @@ class SessionWatch(Generic[M]):
         finally:
             await door.close()
 
-    async def _sessions_in(self, door: Door[M]) -> set[SessionKey]:
+    async def _sessions_in(self, queue: str, door: Door[M]) -> set[SessionKey]:
         limit = self._pair.settings.attempt_timeout_ms / 1000
         found: set[SessionKey] = set()
         next_number = 0
         while True:
             async with asyncio.timeout(limit):
                 portion = await door.peek(next_number, _PORTION, limit)
+            self._answering.add(queue)
             if not portion:
                 return found
             for number, message in portion:

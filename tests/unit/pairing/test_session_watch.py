@@ -158,6 +158,31 @@ def test_secondary_that_is_away_holds_a_healthy_primary_up_once(
     play(scene, **SETTINGS)
 
 
+def test_silent_secondary_is_not_waited_for_longer_than_a_short_call_can() -> None:
+    async def scene(world: World) -> None:
+        world.all_queues(HANG)
+        await world.pair.sender("orders").send(mails("a", "s"), 0.5)
+        assert world.now() <= 260
+        assert world.primary.texts("orders") == ["a"]
+
+    play(scene, **SETTINGS)
+
+
+def test_long_backlog_that_answers_is_waited_for() -> None:
+    async def scene(world: World) -> None:
+        own = await leave_behind(world, world.pair)
+        world.secondary.held[own] = world.secondary.held[own] * 2_000
+        world.secondary.takes_time = 0.9
+        other = world.new_pair()
+        await other.sender("orders").send(mails("b", "t"))
+        # Its look has not come to the end: something of t may be there.
+        assert world.primary.texts("orders") == []
+        assert world.backlog().count("b") == 1
+        await other.close()
+
+    play(scene, **SETTINGS)
+
+
 def test_failed_queue_is_left_alone_for_a_while_by_looks_too() -> None:
     async def scene(world: World) -> None:
         own = await leave_behind(world, world.pair)

@@ -17,7 +17,7 @@ It shares no code with the pair.
 from dataclasses import dataclass, field
 
 from twinbus.testing.sim.pair_message import PairMessage, Seen
-from twinbus.testing.sim.pair_troubles import STEADY, Troubles
+from twinbus.testing.sim.pair_troubles import BAD_STORE, STEADY, Troubles
 from twinbus.testing.sim.pair_wire import BUSY
 from twinbus.testing.sim.sighting import Violation
 
@@ -127,23 +127,31 @@ class PairAuditor:
     def _may_fail(self, call: Call) -> bool:
         """Something was wrong with the primary, and either the time was too short for
         a failover, or something was wrong with the secondary, too."""
-        first, last = call.asked_at, call.ended_at
-        wrong = self.troubles.of("primary", call.path, first, last)
-        if any(trouble.kind == BUSY for trouble in wrong):
-            return True
         promises = self.promises
+        wrong = self.troubles.of("primary", call.path, call.asked_at, call.ended_at)
+        if any(trouble.kind in (BUSY, BAD_STORE) for trouble in wrong):
+            return True
+        if (wrong and not promises.waits) or self._both_away(call):
+            return True
+        if call.ended_at - call.asked_at < call.timeout_ms - _GRACE_MS:
+            return False
         enough_ms = promises.failover_interval_ms + 2 * promises.attempt_timeout_ms
-        if wrong and (call.timeout_ms <= enough_ms or not promises.waits):
-            return True
-        if any(trouble.kind not in STEADY for trouble in wrong):
-            # Each attempt may fail, and each success of another starts over.
-            return True
-        # An entity is back only after a ping, and a session after its backlog.
-        recently = first - 2 * (promises.ping_interval_ms + enough_ms)
+        if call.timeout_ms <= enough_ms:
+            return bool(wrong)
+        # Each attempt may fail, and each success of another starts over.
+        return any(trouble.kind not in STEADY for trouble in wrong)
+
+    def _both_away(self, call: Call) -> bool:
+        """The secondary was in trouble, and the primary, too, or not long before: an
+        entity is back only after a ping, and a session only after its backlog."""
+        promises, last = self.promises, call.ended_at
+        attempt_ms = promises.attempt_timeout_ms
+        back_ms = promises.failover_interval_ms + promises.ping_interval_ms
+        recently = call.asked_at - 2 * (back_ms + 2 * attempt_ms)
         if promises.keeps_order:
             recently = 0
-        earlier = first - max(promises.backlog_retry_ms, promises.busy_wait_ms)
-        earlier -= promises.attempt_timeout_ms
+        pause_ms = max(promises.backlog_retry_ms, promises.busy_wait_ms)
+        earlier = call.asked_at - pause_ms - attempt_ms
         return bool(
             self.troubles.of("primary", call.path, recently, last)
             and self.troubles.anywhere("secondary", earlier, last)

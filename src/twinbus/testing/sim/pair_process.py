@@ -325,11 +325,12 @@ class SyphonProcess:
     def note(self, what: str) -> None:
         self._trace.add(self._clock.monotonic(), f"{self.name}: {what}")
 
-    def start(self) -> None:
-        self._starting = asyncio.ensure_future(self._start())
+    def start(self, *, after_seconds: float = 0.0) -> None:
+        self._starting = asyncio.ensure_future(self._start(after_seconds))
 
-    async def _start(self) -> None:
+    async def _start(self, after_seconds: float) -> None:
         """As whoever watches over the process would: again, until it is up."""
+        await asyncio.sleep(after_seconds)
         primary, secondary = self._sites
         while True:
             engine = Engine(

@@ -40,6 +40,14 @@ _ANSWER_SECONDS: Final = 5.0
 """What the secondary gets for any answer."""
 
 
+class SimulatedQueue(BacklogQueue):
+    """A backlog queue whose place in a set is the same in every process: a text has
+    another hash in each, and a seed must tell the same story in all."""
+
+    def __hash__(self) -> int:
+        return self.created_at
+
+
 class SyphonedMessage(BacklogMessage):
     """A message of a backlog queue, under a lock."""
 
@@ -185,7 +193,7 @@ class SimulatedSecondary:
     async def queues(self, prefix: str) -> list[BacklogQueue]:
         async def work(life: Life) -> list[BacklogQueue]:
             return [
-                BacklogQueue(queue.path, queue.created_at)
+                SimulatedQueue(queue.path, queue.created_at)
                 for queue in life.namespace.queues()
                 if queue.path.startswith(prefix)
             ]

@@ -55,6 +55,9 @@ _FULL_MS: Final = 15_000
 _EVERYTHING: Final = 250
 _SUBSCRIPTION: Final = "all"
 _KINDS: Final = (GONE, FROZEN, DEAF, LOSSY, SLOW, BUSY, FLAPPING, DISABLED, CRASH)
+_SYPHON_DELAYS: Final = (0.0, 0.0, 30.0, 120.0)
+"""Until somebody starts a syphon: a backlog may wait while its entity is back."""
+
 _LOSES_LOCKS: Final = (FROZEN, DEAF, LOSSY, SLOW)
 """Of these, a syphon may not get what it was given."""
 
@@ -217,7 +220,7 @@ class PairWorld:
         for sender in self._senders:
             sender.start()
         for syphon in self._syphons:
-            syphon.start()
+            syphon.start(after_seconds=self._random.choice(_SYPHON_DELAYS))
         await self._suffer()
         await self._conclude()
 
