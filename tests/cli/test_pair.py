@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from twinbus.cli import exit_codes
+from twinbus.cli.pair_questions import remove_unused
 
 from .command import PATIENCE_SECONDS, environment, run
 from .pairs import NAME, QUEUES, client_of, divert, served, variables
@@ -175,6 +176,21 @@ def test_clean_removes_what_is_unused_and_nothing_else(sites: Sites) -> None:
     assert len(others["queues"]) == 1
     again = sites.pair("clean", "--yes")
     assert "There is no unused backlog queue" in again.stdout
+
+
+async def test_a_message_that_comes_meanwhile_is_kept(
+    sites: Sites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue was unused when it was looked at, and is not any more."""
+    with client_of(sites.secondary) as client:
+        divert(client, QUEUES[0], "orders")
+        monkeypatch.setenv("SSL_CERT_FILE", sites.variables()["SSL_CERT_FILE"])
+        text = sites.secondary.connection_string
+        assert await remove_unused(text, QUEUES[:2]) == [QUEUES[1]]
+        # And the queue takes messages as before.
+        divert(client, QUEUES[0], "bills")
+    report = told(sites.pair("status", "--json"), exit_codes.BACKLOG)
+    assert report["waiting"] == 2
 
 
 @pytest.mark.parametrize(

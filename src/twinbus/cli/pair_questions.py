@@ -114,11 +114,18 @@ async def _is_removed(side: Side, path: str) -> bool:
     properties = await administration.get_queue(path)
     before = properties.status
     properties.status = EntityStatus.SEND_DISABLED
-    await administration.update_queue(properties)
-    counts = await administration.get_queue_runtime_properties(path)
-    if counts.total_message_count == 0:
-        await administration.delete_queue(path)
-        return True
-    properties.status = before
-    await administration.update_queue(properties)
-    return False
+    is_removed = False
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await administration.update_queue(properties)
+            counts = await administration.get_queue_runtime_properties(path)
+            if counts.total_message_count == 0:
+                await administration.delete_queue(path)
+                is_removed = True
+    finally:
+        # Also if something failed in between: it must not stay closed.
+        if not is_removed:
+            properties.status = before
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await administration.update_queue(properties)
+    return is_removed
