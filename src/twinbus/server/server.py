@@ -183,13 +183,22 @@ class Server:
             raise
         self._ticking = asyncio.create_task(self._tick_for_ever(), name="ticks")
         if self.pair is not None:
-            authority = ca_file(self._config)
-            await self.pair.start(
+            await self._start_pair(self.pair)
+
+    async def _start_pair(self, pair: PairSyphon) -> None:
+        """Raises ConfigError."""
+        authority = ca_file(self._config)
+        is_own = self.tls is not None and authority.exists()
+        try:
+            await pair.start(
                 self.namespace,
                 self.connection_string,
-                str(authority) if self.tls is not None and authority.exists() else None,
-                PairMetrics(self.gateway.metrics.registry).of(self.pair.primary_name),
+                str(authority) if is_own else None,
+                PairMetrics(self.gateway.metrics.registry).of(pair.primary_name),
             )
+        except ServiceBusError as error:
+            await self.stop()
+            raise ConfigError(f"[pair]: {error.text}") from None
 
     def _listen(self) -> None:
         """Every port serves everything; some clients look for it at a usual one."""
