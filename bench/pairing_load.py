@@ -48,6 +48,8 @@ class SyphonHost(enum.StrEnum):
     APPLICATION = "application"
     # `twinbus syphon`.
     COMMAND = "command"
+    # The secondary, by its section `[pair]`.
+    SERVER = "server"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,26 +115,24 @@ class LoadRun:
     def __init__(self, plan: Plan, folder: Path) -> None:
         self._plan = plan
         self._primary = Site(PRIMARY, folder, CONFIG)
-        self._secondary = Site("secondary", folder)
+        primary_file = _secret_file(self._primary, folder)
+        self._secondary = Site("secondary", folder, _pair_config(plan, primary_file))
         self._receiver = Told("receiver", folder, "bench.pairing_receiver")
         self._senders = [
             Told(f"sender-{index}", folder, "bench.pairing_sender")
             for index in range(plan.senders)
         ]
-        self._syphon = self._syphon_command(folder)
+        self._syphon = LineProcess(
+            "syphon",
+            folder,
+            (
+                *("-m", "twinbus", "syphon", "--primary-name", PRIMARY),
+                *("--primary", primary_file),
+                *("--secondary", _secret_file(self._secondary, folder)),
+            ),
+            _say,
+        )
         self._outages: list[Outage] = []
-
-    def _syphon_command(self, folder: Path) -> LineProcess:
-        """It gets connection strings in files, as they are secrets."""
-        arguments = ["-m", "twinbus", "syphon", "--primary-name", PRIMARY]
-        for site, flag in (
-            (self._primary, "--primary"),
-            (self._secondary, "--secondary"),
-        ):
-            file = folder / f"{site.name}.connection"
-            file.write_text(site.connection_string)
-            arguments += [flag, f"file:{file}"]
-        return LineProcess("syphon", folder, arguments, _say)
 
     async def measure(self) -> LoadResult:
         plan = self._plan
@@ -322,6 +322,25 @@ class LoadRun:
             verdict=verdict,
             outages=self._outages,
         )
+
+
+def _secret_file(site: Site, folder: Path) -> str:
+    """Where its connection string is, which is a secret, as servers are told it."""
+    file = folder / f"{site.name}.connection"
+    file.write_text(site.connection_string)
+    return f"file:{file}"
+
+
+def _pair_config(plan: Plan, primary_file: str) -> str:
+    """Of a secondary that runs the syphon, if it does."""
+    if plan.syphon is not SyphonHost.SERVER:
+        return ""
+    return f"""\
+[pair]
+primary = "{primary_file}"
+primary_name = "{PRIMARY}"
+backlog_queue_count = {plan.backlog_queues}
+"""
 
 
 async def measure_load(plan: Plan) -> LoadResult:

@@ -12,6 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import Operation
+from bench.pairing_results import (
+    DrainResult,
+    drain_table,
+    load_table,
+    outage_table,
+    read_loads,
+)
 from bench.results import (
     CaseResult,
     DiskResult,
@@ -104,6 +111,15 @@ def _entity_places(content: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def _pairing_places(content: dict[str, Any]) -> dict[str, str]:
+    loads = read_loads(content["pairing"])
+    return {
+        "pairing": load_table(loads),
+        "outages": outage_table(loads),
+        "drains": drain_table([DrainResult(**one) for one in content["drains"]]),
+    }
+
+
 # What a result file is told by, and what it fills.
 _PLACES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
     "cases": _case_places,
@@ -114,6 +130,7 @@ _PLACES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
     "rules": _rule_places,
     "sessions": _session_places,
     "entities": _entity_places,
+    "pairing": _pairing_places,
 }
 
 
