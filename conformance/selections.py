@@ -13,10 +13,11 @@ DEFAULT_WORKERS = 4
 # Parts of the names of tests that take a minute or more each, asleep: what `--quick`
 # leaves out.
 SLOW = (
-    *("autolockrenew", "cancel_scheduled", "github_issue_6178", "keep_conn_alive"),
-    *("large_messages_w_sleep", "link_timeout", "lock_renew", "release_messages"),
-    *("renew_client_locks", "renew_message_locks", "schedule_message"),
-    *("schedule_multiple", "session_pool"),
+    *("autolockrenew", "cancel_scheduled", "connection_failure_is_idempotent"),
+    *("github_issue_6178", "keep_conn_alive", "large_messages_w_sleep"),
+    *("link_timeout", "lock_renew", "release_messages", "renew_client_locks"),
+    *("renew_message_locks", "schedule_message", "schedule_multiple"),
+    "session_pool",
 )
 
 
