@@ -48,7 +48,7 @@ OPTIONS = {
     "fault_grace": "How long the client of one side has to follow when that of the "
     "other ends",
     "verdicts": "Kinds of failures that are to be judged otherwise than above",
-    "on_event": "Called with every `PairEvent`, on the pair's own thread; must not "
+    "on_event": "Called with every `PairEvent`, on the pair's event loop; must not "
     "block",
 }
 """What each option means; durations are seconds or timedelta."""
