@@ -82,6 +82,14 @@ class NamespaceConnection:
             await self._connection.close(timeout_seconds=_CLOSE_SECONDS)
         self._connection = None
 
+    def forget(self) -> None:
+        """It does not answer: drop it without a word. The next use opens another."""
+        connection, self._connection = self._connection, None
+        if self._renewing is not None:
+            self._renewing.cancel()
+        if connection is not None:
+            connection.abort()
+
     async def close(self) -> None:
         """Never raises, never hangs."""
         await self._drop()

@@ -103,8 +103,9 @@ class OwnOutlet:
             task.add_done_callback(self._closing.discard)
 
     async def is_reachable(self, timeout_seconds: float) -> bool:
-        """By a connection of its own: the one in use may not know yet that it is dead,
-        or be alive and full."""
+        """By a connection of its own: the one in use has not answered, and may not
+        know yet that it is dead."""
+        self._connection.forget()
         try:
             connection = await connected(self._connection.address, timeout_seconds)
         except _FAILURES as error:

@@ -38,22 +38,24 @@ class Gate:
     def close(self, refusal: Refusal, now: int) -> bool:
         """A restore failed. Returns whether that is news: it was open, or closed for
         another kind of reason."""
-        was = None if self.refusal is None else self.refusal.kind
-        settings = self._settings
-        longer_ms = self._interval_ms * _GROWTH
-        self._interval_ms = min(
-            max(longer_ms, settings.first_probe_ms), settings.last_probe_ms
-        )
+        is_news = self.refusal is None or self.refusal.kind is not refusal.kind
+        # Several workers may fail at the same time; that is one failure.
+        if self.refusal is None or self._is_probed or now >= self.retry_at:
+            self._interval_ms = min(
+                max(self._interval_ms * _GROWTH, self._settings.first_probe_ms),
+                self._settings.last_probe_ms,
+            )
+            self.retry_at = now + self._interval_ms
         treatment = TREATMENTS[refusal.kind]
-        patience_ms = settings.busy_wait_ms if treatment is Treatment.WAIT else 0
-        self.retry_at = now + max(self._interval_ms, patience_ms)
-        self.refusal = refusal
-        self._is_probed = False
+        if treatment is Treatment.WAIT:
+            self.retry_at = max(self.retry_at, now + self._settings.busy_wait_ms)
         if treatment is not Treatment.GRACE:
             self._missing_since = None
         elif self._missing_since is None:
             self._missing_since = now
-        return was is not refusal.kind
+        self.refusal = refusal
+        self._is_probed = False
+        return is_news
 
     def open(self) -> bool:
         """A restore succeeded. Returns whether the gate was closed."""

@@ -1,0 +1,1 @@
+"""Tests of the syphon's engine over azure-servicebus, without sockets."""
