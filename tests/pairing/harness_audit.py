@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusReceiveMode
+from azure.servicebus import ServiceBusReceiveMode
 from azure.servicebus.aio import ServiceBusClient
-from azure.servicebus.exceptions import OperationTimeoutError
 
 # What must come gets this long; it is a bound against hanging, never waited out.
 ARRIVAL_SECONDS = 30.0
@@ -125,35 +124,4 @@ class Audit:
                         count - len(found), max_wait_time=ARRIVAL_SECONDS
                     )
             found += await receiver.receive_messages(10, max_wait_time=QUIET_SECONDS)
-        return found
-
-    async def received_by_session(
-        self, entity: str, count: int
-    ) -> dict[str, list[Any]]:
-        """Receive and delete `count` messages of any sessions."""
-        found: dict[str, list[Any]] = {}
-        async with asyncio.timeout(ARRIVAL_SECONDS):
-            while sum(map(len, found.values())) < count:
-                for message in await self._next_session(entity):
-                    found.setdefault(message.session_id, []).append(message)
-        assert await self._next_session(entity) == []
-        return found
-
-    async def _next_session(self, entity: str) -> list[Any]:
-        receiver = self._receiver(
-            entity,
-            session_id=NEXT_AVAILABLE_SESSION,
-            receive_mode=ServiceBusReceiveMode.RECEIVE_AND_DELETE,
-            max_wait_time=QUIET_SECONDS,
-        )
-        found: list[Any] = []
-        try:
-            async with receiver:
-                while portion := await receiver.receive_messages(
-                    100, max_wait_time=QUIET_SECONDS
-                ):
-                    found += portion
-        except OperationTimeoutError:
-            # No session has a message.
-            pass
         return found

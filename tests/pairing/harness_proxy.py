@@ -72,6 +72,8 @@ class Proxy:
         self._pumps: set[asyncio.Task[None]] = set()
         # What was seen, for tests that count.
         self.connection_count = 0
+        # What clients said since `forget_requests`, by connection.
+        self.requests: list[bytearray] = []
         self.client_bytes = 0
         self.server_bytes = 0
 
@@ -170,12 +172,16 @@ class Proxy:
         for _ in range(3):
             await asyncio.sleep(0)
 
-    async def _accepted(
+    def _accepted(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+        task = self._loop.create_task(self._connected(reader, writer))
         self._pumps.add(task)
+        task.add_done_callback(self._pumps.discard)
+
+    async def _connected(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._writers.add(writer)
         self.connection_count += 1
         try:
@@ -186,7 +192,6 @@ class Proxy:
         finally:
             writer.transport.abort()
             self._writers.discard(writer)
-            self._pumps.discard(task)
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -210,8 +215,11 @@ class Proxy:
     async def _requests(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        said = bytearray()
+        self.requests.append(said)
         while portion := await self._portion(reader):
             self.client_bytes += len(portion)
+            said += portion
             if self._fault is not Fault.BLACK_HOLE:
                 writer.write(portion)
                 await writer.drain()

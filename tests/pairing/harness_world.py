@@ -31,11 +31,16 @@ SHORT = {
     "backlog_queue_count": 2,
     "failover_interval": 0.3,
     "ping_primary_interval": 1,
-    "attempt_timeout": 1,
+    "attempt_timeout": 5,
     "busy_wait": 0.5,
     "backlog_retry_interval": 1,
 }
 """Options of a pair in a hurry."""
+
+HASTY = {"attempt_timeout": 3}
+"""For faults that say nothing, which an attempt's time-out has to notice. The SDK takes
+half a second to open a link, and more than a second to tell of a refusal, so that a
+shorter one would find outages on a busy machine."""
 
 
 class World:
@@ -47,6 +52,8 @@ class World:
         self.name = f"site-{os.getpid()}-{number}"
         # Everything that pairs of this test told.
         self.events: list[PairEvent] = []
+        # Backlog queues that its pairs have, at most.
+        self._backlog_queue_count = 0
         self._stack = ExitStack()
         enter = self._stack.enter_context
         self.way = enter(Proxy(primary.port, translate=throttled))
@@ -88,9 +95,9 @@ class World:
     # --- pairing --------------------------------------------------------------
 
     def client(self, connection_string: str | None = None) -> ServiceBusClient:
-        """A client of the primary, through its proxy."""
+        """A client of the primary, through its proxy, with the SDK's own defaults."""
         text = connection_string or self.primary.connection_string(self.way.port)
-        return self._kept(ServiceBusClient.from_connection_string(text, retry_total=0))
+        return self._kept(ServiceBusClient.from_connection_string(text))
 
     def secondary_client(
         self, rule: str = ROOT_RULE, key: str = ROOT_KEY
@@ -98,7 +105,7 @@ class World:
         text = self.secondary.connection_string(
             self.secondary_way.port, rule=rule, key=key
         )
-        return self._kept(ServiceBusClient.from_connection_string(text, retry_total=0))
+        return self._kept(ServiceBusClient.from_connection_string(text))
 
     def secondary_management(
         self, rule: str = ROOT_RULE, key: str = ROOT_KEY
@@ -108,7 +115,7 @@ class World:
         )
         return self._kept(
             ServiceBusAdministrationClient.from_connection_string(
-                text, connection_verify=str(self.secondary.ca_file), retry_total=0
+                text, connection_verify=str(self.secondary.ca_file)
             )
         )
 
@@ -124,6 +131,8 @@ class World:
             "on_event": self.events.append,
             **changes,
         }
+        count = settings["backlog_queue_count"]
+        self._backlog_queue_count = max(self._backlog_queue_count, count)
         management = settings.pop("management", None) or self.secondary_management()
         messaging = settings.pop("messaging", None) or self.secondary_client()
         return SendAvailabilityPairedNamespaceOptions(management, messaging, **settings)
@@ -157,8 +166,9 @@ class World:
     def backlog_path(self, index: int) -> str:
         return f"{self.name}/x-servicebus-transfer/{index}"
 
-    async def backlog(self, count: int = SHORT["backlog_queue_count"]) -> list[Any]:
+    async def backlog(self) -> list[Any]:
         """All messages in the backlog queues of this test's primary."""
+        count = self._backlog_queue_count
         paths = [self.backlog_path(index) for index in range(count)]
         found = [await self.at_secondary.peeked(path) for path in paths]
         return [message for messages in found for message in messages]
