@@ -41,6 +41,8 @@ class Call(Generic[M]):
     # When the messages are due, if they are scheduled by this call.
     due_at: int | None = None
     pause_ms: int = _FIRST_PAUSE_MS
+    # The messages go without the pair's ids: they would not fit with them.
+    is_bare: bool = False
     # The primary was asked, and may have the messages whatever it said.
     was_tried: bool = False
 
@@ -102,12 +104,18 @@ class PairedSender(Generic[M]):
         deadline = self._deadline(timeout_seconds)
         on_primary = [number for number in numbers if number >= 0]
         diverted = [number for number in numbers if number < 0]
-        if diverted:
-            await cancel_diverted(self._pair, self._path, diverted, deadline)
-        if on_primary:
-            limit = deadline.left_ms() / 1000
-            async with self._mutex, asyncio.timeout(limit):
-                await self._door.cancel(on_primary, limit)
+        try:
+            if diverted:
+                await cancel_diverted(self._pair, self._path, diverted, deadline)
+            if on_primary:
+                # Another call of this sender may take all of the time.
+                async with asyncio.timeout(deadline.left_ms() / 1000), self._mutex:
+                    await self._door.cancel(on_primary, deadline.left_ms() / 1000)
+        except TimeoutError as error:
+            raise self._pair.dialect.timed_out(
+                f"Cancelling messages of '{self._path}' did not end in its time. Some "
+                "of them may be cancelled."
+            ) from error
 
     async def close(self) -> None:
         self._is_closed = True
@@ -214,6 +222,9 @@ class PairedSender(Generic[M]):
     async def _consider(self, call: Call[M], error: Exception) -> None:
         """Return if the call is to go on; raise the error if it is the caller's."""
         kind = self._kind_of(error)
+        if kind is FailureKind.TOO_LARGE and not call.is_bare:
+            self._unstamp(call)
+            return
         verdict = self._pair.settings.verdict(kind)
         if verdict is Verdict.RAISE:
             raise error
@@ -227,6 +238,13 @@ class PairedSender(Generic[M]):
             raise error
         await self._entity.changed(min(call.pause_ms, call.deadline.left_ms()))
         call.pause_ms = min(call.pause_ms * 2, _LONGEST_PAUSE_MS)
+
+    def _unstamp(self, call: Call[M]) -> None:
+        """A primary that knows nothing of the ids has no head-room for them, and gets
+        nothing from them: a message that fits without a pair fits with it (P5)."""
+        call.is_bare = True
+        for message in call.messages:
+            self._pair.dialect.unstamp(message)
 
     def _kind_of(self, error: Exception) -> FailureKind:
         if isinstance(error, TimeoutError):

@@ -252,6 +252,42 @@ def test_scheduled_messages_that_are_diverted_have_numbers_of_their_own() -> Non
     play(scene, **SETTINGS)
 
 
+def test_cancelling_has_its_own_time_behind_another_call() -> None:
+    async def scene(world: World) -> None:
+        sender = world.pair.sender("orders")
+        (number,) = await sender.schedule(mails("a"), 99_000)
+        world.primary.answers["orders"] = HANG
+        first = asyncio.ensure_future(sender.send(mails("b")))
+        await asyncio.sleep(0)
+        with pytest.raises(TimedOut, match="Cancelling messages of 'orders'"):
+            await sender.cancel([number], 1.0)
+        assert world.now() == 1_000
+        await first
+
+    play(scene, **SETTINGS)
+
+
+def test_message_that_fits_only_without_the_ids_goes_without_them() -> None:
+    async def scene(world: World) -> None:
+        world.primary.refuses_ids = True
+        (mail,) = mails("a")
+        await world.pair.sender("orders").send([mail])
+        assert world.primary.texts("orders") == ["a"]
+        assert mail.send_id is None and mail.message_id is None
+
+    play(scene, **SETTINGS)
+
+
+def test_message_that_does_not_fit_at_all_is_the_callers() -> None:
+    async def scene(world: World) -> None:
+        world.primary.answers["orders"] = Failure(FailureKind.TOO_LARGE)
+        with pytest.raises(Failure):
+            await world.pair.sender("orders").send(mails("a"))
+        assert world.secondary.calls == []
+
+    play(scene, **SETTINGS)
+
+
 def test_closed_sender_refuses() -> None:
     async def scene(world: World) -> None:
         sender = world.pair.sender("orders")

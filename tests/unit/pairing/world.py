@@ -53,6 +53,11 @@ class MailDialect:
         message.send_id = send_id
         message.message_id = message.message_id or message_id
 
+    def unstamp(self, message: Mail) -> None:
+        if message.send_id and message.message_id == message.send_id.hex():
+            message.message_id = None
+        message.send_id = None
+
     def send_id(self, message: Mail) -> bytes | None:
         return message.send_id
 
@@ -94,7 +99,10 @@ class MailDoor:
         return side.held.setdefault(self._path, [])
 
     async def send(self, messages: Sequence[Mail], timeout_seconds: float) -> None:
-        (await self._answered("send")).extend(messages)
+        held = await self._answered("send")
+        if self._side.refuses_ids and any(mail.send_id for mail in messages):
+            raise Failure(FailureKind.TOO_LARGE)
+        held.extend(messages)
 
     async def send_some(self, messages: Sequence[Mail], timeout_seconds: float) -> int:
         some = messages[: self._side.batch_count]
@@ -141,6 +149,8 @@ class Side:
     name: str
     # What each entity raises, or HANG.
     answers: dict[str, Exception] = field(default_factory=dict)
+    # Messages have room for everything but ids of the pair's.
+    refuses_ids: bool = False
     held: dict[str, list[Mail]] = field(default_factory=dict)
     # When, what and where.
     calls: list[tuple[int, str, str]] = field(default_factory=list)

@@ -16,6 +16,9 @@ class SdkDialect:
     ) -> None:
         messages.stamp(message, send_id, message_id)
 
+    def unstamp(self, message: ServiceBusMessage) -> None:
+        messages.unstamp(message)
+
     def send_id(self, message: ServiceBusMessage) -> bytes | None:
         return messages.send_id_of(message)
 

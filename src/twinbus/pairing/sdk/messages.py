@@ -63,6 +63,16 @@ def stamp(message: ServiceBusMessage, send_id: bytes, message_id: str | None) ->
         message.message_id = message_id
 
 
+def unstamp(message: ServiceBusMessage) -> None:
+    """Take the send id out, and the message id if it is made of it."""
+    raw = message.raw_amqp_message
+    send_id = _take(raw.annotations, SEND_ID)
+    if not raw.annotations:
+        raw.annotations = None
+    if send_id is not None and message.message_id == send_id.hex():
+        message.message_id = None
+
+
 def send_id_of(message: ServiceBusMessage) -> bytes | None:
     value = _look_up(message.raw_amqp_message.annotations, SEND_ID)
     return value if isinstance(value, bytes) else None

@@ -179,6 +179,9 @@ class SimulatedDialect:
         message.send_id = send_id
         message.message_id = message.message_id or message_id
 
+    def unstamp(self, message: PairMessage) -> None:
+        message.send_id = None
+
     def send_id(self, message: PairMessage) -> bytes | None:
         return message.send_id
 
