@@ -20,7 +20,7 @@ from twinbus.pairing.send_ids import send_id_of, was_tried
 if TYPE_CHECKING:
     from twinbus.pairing.pair import Pair
 
-_PAUSE_SECONDS: Final = 0.5
+_PAUSE_MS: Final = 500
 _PATIENCE_MS: Final = 5_000
 """For a message that a syphon is moving at this moment."""
 
@@ -31,7 +31,7 @@ async def cancel_diverted(
     """Raises CannotCancel, or what the dialect makes of a refusal if one of them
     waits nowhere any more, or may wait on a primary that is away."""
     left = [send_id_of(number) for number in numbers]
-    patience = Deadline(pair.clock, min(deadline.left_ms(), _PATIENCE_MS))
+    patience = Deadline(pair.clock, min(deadline.left_ms() // 2, _PATIENCE_MS))
     while True:
         if pair.entity(path).is_diverted():
             _check_untried(pair, path, numbers)
@@ -44,7 +44,7 @@ async def cancel_diverted(
                 "neither in a backlog queue nor on the primary: they were sent or "
                 "cancelled before, or the primary is away and has them."
             )
-        await asyncio.sleep(_PAUSE_SECONDS)
+        await asyncio.sleep(min(_PAUSE_MS, deadline.left_ms()) / 1000)
 
 
 def _check_untried(pair: "Pair[M]", path: str, numbers: Sequence[int]) -> None:

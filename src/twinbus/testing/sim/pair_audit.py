@@ -63,6 +63,7 @@ class Sent:
     due_at: int | None
     # "", "asked", "cancelled" or "unknown".
     cancelling: str = ""
+    cancel_asked_at: int = 0
 
 
 @dataclass(slots=True)
@@ -173,10 +174,14 @@ class PairAuditor:
 
     def cancel_asked(self, uid: str) -> None:
         self.sent[uid].cancelling = "asked"
+        self.sent[uid].cancel_asked_at = self.troubles.now()
 
-    def cancel_ended(self, uid: str, state: str) -> None:
+    def cancel_ended(self, uid: str, state: str, timeout_ms: int) -> None:
         """What a syphon has in its hands, or has handed to a primary that did not
         answer, cannot be cancelled for sure."""
+        took_ms = self.troubles.now() - self.sent[uid].cancel_asked_at
+        if took_ms > timeout_ms + _GRACE_MS:
+            raise Violation(f"cancelling {uid} had {timeout_ms} ms and took {took_ms}")
         if state == "cancelled" and uid in self.received:
             state = "unknown"
         self.sent[uid].cancelling = state

@@ -48,6 +48,7 @@ Note = Callable[[str], None]
 
 _FAILURES: Final = (PairedSendFailed, ServiceBusError, Unreachable, TimeoutError)
 _RESTART_SECONDS: Final = 1.0
+_CANCEL_MS: Final = 5_000
 
 
 class Application:
@@ -164,13 +165,13 @@ class Application:
         note(f"{self._name} cancels {uid}, which is {number}")
         self._auditor.cancel_asked(uid)
         try:
-            await sender.cancel([number], 5.0)
+            await sender.cancel([number], _CANCEL_MS / 1000)
         except (*_FAILURES, PairingError) as error:
             note(f"{self._name}: cancelling {uid}: {error!r}")
-            self._auditor.cancel_ended(uid, "unknown")
+            self._auditor.cancel_ended(uid, "unknown", _CANCEL_MS)
         else:
             note(f"{self._name}: {uid} is cancelled")
-            self._auditor.cancel_ended(uid, "cancelled")
+            self._auditor.cancel_ended(uid, "cancelled", _CANCEL_MS)
 
     # --- what became of a call ------------------------------------------------------
 
