@@ -4,9 +4,9 @@ Such a message waits in a backlog queue, or is on its way out of it, or is on th
 primary's schedule already. It is looked for by its send id in all of these until it is
 found; between twinbus sites, because no other namespace can look for it.
 
-A copy that a syphon has in its hands, or has handed to a primary that went away without
-an answer, cannot be seen. If there is another one, that one is cancelled, and the copy
-may come to light all the same.
+A copy cannot be seen if a syphon has it in its hands, or if it is due and active on a
+primary that did not say that it took it. If there is another one, that one is
+cancelled, and the copy is there all the same.
 """
 
 import asyncio

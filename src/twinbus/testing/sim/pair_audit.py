@@ -176,15 +176,16 @@ class PairAuditor:
         self.sent[uid].cancelling = "asked"
         self.sent[uid].cancel_asked_at = self.troubles.now()
 
-    def cancel_ended(self, uid: str, state: str, timeout_ms: int) -> None:
-        """What a syphon has in its hands, or has handed to a primary that did not
-        answer, cannot be cancelled for sure."""
-        took_ms = self.troubles.now() - self.sent[uid].cancel_asked_at
+    def cancel_ended(self, uid: str, state: str, timeout_ms: int, now: int) -> None:
+        """What a syphon has in its hands, or what is due by now and may be active on a
+        primary that did not say so, cannot be cancelled for sure."""
+        sent = self.sent[uid]
+        took_ms = self.troubles.now() - sent.cancel_asked_at
         if took_ms > timeout_ms + _GRACE_MS:
             raise Violation(f"cancelling {uid} had {timeout_ms} ms and took {took_ms}")
-        if state == "cancelled" and uid in self.received:
+        if uid in self.received or (sent.due_at or 0) <= now:
             state = "unknown"
-        self.sent[uid].cancelling = state
+        sent.cancelling = state
 
     # --- what is there at last ------------------------------------------------------
 

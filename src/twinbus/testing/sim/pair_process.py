@@ -168,10 +168,12 @@ class Application:
             await sender.cancel([number], _CANCEL_MS / 1000)
         except (*_FAILURES, PairingError) as error:
             note(f"{self._name}: cancelling {uid}: {error!r}")
-            self._auditor.cancel_ended(uid, "unknown", _CANCEL_MS)
+            state = "unknown"
         else:
             note(f"{self._name}: {uid} is cancelled")
-            self._auditor.cancel_ended(uid, "cancelled", _CANCEL_MS)
+            state = "cancelled"
+        now = self._primary.clock.now()
+        self._auditor.cancel_ended(uid, state, _CANCEL_MS, now)
 
     # --- what became of a call ------------------------------------------------------
 

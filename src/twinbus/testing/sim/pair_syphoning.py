@@ -142,6 +142,9 @@ class SimulatedSource:
             glimpses=tuple(_glimpse(one) for one in seen if one.state == "deferred"),
             seen_count=len(seen),
             next_number=seen[-1].number + 1 if seen else None,
+            first_active=next(
+                (one.number for one in seen if one.state != "deferred"), None
+            ),
         )
 
     async def take_deferred(self, numbers: Sequence[int]) -> list[SyphonedMessage]:

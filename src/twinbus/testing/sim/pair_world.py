@@ -58,8 +58,9 @@ _KINDS: Final = (GONE, FROZEN, DEAF, LOSSY, SLOW, BUSY, FLAPPING, DISABLED, CRAS
 _SYPHON_DELAYS: Final = (0.0, 0.0, 30.0, 120.0)
 """Until somebody starts a syphon: a backlog may wait while its entity is back."""
 
-_LOSES_LOCKS: Final = (FROZEN, DEAF, LOSSY, SLOW)
-"""Of these, a syphon may not get what it was given."""
+_KEEPS_LOCKS: Final = (DISABLED, CRASH)
+"""All others come between a syphon and its locks: what it was given, or wants to give
+back, may stay locked for a while."""
 
 _SKEWS: Final = (0, 0, 1_500, -90_000, 600_000)
 
@@ -280,7 +281,7 @@ class PairWorld:
             paths = [entity.path for entity in ENTITIES]
             await self._troubles.make(self._primary, kind, paths)
         elif victim == "secondary":
-            self._auditor.order_is_void |= kind in _LOSES_LOCKS
+            self._auditor.order_is_void |= kind not in _KEEPS_LOCKS
             self._hides_backlog |= kind != DISABLED
             await self._troubles.make(self._secondary, kind, self._queues)
         elif victim == "clock":
