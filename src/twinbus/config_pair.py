@@ -38,12 +38,15 @@ class PairConfig:
     # How many backlog queues this server has at least, if it is the secondary.
     backlog_queue_count: int = 10
     count_backlog_against_ttl: bool = False
+    # Nothing overtakes what somebody who is gone has left locked.
+    keep_session_order: bool = False
     missing_entity_grace_ms: int = 3_600_000
 
 
 _NAMES: Final = (
     *("primary", "secondary", "primary_name", "secondary_name", "cover"),
-    *("backlog_queue_count", "count_backlog_against_ttl", "missing_entity_grace"),
+    *("backlog_queue_count", "count_backlog_against_ttl", "keep_session_order"),
+    "missing_entity_grace",
 )
 
 
@@ -68,6 +71,7 @@ def pair_of_table(
         cover=_patterns(section.get("cover", "*")),
         backlog_queue_count=_count(section.get("backlog_queue_count", 10)),
         count_backlog_against_ttl=_flag(section, "count_backlog_against_ttl"),
+        keep_session_order=_flag(section, "keep_session_order"),
         missing_entity_grace_ms=grace_ms,
     )
 

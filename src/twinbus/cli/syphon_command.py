@@ -39,6 +39,13 @@ def syphon(
             help="The time in the backlog is part of a message's time to live.",
         ),
     ] = False,
+    keeps_order: Annotated[
+        bool,
+        typer.Option(
+            "--keep-session-order",
+            help="Let nothing overtake what another syphon has left locked.",
+        ),
+    ] = False,
     is_json: Json = False,
 ) -> None:
     """Bring messages from the backlog queues back to the primary.
@@ -59,6 +66,7 @@ def syphon(
         cover=tuple(cover or ()),
         is_once=is_once,
         counts_backlog=counts_backlog,
+        keeps_order=keeps_order,
         is_json=is_json,
     )
     raise typer.Exit(run.main())

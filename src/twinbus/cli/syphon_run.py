@@ -39,6 +39,7 @@ class _Flags:
     cover: tuple[str, ...]
     is_once: bool
     counts_backlog: bool
+    keeps_order: bool
     is_json: bool
 
 
@@ -52,6 +53,7 @@ class SyphonRun:
         self._settings = SyphonSettings(
             covers=covers_any(self._flags.cover),
             count_backlog_against_ttl=self._flags.counts_backlog,
+            keeps_order=self._flags.keeps_order,
             until_empty=self._flags.is_once,
         )
         try:

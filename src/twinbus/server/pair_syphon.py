@@ -54,6 +54,7 @@ class PairSyphon:
         self._settings = settings or SyphonSettings(
             covers=covers_any(pair.cover),
             count_backlog_against_ttl=pair.count_backlog_against_ttl,
+            keeps_order=pair.keep_session_order,
             missing_entity_grace_ms=pair.missing_entity_grace_ms,
         )
         self._service: SyphonService | None = None

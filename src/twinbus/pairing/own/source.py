@@ -211,8 +211,13 @@ class OwnSource:
         glimpses = tuple(
             Glimpse(message.sequence_number, _path_of(message)) for message in deferred
         )
-        last = read_payload(seen[-1]).sequence_number
-        return Page(glimpses, len(seen), last + 1)
+        first = next((one for one in seen if not is_deferred(one)), None)
+        return Page(
+            glimpses,
+            len(seen),
+            next_number=read_payload(seen[-1]).sequence_number + 1,
+            first_active=None if first is None else read_payload(first).sequence_number,
+        )
 
     async def take_deferred(self, numbers: Sequence[int]) -> list[OwnMessage]:
         async with secondary_errors():

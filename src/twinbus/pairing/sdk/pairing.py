@@ -82,9 +82,12 @@ class Pairing:
             name,
             SyphonSettings(
                 attempt_timeout_ms=options.settings.attempt_timeout_ms,
+                # Who wants to know soon that the primary is back wants its backlog.
+                last_probe_ms=options.settings.ping_primary_interval_ms,
                 busy_wait_ms=options.settings.busy_wait_ms,
                 covers=options.covers,
                 count_backlog_against_ttl=options.count_backlog_against_ttl,
+                keeps_order=options.settings.keep_session_order,
             ),
             on_event=self.pair.report,
             clock=clock,

@@ -144,8 +144,18 @@ class SdkSource:
             for message in seen
             if message.state == ServiceBusMessageState.DEFERRED
         ]
+        active = [
+            message.sequence_number
+            for message in seen
+            if message.state != ServiceBusMessageState.DEFERRED
+        ]
         last = seen[-1].sequence_number or 0
-        return Page(tuple(glimpses), len(seen), last + 1)
+        return Page(
+            tuple(glimpses),
+            len(seen),
+            next_number=last + 1,
+            first_active=active[0] if active else None,
+        )
 
     async def take_deferred(self, numbers: Sequence[int]) -> list[SdkMessage]:
         async with secondary_errors():

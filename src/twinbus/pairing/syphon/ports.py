@@ -79,6 +79,8 @@ class Page:
     seen_count: int
     # Where to look next; None if this was the end of the queue.
     next_number: int | None
+    # The first that is not deferred, be it locked.
+    first_active: int | None = None
 
 
 class Source(Protocol[M]):

@@ -67,5 +67,7 @@ class SyphonSettings:
     covers: Callable[[str], bool] = covers_all
     # The time in the backlog counts as life of a message.
     count_backlog_against_ttl: bool = False
+    # Nothing is restored while an older message of its queue is under somebody's lock.
+    keeps_order: bool = False
     # End when the queues are empty, or have only what is parked.
     until_empty: bool = False

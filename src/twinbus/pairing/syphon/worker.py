@@ -59,6 +59,8 @@ class Worker(Generic[M]):
         self._secondary = Gate(self._settings)
         # Messages of this round went back to the queue.
         self._gave_back = False
+        # Somebody who is gone, or we, may hold locks on the oldest messages.
+        self._is_order_doubtful = self._settings.keeps_order
         # The last round found nothing to do.
         self.is_idle = False
 
@@ -93,6 +95,7 @@ class Worker(Generic[M]):
         if self._secondary.close(Refusal(kind, str(error)), now):
             level = logging.ERROR if error.is_refused else logging.WARNING
             _log.log(level, "backlog queue %s: %s", self._source.path, error)
+        self._is_order_doubtful = self._settings.keeps_order
         await self._source.close()
         wait_ms = self._secondary.retry_at - now
         await self._unless_stopped(asyncio.sleep(wait_ms / 1000))
@@ -121,10 +124,38 @@ class Worker(Generic[M]):
         if not self._restorer.watch.is_reachable:
             return
         batch = await self._receive()
-        if batch:
+        if not batch:
+            self.is_idle = not self._returning()
+        elif await self._is_next(batch):
             await self._work(batch)
         else:
-            self.is_idle = not self._returning()
+            await self._wait_for_older(batch)
+
+    async def _is_next(self, batch: Sequence[M]) -> bool:
+        """Nothing older is left behind; looked up once after whatever may have left it
+        locked."""
+        if self._is_order_doubtful:
+            oldest = await self._oldest()
+            first = min(message.sequence_number for message in batch)
+            self._is_order_doubtful = oldest is not None and oldest < first
+        return not self._is_order_doubtful
+
+    async def _oldest(self) -> int | None:
+        """The first message of the queue that is not deferred."""
+        next_number: int | None = 0
+        while next_number is not None:
+            page = await self._source.peek_deferred(next_number)
+            if page.first_active is not None:
+                return page.first_active
+            next_number = page.next_number
+        return None
+
+    async def _wait_for_older(self, batch: Sequence[M]) -> None:
+        """Give the batch back until older messages are free: their locks will end."""
+        await self._source.abandon(batch)
+        await self._source.close()
+        pause = self._settings.first_probe_ms / 1000
+        await self._unless_stopped(asyncio.sleep(pause))
 
     async def _primary_is_there(self) -> bool:
         watch = self._restorer.watch

@@ -88,7 +88,9 @@ class ListSource:
             for number in seen
             if everything[number].is_deferred
         )
-        return Page(glimpses, len(seen), seen[-1] + 1)
+        active = [number for number in seen if not everything[number].is_deferred]
+        first_active = active[0] if active else None
+        return Page(glimpses, len(seen), seen[-1] + 1, first_active)
 
     async def take_deferred(self, numbers: Sequence[int]) -> list[BacklogMessage]:
         taken = [self.deferred.pop(n) for n in numbers if n in self.deferred]

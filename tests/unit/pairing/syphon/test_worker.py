@@ -168,3 +168,22 @@ async def test_a_successor_finds_what_its_predecessor_deferred(
         await world.until_empty()
     accepted = world.outlet.accepted.get("a", [])
     assert accepted == [number for number, one in enumerate(paths, 1) if one == "a"]
+
+
+async def test_nothing_overtakes_what_somebody_who_is_gone_has_locked() -> None:
+    world = World(replace(SETTINGS, keeps_order=True, first_probe_ms=1))
+    world.put("a", "a", "a", "b")
+    forgotten = await world.source.receive(2, 0)
+    await world.rounds(3)
+    assert world.outlet.accepted == {}
+    await world.source.abandon(forgotten)
+    await world.until_empty()
+    assert world.outlet.accepted == {"a": [1, 2, 3], "b": [4]}
+
+
+async def test_order_is_not_waited_for_unless_so_asked() -> None:
+    world = World()
+    world.put("a", "a", "a")
+    await world.source.receive(2, 0)
+    await world.rounds(1)
+    assert world.outlet.accepted == {"a": [3]}
