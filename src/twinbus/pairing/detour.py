@@ -39,6 +39,12 @@ _TIME_SPAN: Final = re.compile(
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+_LATEST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999: what every client can say."""
+
+_SHOWN_CHARACTERS: Final = 100
+"""Of a value that cannot be read: anybody may have sent it, and a log shows it."""
+
 
 class DetourError(ValueError):
     """A message in a backlog queue does not say how it is to be restored."""
@@ -121,7 +127,8 @@ def _time_to_live_ms(value: object) -> int | None:
             )
         )
     except (ValueError, OverflowError):
-        raise DetourError(f"'{TIME_TO_LIVE}' is not a duration: {value!r}.") from None
+        text = f"'{TIME_TO_LIVE}' is not a duration: {_shown(value)}."
+        raise DetourError(text) from None
 
 
 def _instant_ms(value: object) -> int | None:
@@ -131,9 +138,16 @@ def _instant_ms(value: object) -> int | None:
     if isinstance(value, datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(milliseconds=1)
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    raise DetourError(f"'{SCHEDULED}' is not a timestamp: {value!r}.")
+    if isinstance(value, int) and not isinstance(value, bool):
+        if 0 < value <= _LATEST_MS:
+            return value
+    raise DetourError(f"'{SCHEDULED}' is not a timestamp: {_shown(value)}.")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    is_short = len(text) <= _SHOWN_CHARACTERS
+    return text if is_short else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
 def restored_from(sequence_number: int, generation: int, source: str) -> str:

@@ -117,11 +117,11 @@ def read_payload(payload: bytes) -> OwnMessage:
         raise DecodeError("a message of a backlog queue has no number or no time")
     detour, fault = None, None
     try:
-        properties = _map(payload, sections, APPLICATION_PROPERTIES)
+        properties = _detour_properties(payload, sections)
     except DecodeError as error:
         fault = Fault("InvalidProperty", f"Application properties: {error}.")
     else:
-        detour, fault = read(_plain(properties))
+        detour, fault = read(properties)
     message = OwnMessage(
         sequence_number=number,
         enqueued_at=enqueued_at,
@@ -149,11 +149,19 @@ def _map(
     return value
 
 
-def _plain(properties: Mapping[object, object]) -> dict[str, object]:
-    """What the detour wrote, without AMQP types of .NET's own."""
+def _detour_properties(
+    payload: bytes, sections: Mapping[int, tuple[int, int]]
+) -> dict[str, object]:
+    """What the detour wrote, without AMQP types of .NET's own. An application's own
+    values are not looked at: some clients send bytes there that are no text."""
     plain: dict[str, object] = {}
-    for name in _DETOUR_NAMES:
-        value = properties.get(name)
+    if APPLICATION_PROPERTIES not in sections:
+        return plain
+    for at, value_at, _ in map_entries(payload, sections[APPLICATION_PROPERTIES][0]):
+        name, _ = decode(payload, at)
+        if not isinstance(name, str) or name not in _DETOUR_NAMES:
+            continue
+        value, _ = decode(payload, value_at)
         if isinstance(value, Described) and value.descriptor == _TIMESPAN:
             value = value.value
         if value is not None:

@@ -17,6 +17,7 @@ from azure.servicebus._base_handler import (
 )
 from azure.servicebus._common import mgmt_handlers
 from azure.servicebus._common.utils import transform_outbound_messages
+from azure.servicebus._pyamqp.types import TYPE, VALUE, AMQPTypes
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 from azure.servicebus.aio import ServiceBusSender
 from azure.servicebus.aio._base_handler_async import (
@@ -66,6 +67,11 @@ def message_of(raw: AmqpAnnotatedMessage) -> ServiceBusMessage:
         message=PyamqpTransport.to_outgoing_amqp_message(raw),
         raw_amqp_message=raw,
     )
+
+
+def binary_value(value: bytes) -> dict[Any, Any]:
+    """Bytes that are sent as such: the SDK takes those among properties for texts."""
+    return {TYPE: AMQPTypes.binary, VALUE: value}
 
 
 def encoding_of(raw: AmqpAnnotatedMessage) -> str:

@@ -42,14 +42,10 @@ _LONGEST_TTL_MS: Final = (1 << 32) - 1
 which is how the service's other SDKs send it."""
 
 
-def copy_of(message: ServiceBusMessage) -> ServiceBusMessage:
-    return message_of(_raw_copy(message.raw_amqp_message))
-
-
 def outgoing_copy(message: ServiceBusMessage) -> ServiceBusMessage:
     """A copy that is a message of its own: one that was received may have been on a
     detour, and what it carries from there would have it taken for that message."""
-    raw = _raw_copy(message.raw_amqp_message)
+    raw = raw_copy(message.raw_amqp_message)
     _take(raw.annotations, RESTORED_FROM)
     return message_of(raw)
 
@@ -83,7 +79,7 @@ def divert(
 ) -> ServiceBusMessage:
     """A copy for a backlog queue: it neither expires there, nor is it scheduled, nor
     does it belong to a session (P9)."""
-    raw = _raw_copy(message.raw_amqp_message)
+    raw = raw_copy(message.raw_amqp_message)
     scheduled = _instant_ms(_take(raw.annotations, _SCHEDULED))
     detour = Detour(
         path=path,
@@ -107,7 +103,7 @@ def detour_of(message: ServiceBusMessage) -> Detour:
 # --- parts of a message -----------------------------------------------------------
 
 
-def _raw_copy(raw: AmqpAnnotatedMessage) -> AmqpAnnotatedMessage:
+def raw_copy(raw: AmqpAnnotatedMessage) -> AmqpAnnotatedMessage:
     is_value = raw.body_type is AmqpMessageBodyType.VALUE
     body: Any = raw.body if is_value else list(raw.body)
     body_argument: dict[str, Any] = {_BODY_ARGUMENTS[raw.body_type]: body}
@@ -162,7 +158,13 @@ def _texts(section: Mapping[Any, Any] | None) -> dict[str, Any]:
 
 
 def _text(value: Any) -> Any:
-    return value.decode() if isinstance(value, bytes) else value
+    """Bytes that are no text stay bytes: other clients send such values."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def _instant_ms(value: Any) -> int | None:

@@ -1,7 +1,8 @@
 """Messages of a backlog queue as the SDK receives them, and as it sends them again.
 
 The SDK tells texts and binary values apart when it sends, not when it receives: both
-arrive as bytes. What can be read as a text is sent as one, since nearly all are texts.
+arrive as bytes. What can be read as a text is sent as one, since nearly all are texts;
+what cannot is binary.
 """
 
 from collections.abc import Mapping
@@ -12,8 +13,8 @@ from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
 from twinbus.pairing.detour import RESTORED_FROM, SEND_ID, restored_properties
-from twinbus.pairing.sdk.internals import message_of
-from twinbus.pairing.sdk.messages import copy_of
+from twinbus.pairing.sdk.internals import binary_value, message_of
+from twinbus.pairing.sdk.messages import raw_copy
 from twinbus.pairing.syphon.ports import BacklogMessage
 from twinbus.pairing.syphon.reading import read
 
@@ -85,14 +86,17 @@ def _body_bytes(raw: AmqpAnnotatedMessage) -> int:
 
 def restored(message: SdkMessage, now: int) -> ServiceBusMessage:
     """The message as it was before its detour; its time to live begins now."""
-    raw = copy_of(message.received).raw_amqp_message
+    raw = raw_copy(message.received.raw_amqp_message)
     if raw.body_type is AmqpMessageBodyType.VALUE:
         raw = AmqpAnnotatedMessage(
             value_body=_text(raw.body), header=raw.header, properties=raw.properties
         )
     given = message.received.raw_amqp_message
     own: dict[Any, Any] = restored_properties(_texts(given.application_properties))
-    raw.application_properties = own or None
+    raw.application_properties = {
+        name: binary_value(value) if isinstance(value, bytes) else value
+        for name, value in own.items()
+    } or None
     raw.annotations = _annotations(message, given.annotations)
     raw.delivery_annotations = None
     _restore_properties(message, raw, now)

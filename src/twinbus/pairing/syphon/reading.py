@@ -5,6 +5,7 @@ Pure, and the same for every engine: they give it the application properties.
 
 from collections.abc import Mapping
 
+from twinbus.limits import ENTITY_PATH_CHARACTERS
 from twinbus.pairing.detour import PATH, Detour, DetourError, read_detour
 from twinbus.pairing.syphon.ports import Fault
 
@@ -15,8 +16,12 @@ def read(properties: Mapping[str, object]) -> tuple[Detour | None, Fault | None]
         detour = read_detour(properties)
     except DetourError as error:
         return None, Fault(_reason(properties), str(error))
-    if "$" in detour.path:
-        text = f"'{PATH}' is '{detour.path}', which is no queue and no topic."
+    path = detour.path
+    if len(path) > ENTITY_PATH_CHARACTERS:
+        text = f"'{PATH}' has {len(path)} characters, which no queue and no topic has."
+        return None, Fault("InvalidPath", text)
+    if "$" in path or not path.isprintable():
+        text = f"'{PATH}' is {path!r}, which is no queue and no topic."
         return None, Fault("InvalidPath", text)
     return detour, None
 

@@ -212,3 +212,17 @@ def test_an_envelope_is_read_as_its_messages(bodies: list[bytes]) -> None:
     encoded = [encode_message(Message(body=Data((body,)))) for body in bodies]
     found = read_batch(b"".join(map(envelope, encoded)))
     assert [message.raw for message in found] == encoded
+
+
+def test_values_of_the_application_are_not_looked_at() -> None:
+    sent = Message(
+        message_annotations=BUS,
+        application_properties={PATH: "orders", "own": "##"},
+        body=Data((b"x",)),
+    )
+    # Some clients send bytes as a text, whatever they are.
+    payload = encode_message(sent).replace(b"##", b"\xff\x00")
+    message = read_payload(payload)
+    assert message.detour == Detour(path="orders")
+    message.restored_from = "7@1@south/queue"
+    assert b"\xa1\x02\xff\x00" in restored(message, NOW)

@@ -283,6 +283,12 @@ def test_a_received_message_is_diverted_as_it_would_be_sent() -> None:
     assert diverted.application_properties["colour"] == "red"
 
 
+def test_a_binary_property_of_another_client_is_in_nobodys_way() -> None:
+    message = ServiceBusMessage("x", application_properties={PATH: "orders"})
+    message.raw_amqp_message.application_properties[b"sum"] = b"\xff\x00"
+    assert detour_of(message) == Detour(path="orders")
+
+
 @pytest.mark.parametrize(
     "message",
     [

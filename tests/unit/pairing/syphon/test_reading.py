@@ -19,9 +19,13 @@ def test_a_diverted_message_is_read() -> None:
         ({"x-ms-path": "/"}, "InvalidPath"),
         ({"x-ms-path": "orders/$DeadLetterQueue"}, "InvalidPath"),
         ({"x-ms-path": "$cbs"}, "InvalidPath"),
+        ({"x-ms-path": "o" * 261}, "InvalidPath"),
+        ({"x-ms-path": "orders\nall is well"}, "InvalidPath"),
         ({"x-ms-path": "orders", "x-ms-sessionid": 1}, "InvalidProperty"),
         ({"x-ms-path": "orders", "x-ms-timetolive": "soon"}, "InvalidProperty"),
         ({"x-ms-path": "orders", "x-ms-scheduledenqueuetimeutc": "x"}, None),
+        ({"x-ms-path": "orders", "x-ms-scheduledenqueuetimeutc": 2**64 - 1}, None),
+        ({"x-ms-path": "orders", "x-ms-timetolive": "x" * 60_000}, None),
     ],
 )
 def test_what_cannot_be_read_says_why(
@@ -31,4 +35,5 @@ def test_what_cannot_be_read_says_why(
     assert detour is None
     assert fault is not None
     assert fault.reason == (reason or "InvalidProperty")
-    assert fault.description
+    assert 0 < len(fault.description) < 500
+    assert fault.description.isprintable()
