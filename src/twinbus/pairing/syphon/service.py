@@ -75,8 +75,12 @@ class SyphonService:
                 await self._run()
             except PairingError as error:
                 await self._pause(error)
+            except Exception as error:
+                # A bug, or something that nobody thought of: not the end of a syphon.
+                _log.exception("the syphon of %s failed", self._primary_name)
+                await self._pause(error)
 
-    async def _pause(self, error: PairingError) -> None:
+    async def _pause(self, error: Exception) -> None:
         now = self._clock.monotonic()
         if self._gate.close(Refusal(FailureKind.SERVICE, str(error)), now):
             _log.warning("the syphon of %s waits: %s", self._primary_name, error)

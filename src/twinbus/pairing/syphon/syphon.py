@@ -109,13 +109,20 @@ class Syphon(Generic[M]):
                 await self._discover()
             except SecondaryError as error:
                 _log.warning("backlog queues could not be looked for: %s", error)
+            except Exception:
+                _log.exception("backlog queues could not be looked for")
 
     async def _discover(self) -> None:
-        """Begin with queues that are new, and leave those that are gone."""
+        """Begin with queues that are new, or whose worker ended by a bug, and leave
+        those that are gone."""
         found = await self._engine.secondary.queues(self._prefix)
         index = re.compile(re.escape(self._prefix) + r"\d+", re.ASCII | re.IGNORECASE)
         there = {queue for queue in found if index.fullmatch(queue.path)}
-        gone = [queue for queue in self._workers if queue not in there]
+        gone = [
+            queue
+            for queue, task in self._tasks.items()
+            if queue not in there or task.done()
+        ]
         for queue in gone:
             self._workers.pop(queue).stop()
             await _cancelled([self._tasks.pop(queue)])
