@@ -68,9 +68,9 @@ class World:
         self.way.heal()
         self.secondary_way.heal()
         async with asyncio.timeout(30):
-            await asyncio.gather(*(pair.close() for pair in self._pairs))
+            opened = [*self._pairs, *self._audits.values()]
+            await asyncio.gather(*(one.close() for one in opened))
             await asyncio.gather(*(client.close() for client in self._clients))
-            await asyncio.gather(*(audit.close() for audit in self._audits.values()))
         await let_transports_end()
         self._stack.close()
 
@@ -170,7 +170,7 @@ class World:
         """All messages in the backlog queues of this test's primary."""
         count = self._backlog_queue_count
         paths = [self.backlog_path(index) for index in range(count)]
-        found = [await self.at_secondary.peeked(path) for path in paths]
+        found = await asyncio.gather(*map(self.at_secondary.peeked, paths))
         return [message for messages in found for message in messages]
 
     async def backlog_has(self, count: int) -> list[Any]:
