@@ -126,8 +126,9 @@ class Syphon(Generic[M]):
         for queue in gone:
             self._workers.pop(queue).stop()
             await _cancelled([self._tasks.pop(queue)])
-        for queue in there.difference(self._workers):
-            self._begin(queue)
+        for queue in found:
+            if queue in there and queue not in self._workers:
+                self._begin(queue)
 
     def _begin(self, queue: BacklogQueue) -> None:
         worker = Worker(self._engine.secondary.source(queue), self._restorer)

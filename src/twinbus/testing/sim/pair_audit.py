@@ -79,7 +79,7 @@ class PairAuditor:
     received: set[str] = field(default_factory=set)
     # A clock that jumps says nothing of how long a message lived.
     clocks_jump: bool = False
-    # Messages may be under locks that a syphon has lost: others overtake them.
+    # A process may not know what an earlier one has left in the backlog.
     order_is_void: bool = False
 
     # --- what applications do -----------------------------------------------------

@@ -7,7 +7,7 @@ auditor looks at everything that is there.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -57,10 +57,6 @@ _SUBSCRIPTION: Final = "all"
 _KINDS: Final = (GONE, FROZEN, DEAF, LOSSY, SLOW, BUSY, FLAPPING, DISABLED, CRASH)
 _SYPHON_DELAYS: Final = (0.0, 0.0, 30.0, 120.0)
 """Until somebody starts a syphon: a backlog may wait while its entity is back."""
-
-_KEEPS_LOCKS: Final = (DISABLED, CRASH)
-"""All others come between a syphon and its locks: what it was given, or wants to give
-back, may stay locked for a while."""
 
 _SKEWS: Final = (0, 0, 1_500, -90_000, 600_000)
 
@@ -138,7 +134,9 @@ class PairWorld:
                 self._clock(),
                 Random(random.random()),
                 self.trace,
-                settings=_SYPHON_SETTINGS,
+                settings=replace(
+                    _SYPHON_SETTINGS, keeps_order=self._settings.keep_session_order
+                ),
                 auditor=self._auditor,
             )
             for number in range(1, count + 1)
@@ -281,7 +279,6 @@ class PairWorld:
             paths = [entity.path for entity in ENTITIES]
             await self._troubles.make(self._primary, kind, paths)
         elif victim == "secondary":
-            self._auditor.order_is_void |= kind not in _KEEPS_LOCKS
             self._hides_backlog |= kind != DISABLED
             await self._troubles.make(self._secondary, kind, self._queues)
         elif victim == "clock":
@@ -291,7 +288,6 @@ class PairWorld:
             self._has_restarts = True
             await self._senders[process % len(self._senders)].restart()
         else:
-            self._auditor.order_is_void = True
             await self._syphons[process % len(self._syphons)].restart()
 
     async def _poison(self, after_seconds: float) -> None:
