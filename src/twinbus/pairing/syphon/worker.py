@@ -40,6 +40,9 @@ _SIDE_BATCH_COUNT: Final = 100
 """New messages between two pages of deferred ones: fewer than a page has, so that
 deferring never outruns returning."""
 
+_PROBES_AT_A_TIME: Final = 50
+"""Closed entities that are tried together; each takes a page of deferred messages."""
+
 _SHORTEST_WAIT_MS: Final = 50
 """Between two looks at what is parked."""
 
@@ -320,16 +323,28 @@ class Worker(Generic[M]):
         return True
 
     async def _probe_deferred(self) -> None:
-        """Where it is time, try the first deferred message of a closed entity."""
-        gates = self._restorer.gates
-        for span in self._deferrals.spans():
-            gate = gates.of(span.path)
-            if gate.may_probe(self._now()) and not gate.is_given_up(self._now()):
-                gate.probe()
-                try:
-                    await self._probe_first(span.path)
-                finally:
-                    gate.leave(self._now())
+        """Where it is time, try the first deferred message of a closed entity. Side by
+        side: one that does not answer takes all of its time, and all others wait."""
+        gates, now = self._restorer.gates, self._now()
+        due = [
+            span.path
+            for span in self._deferrals.spans()
+            if gates.of(span.path).may_probe(now)
+            and not gates.of(span.path).is_given_up(now)
+        ]
+        for start in range(0, len(due), _PROBES_AT_A_TIME):
+            portion = due[start : start + _PROBES_AT_A_TIME]
+            await _all(self._probe(path) for path in portion)
+
+    async def _probe(self, path: str) -> None:
+        gate = self._restorer.gates.of(path)
+        if not gate.may_probe(self._now()):
+            return  # another worker was faster
+        gate.probe()
+        try:
+            await self._probe_first(path)
+        finally:
+            gate.leave(self._now())
 
     async def _probe_first(self, path: str) -> None:
         """Look for the entity's first deferred message from where it may be on."""

@@ -1,5 +1,7 @@
 """What a worker does with a backlog, whatever its entities do."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from twinbus.pairing.events import PairEvent
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.syphon.errors import PrimaryAway
-from twinbus.pairing.syphon.ports import BacklogMessage, Refusal
+from twinbus.pairing.syphon.ports import BacklogMessage, Refusal, Restored
 from twinbus.pairing.syphon.restorer import Restorer
 from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon.worker import Worker
@@ -187,3 +189,36 @@ async def test_order_is_not_waited_for_unless_so_asked() -> None:
     await world.source.receive(2, 0)
     await world.rounds(1)
     assert world.outlet.accepted == {"a": [3]}
+
+
+class SlowOutlet(ListOutlet):
+    """Notes how many entities are tried at the same time."""
+
+    trying = 0
+    most = 0
+
+    async def restore(
+        self, path: str, messages: Sequence[BacklogMessage], timeout_seconds: float
+    ) -> Restored:
+        self.trying += 1
+        self.most = max(self.most, self.trying)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        self.trying -= 1
+        return await super().restore(path, messages, timeout_seconds)
+
+
+async def test_closed_entities_are_tried_side_by_side() -> None:
+    world = World()
+    outlet = SlowOutlet(world.clock)
+    world.restorer = Restorer(outlet, SETTINGS, world.clock, world.events.append)
+    world.worker = Worker(world.source, world.restorer)
+    outlet.refuse = lambda path, now: Refusal(FailureKind.SERVICE, "away")
+    world.put("a", "b", "c")
+    # One batch for all of them, which are parked together.
+    await world.rounds(1)
+    assert len(world.source.deferred) == 3
+    world.clock.advance(60_000)
+    outlet.most = 0
+    await world.worker._probe_deferred()
+    assert outlet.most == 3
