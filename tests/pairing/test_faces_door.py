@@ -9,6 +9,7 @@ import pytest_asyncio
 from azure.servicebus import ServiceBusMessage, exceptions
 from azure.servicebus.aio import ServiceBusClient
 
+from twinbus.limits import CANCEL_SENT_PER_REQUEST
 from twinbus.pairing.errors import CannotCancel
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
@@ -107,6 +108,20 @@ async def test_sent_messages_are_cancelled_by_their_ids(
     await door.send(messages, LIMIT)
     assert await door.cancel_sent([b"other", b"never"], LIMIT) == [True, False]
     assert await in_thread(bodies_at, bus, path) == ["0"]
+
+
+async def test_more_are_cancelled_than_one_request_may_name(
+    bus: Bus, namespace: SdkNamespace
+) -> None:
+    path = "site-a/x-servicebus-transfer/1"
+    bus.create_queue(path)
+    door = namespace.door(path)
+    [message] = numbered(1)
+    stamp(message, b"last", None)
+    await door.send([message], LIMIT)
+    others = [b"%d" % number for number in range(CANCEL_SENT_PER_REQUEST)]
+    cancelled = await door.cancel_sent([*others, b"last"], LIMIT)
+    assert cancelled == [False] * len(others) + [True]
 
 
 async def test_a_namespace_that_cannot_cancel_says_so(

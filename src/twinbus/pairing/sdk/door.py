@@ -18,6 +18,7 @@ from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus.aio import ServiceBusReceiver, ServiceBusSender
 from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusError
 
+from twinbus.limits import CANCEL_SENT_PER_REQUEST
 from twinbus.pairing.errors import CannotCancel
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.sdk import internals
@@ -128,6 +129,16 @@ class SdkDoor:
         )
 
     async def cancel_sent(
+        self, send_ids: Sequence[bytes], timeout_seconds: float
+    ) -> list[bool]:
+        cancelled: list[bool] = []
+        async with asyncio.timeout(timeout_seconds):
+            for start in range(0, len(send_ids), CANCEL_SENT_PER_REQUEST):
+                portion = send_ids[start : start + CANCEL_SENT_PER_REQUEST]
+                cancelled += await self._cancel_sent(portion, timeout_seconds)
+        return cancelled
+
+    async def _cancel_sent(
         self, send_ids: Sequence[bytes], timeout_seconds: float
     ) -> list[bool]:
         try:
