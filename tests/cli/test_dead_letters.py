@@ -27,6 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path) -> Iterator[Serving]:
     plain = ("orders", "asked", "chosen", "gone", "empty")
     declared = {path: "" for path in (*QUEUES, *plain)}
+    declared["unique"] = "requires_duplicate_detection = true"
     with served(folder, **declared) as running:
         yield running
 
@@ -116,6 +117,18 @@ def test_resubmitted_ones_are_messages_again(command: Any, client: Any) -> None:
         assert first.dead_letter_reason is None
         assert first.delivery_count == 0
         receiver.complete_message(first)
+
+
+def test_what_the_queue_would_drop_stays_a_dead_letter(
+    command: Any, client: Any
+) -> None:
+    fill(client, "unique", "one", "two")
+    line = complaint(command("resubmit", "unique", "--all"), exit_codes.FAILED)
+    assert "'unique' detects duplicates" in line
+    assert "2 dead letters that are younger than 10m" in line
+    assert bodies(client, "unique", ServiceBusSubQueue.DEAD_LETTER) == ["one", "two"]
+    removed = told(command("remove", "unique", "--all", "--yes", "--json"))
+    assert removed == {"removed": 2}
 
 
 def test_one_can_be_chosen_among_many(command: Any, client: Any) -> None:

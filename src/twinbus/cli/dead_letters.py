@@ -11,9 +11,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from azure.core.exceptions import AzureError
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.exceptions import ServiceBusError
 
@@ -22,6 +23,7 @@ from twinbus.cli.dead_letter_choice import Choice
 from twinbus.cli.failure import Failure
 from twinbus.cli.sdk_side import PATIENCE_SECONDS, Side, opened, told_as_failure
 from twinbus.clock import SystemClock
+from twinbus.durations import readable_duration
 from twinbus.pairing.backlog_survey import path_of, peeked, survey_backlog
 from twinbus.pairing.sdk.messages import outgoing_copy
 
@@ -115,14 +117,53 @@ async def resubmitted_all(
         for entity in await _entities(side, target, is_backlog=is_backlog):
             with told_as_failure(side, entity):
                 async with side.client.get_queue_sender(entity) as sender:
-                    send_again = partial(_send_again, sender)
-                    done += await _each(side, entity, choice, send_again, progress)
+                    again = _Again(sender, await _remembered_for(side, entity))
+                    done += await _each(side, entity, choice, again, progress)
+            if again.early_count:
+                raise Failure(_too_early(entity, done, again), exit_codes.FAILED)
     return done
 
 
-async def _send_again(sender: Any, receiver: Any, message: Any) -> None:
-    await sender.send_messages(resubmitted(message))
-    await receiver.complete_message(message)
+async def _remembered_for(side: Side, entity: str) -> timedelta:
+    """How long the queue takes a copy for a duplicate, and drops it. Zero, too, where
+    only who may manage the queue is told."""
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            properties = await side.administration.get_queue(entity)
+    except (AzureError, OSError):
+        return timedelta(0)
+    if not properties.requires_duplicate_detection:
+        return timedelta(0)
+    window: timedelta = properties.duplicate_detection_history_time_window
+    return window
+
+
+class _Again:
+    """Sends dead letters to their queue again, but none that it would drop."""
+
+    def __init__(self, sender: Any, remembered_for: timedelta) -> None:
+        self._sender = sender
+        self.remembered_for = remembered_for
+        # Dead letters that stay, because they are too young.
+        self.early_count = 0
+
+    async def __call__(self, receiver: Any, message: Any) -> bool:
+        age = datetime.now(UTC) - message.enqueued_time_utc
+        if message.message_id is not None and age < self.remembered_for:
+            self.early_count += 1
+            return False
+        await self._sender.send_messages(resubmitted(message))
+        await receiver.complete_message(message)
+        return True
+
+
+def _too_early(entity: str, done: int, again: _Again) -> str:
+    window = readable_duration(again.remembered_for // timedelta(milliseconds=1))
+    return (
+        f"Resubmitted: {done}. '{entity}' detects duplicates, and would drop the "
+        f"copies of {again.early_count} dead letters that are younger than {window}. "
+        "They are still there: resubmit them later."
+    )
 
 
 async def removed_all(
@@ -141,8 +182,9 @@ async def removed_all(
     return done
 
 
-async def _complete(receiver: Any, message: Any) -> None:
+async def _complete(receiver: Any, message: Any) -> bool:
     await receiver.complete_message(message)
+    return True
 
 
 def resubmitted(message: Any) -> ServiceBusMessage:
@@ -196,10 +238,11 @@ async def _each(
     side: Side,
     entity: str,
     choice: Choice,
-    act: Callable[[Any, Any], Awaitable[None]],
+    act: Callable[[Any, Any], Awaitable[bool]],
     progress: Progress,
 ) -> int:
-    """Do something with every dead letter that is meant. Returns how many."""
+    """Do something with every dead letter that is meant; `act` tells whether it did.
+    Returns how many."""
     taken = 0
     passed_by: list[Any] = []
     async with _receiver(side, entity) as receiver:
@@ -213,14 +256,14 @@ async def _each(
                 if not messages:
                     break
                 for message in messages:
-                    if choice.is_done(taken) or not choice.takes(
-                        message.sequence_number
-                    ):
+                    is_meant = choice.takes(message.sequence_number)
+                    if choice.is_done(taken) or not is_meant:
                         passed_by.append(message)
-                        continue
-                    await act(receiver, message)
-                    taken += 1
-                    progress(taken)
+                    elif await act(receiver, message):
+                        taken += 1
+                        progress(taken)
+                    else:
+                        passed_by.append(message)
         finally:
             await _give_back(receiver, passed_by)
     return taken
