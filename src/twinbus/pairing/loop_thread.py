@@ -1,10 +1,12 @@
 """An event loop in a thread of its own, for callers that have none.
 
 Any number of threads may call at once. Who is interrupted while waiting takes the call
-back. The thread is a daemon: a program that forgets to close a pair can still end.
+back. The thread is a daemon: a program that forgets to close a pair can still end. A
+process that was forked has no such thread, and is told so instead of waiting for it.
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -26,6 +28,7 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run_loop, name=name, daemon=True)
         self._mutex = threading.Lock()
+        self._process_id = os.getpid()
         self.is_closed = False
         self._thread.start()
 
@@ -65,6 +68,11 @@ class LoopThread:
                 "A synchronous pair was called from its own event loop, as an on_event "
                 "callback is: it would wait for itself. Hand the work to a thread."
             )
+        if os.getpid() != self._process_id:
+            raise PairingError(
+                "The pair was made before this process was forked, and stays with its "
+                "parent. Pair anew, with new clients, in every process."
+            )
         with self._mutex:
             if self.is_closed:
                 raise PairingError("The pair was closed.")
@@ -72,6 +80,8 @@ class LoopThread:
 
     def close(self) -> None:
         """End the loop and the thread."""
+        if os.getpid() != self._process_id:
+            return
         with self._mutex:
             if self.is_closed:
                 return

@@ -93,6 +93,19 @@ def test_a_closed_one_refuses_calls_and_has_no_thread() -> None:
         loop.run(nothing())
 
 
+def test_a_forked_process_is_told_that_it_has_no_loop(
+    loop: LoopThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing() -> None: ...
+
+    with monkeypatch.context() as child:
+        child.setattr("os.getpid", lambda: -1)
+        with pytest.raises(PairingError, match="forked"):
+            loop.run(nothing())
+        loop.close()
+    loop.run(nothing())
+
+
 def test_what_was_left_behind_ends_with_the_loop() -> None:
     ended = threading.Event()
 
