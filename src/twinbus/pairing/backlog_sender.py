@@ -73,6 +73,8 @@ class BacklogSender(Generic[M]):
             async with asyncio.timeout(limit_ms / 1000):
                 sent_count = await door.send_some(copies, limit_ms / 1000)
         except Exception as error:
+            if self._doors.get(queue) is not door:
+                raise  # cut off by its own sender, which was closed
             if isinstance(error, TimeoutError) and deadline.is_over():
                 # The call had too little time; that says nothing of the queue.
                 raise self._timed_out() from error

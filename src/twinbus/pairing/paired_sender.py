@@ -221,6 +221,8 @@ class PairedSender(Generic[M]):
 
     async def _consider(self, call: Call[M], error: Exception) -> None:
         """Return if the call is to go on; raise the error if it is the caller's."""
+        # A call that was cut off by its own sender says nothing of the entity.
+        self._check_open()
         kind = self._kind_of(error)
         if kind is FailureKind.TOO_LARGE and not call.is_bare:
             self._unstamp(call)

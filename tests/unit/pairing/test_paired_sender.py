@@ -288,6 +288,36 @@ def test_message_that_does_not_fit_at_all_is_the_callers() -> None:
     play(scene, **SETTINGS)
 
 
+def test_a_sender_that_is_closed_in_a_call_says_nothing_of_its_entity() -> None:
+    async def scene(world: World) -> None:
+        world.primary.answers["orders"], world.primary.takes_time = AWAY, 1.0
+        sender = world.pair.sender("orders")
+        call = asyncio.create_task(sender.send(mails("a")))
+        await asyncio.sleep(0.5)
+        await sender.close()
+        with pytest.raises(Refused, match="closed"):
+            await call
+        assert world.pair.entity("orders").state is State.HEALTHY
+
+    play(scene, failover_interval_ms=0)
+
+
+def test_a_sender_that_is_closed_in_a_call_says_nothing_of_its_queue() -> None:
+    async def scene(world: World) -> None:
+        world.primary.answers["orders"] = AWAY
+        world.all_queues(AWAY)
+        world.secondary.takes_time = 1.0
+        sender = world.pair.sender("orders")
+        call = asyncio.create_task(sender.send(mails("a")))
+        await asyncio.sleep(0.5)
+        await sender.close()
+        with pytest.raises(Failure, match="no route"):
+            await call
+        assert world.pair.status().out_of_rotation == ()
+
+    play(scene, failover_interval_ms=0)
+
+
 def test_closed_sender_refuses() -> None:
     async def scene(world: World) -> None:
         sender = world.pair.sender("orders")
