@@ -94,10 +94,12 @@ class World:
 
     # --- pairing --------------------------------------------------------------
 
-    def client(self, connection_string: str | None = None) -> ServiceBusClient:
+    def client(
+        self, connection_string: str | None = None, **settings: Any
+    ) -> ServiceBusClient:
         """A client of the primary, through its proxy, with the SDK's own defaults."""
         text = connection_string or self.primary.connection_string(self.way.port)
-        return self._kept(ServiceBusClient.from_connection_string(text))
+        return self._kept(ServiceBusClient.from_connection_string(text, **settings))
 
     def secondary_client(
         self, rule: str = ROOT_RULE, key: str = ROOT_KEY

@@ -91,7 +91,7 @@ async def test_session_ttl_and_schedule_are_restored(world: World) -> None:
         message(
             "one",
             session_id="s-1",
-            time_to_live=timedelta(days=3, seconds=7.5),
+            time_to_live=timedelta(days=3, seconds=7),
             application_properties={"colour": "red"},
             subject="label",
         )
@@ -104,7 +104,7 @@ async def test_session_ttl_and_schedule_are_restored(world: World) -> None:
     (two,) = await world.at_primary.has(queue, 1, session_id="s-2")
     assert (one.message_id, two.message_id) == ("one", "two")
     assert (one.session_id, two.session_id) == ("s-1", "s-2")
-    assert one.time_to_live == timedelta(days=3, seconds=7.5)
+    assert one.time_to_live == timedelta(days=3, seconds=7)
     assert own_properties(one) == {"colour": "red"}
     assert one.subject == "label"
     assert two.state.name == "SCHEDULED"
