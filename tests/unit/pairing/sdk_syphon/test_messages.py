@@ -22,7 +22,7 @@ class Receiver:
     _amqp_transport = PyamqpTransport
 
 
-def received(properties: dict[object, object]) -> SdkMessage:
+def received(properties: dict[object, object], body: bytes = b"body") -> SdkMessage:
     """A message with these application properties, as the SDK gets it."""
     sent = Message(
         message_annotations={
@@ -30,7 +30,7 @@ def received(properties: dict[object, object]) -> SdkMessage:
             Symbol("x-opt-enqueued-time"): Timestamp(1_000),
         },
         application_properties=properties,
-        body=Data((b"body",)),
+        body=Data((body,)),
     )
     decoded = decode_payload(memoryview(encode_message(sent)))
     owner: Any = Receiver()
