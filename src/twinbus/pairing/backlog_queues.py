@@ -4,11 +4,14 @@ An existing one is used as it is, whatever its settings; one too many is left al
 Nothing is ever deleted here.
 """
 
+import logging
 from typing import Any, Final, Protocol
 
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 
 from twinbus.pairing.primary_name import primary_name as primary_name
+
+_log = logging.getLogger(__name__)
 
 _LONGEST: Final = "P10675199DT2H48M5.4775807S"
 """TimeSpan.MaxValue, which Service Bus takes for 'never'."""
@@ -24,6 +27,14 @@ SETTINGS: Final[dict[str, Any]] = {
 }
 """P4. A message waits there as long as the primary is away, and is taken as often as a
 syphon tries."""
+
+
+_UNFIT: Final = {
+    "requires_duplicate_detection": "messages with the same id are dropped there",
+    "requires_session": "it takes no diverted message",
+    "forward_to": "its messages go elsewhere",
+}
+"""Settings with which an existing queue loses messages, or takes none."""
 
 
 class QueueAdministration(Protocol):
@@ -50,10 +61,17 @@ async def find_or_make(
 
 async def _find_or_make(administration: QueueAdministration, path: str) -> None:
     try:
-        await administration.get_queue(path)
+        _look_at(path, await administration.get_queue(path))
     except ResourceNotFoundError:
         try:
             await administration.create_queue(path, **SETTINGS)
         except ResourceExistsError:
             # Another process was faster; if it is not a queue, this says so.
             await administration.get_queue(path)
+
+
+def _look_at(path: str, properties: Any) -> None:
+    """Say what is wrong with an existing queue, before an outage does."""
+    for setting, why in _UNFIT.items():
+        if getattr(properties, setting):
+            _log.warning("backlog queue '%s' has %s: %s", path, setting, why)

@@ -1,5 +1,6 @@
 """Backlog queues: where they are, and how they are made."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,12 +8,16 @@ from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 
 from twinbus.pairing.backlog_queues import SETTINGS, find_or_make
 
+AS_IT_WAS = SimpleNamespace(
+    requires_duplicate_detection=False, requires_session=False, forward_to=None
+)
+
 
 class Queues:
     """An administration client of a namespace that has these queues."""
 
     def __init__(self, *paths: str) -> None:
-        self.settings: dict[str, Any] = dict.fromkeys(paths, "as it was")
+        self.settings: dict[str, Any] = dict.fromkeys(paths, AS_IT_WAS)
         self.made_by_another: set[str] = set()
 
     async def get_queue(self, path: str) -> Any:
@@ -42,7 +47,21 @@ async def test_existing_ones_are_used_as_they_are_and_surplus_ones_left_alone() 
     there = [f"contoso/x-servicebus-transfer/{index}" for index in range(3)]
     queues = Queues(*there)
     assert await find_or_make(queues, "contoso", 1) == (there[0],)
-    assert queues.settings == dict.fromkeys(there, "as it was")
+    assert queues.settings == dict.fromkeys(there, AS_IT_WAS)
+
+
+@pytest.mark.parametrize("setting", vars(AS_IT_WAS))
+async def test_one_that_would_lose_messages_is_spoken_of(
+    setting: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = "contoso/x-servicebus-transfer/0"
+    queues = Queues(path)
+    await find_or_make(queues, "contoso", 1)
+    assert caplog.messages == []
+    queues.settings[path] = SimpleNamespace(**{**vars(AS_IT_WAS), setting: "set"})
+    assert await find_or_make(queues, "contoso", 1) == (path,)
+    [line] = caplog.messages
+    assert path in line and setting in line
 
 
 async def test_a_queue_that_another_process_makes_first_is_used() -> None:
