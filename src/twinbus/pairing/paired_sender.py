@@ -213,8 +213,11 @@ class PairedSender(Generic[M]):
         if until_failover_ms is not None:
             limit_ms = max(min(limit_ms, until_failover_ms), 1)
         limit = limit_ms / 1000
-        call.was_tried = True
         async with asyncio.timeout(limit):
+            if call.due_at is not None:
+                # A primary that cannot even be reached has nothing to be cancelled.
+                await self._door.open(limit)
+            call.was_tried = True
             numbers = await call.straight(self._door, limit)
         self._entity.send_succeeded()
         return numbers

@@ -29,6 +29,10 @@ class Door(Protocol[M]):
         """As many of the first as one batch takes, at least one; how many."""
         ...
 
+    async def open(self, timeout_seconds: float) -> None:
+        """Reach the entity, if it is not reached already; sends nothing."""
+        ...
+
     async def schedule(
         self, messages: Sequence[M], due_at: int, timeout_seconds: float
     ) -> list[int]:

@@ -7,6 +7,7 @@ import pytest
 
 from twinbus.pairing.failures import FailureKind, Verdict
 from twinbus.pairing.policy import State
+from twinbus.pairing.send_ids import was_tried
 
 from .world import HANG, Failure, Refused, TimedOut, World, mails, play
 
@@ -250,6 +251,23 @@ def test_scheduled_messages_that_are_diverted_have_numbers_of_their_own() -> Non
         ] * 2
 
     play(scene, **SETTINGS)
+
+
+def test_number_says_whether_the_primary_may_have_the_message() -> None:
+    async def scene(world: World) -> None:
+        world.primary.is_closed = True
+        sender = world.pair.sender("orders")
+        (unreached,) = await sender.schedule(mails("a"), 99_000)
+        assert unreached < 0 and not was_tried(unreached)
+
+    async def other_scene(world: World) -> None:
+        world.primary.answers["orders"] = AWAY
+        sender = world.pair.sender("orders")
+        (unanswered,) = await sender.schedule(mails("a"), 99_000)
+        assert unanswered < 0 and was_tried(unanswered)
+
+    play(scene, **SETTINGS)
+    play(other_scene, **SETTINGS)
 
 
 def test_cancelling_has_its_own_time_behind_another_call() -> None:

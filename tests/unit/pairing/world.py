@@ -104,6 +104,10 @@ class MailDoor:
             raise Failure(FailureKind.TOO_LARGE)
         held.extend(messages)
 
+    async def open(self, timeout_seconds: float) -> None:
+        if self._side.is_closed:
+            raise Failure(FailureKind.CONNECTION, "refused")
+
     async def send_some(self, messages: Sequence[Mail], timeout_seconds: float) -> int:
         some = messages[: self._side.batch_count]
         (await self._answered("send")).extend(some)
@@ -149,6 +153,8 @@ class Side:
     name: str
     # What each entity raises, or HANG.
     answers: dict[str, Exception] = field(default_factory=dict)
+    # Nobody is let in.
+    is_closed: bool = False
     # Messages have room for everything but ids of the pair's.
     refuses_ids: bool = False
     held: dict[str, list[Mail]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from twinbus.pairing.own.connection import NamespaceConnection, connected
 from twinbus.pairing.own.failures import kind_of
 from twinbus.pairing.own.messages import OwnMessage, envelope, restored
 from twinbus.pairing.syphon.ports import Refusal, Restored
-from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment
+from twinbus.pairing.syphon.treatments import CREDENTIALS, TREATMENTS, Treatment
 
 _log = logging.getLogger(__name__)
 
@@ -113,6 +113,14 @@ class OwnOutlet:
             return False
         await connection.close(timeout_seconds=_CLOSE_SECONDS)
         return True
+
+    async def credentials_fault(self, timeout_seconds: float) -> str:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._connection.get()
+        except _FAILURES as error:
+            return str(error) if kind_of(error) in CREDENTIALS else ""
+        return ""
 
     async def close(self) -> None:
         await asyncio.gather(*self._closing, return_exceptions=True)

@@ -8,6 +8,7 @@ from azure.servicebus import ServiceBusMessage
 
 from twinbus.clock import Clock
 from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.sdk.credentials import check_primary
 from twinbus.pairing.sdk.door import SdkDoor
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.pairing.sdk.messages import outgoing_copy, unstamp
@@ -54,6 +55,13 @@ class SdkOutlet:
 
     async def is_reachable(self, timeout_seconds: float) -> bool:
         return await self._reach(timeout_seconds)
+
+    async def credentials_fault(self, timeout_seconds: float) -> str:
+        try:
+            await check_primary(self._namespace, timeout_seconds)
+        except Exception as error:
+            return str(error)
+        return ""
 
     async def close(self) -> None:
         for door in self._doors.values():

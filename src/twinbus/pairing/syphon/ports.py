@@ -147,6 +147,11 @@ class Outlet(Protocol[M_contra]):
         """The namespace as such answers, whatever its entities say."""
         ...
 
+    async def credentials_fault(self, timeout_seconds: float) -> str:
+        """Why the namespace refuses our credentials; empty if it does not, or does not
+        answer."""
+        ...
+
     async def close(self) -> None:
         """Never raises, never hangs."""
         ...

@@ -51,14 +51,25 @@ class Syphon(Generic[M]):
         self._workers: dict[BacklogQueue, Worker[M]] = {}
         self._tasks: dict[BacklogQueue, asyncio.Task[None]] = {}
         self._discovering: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Find the backlog queues and begin. Raises SecondaryError."""
         await self._discover()
+        self._checking = asyncio.create_task(
+            self._check_credentials(), name="the syphon's credentials"
+        )
         if not self._settings.until_empty:
             self._discovering = asyncio.create_task(
                 self._discover_for_ever(), name="discovery of backlog queues"
             )
+
+    async def _check_credentials(self) -> None:
+        """A wrong key is told now, and not when the first message comes back."""
+        limit = self._settings.attempt_timeout_ms / 1000
+        fault = await self._engine.outlet.credentials_fault(limit)
+        if fault:
+            _log.error("the primary refuses the syphon's credentials: %s", fault)
 
     async def finished(self) -> None:
         """Wait for all workers: in the mode `until_empty`, until there is nothing left
@@ -70,8 +81,9 @@ class Syphon(Generic[M]):
         if not at_once:
             await self.settle_down()
         tasks = list(self._tasks.values())
-        if self._discovering is not None:
-            tasks.append(self._discovering)
+        for task in (self._discovering, self._checking):
+            if task is not None:
+                tasks.append(task)
         await _cancelled(tasks)
         await self._restorer.watch.close()
         await self._engine.close()

@@ -46,6 +46,9 @@ UNANSWERED: Final = frozenset(
 )
 """Kinds that may mean that the whole primary is away."""
 
+CREDENTIALS: Final = frozenset((FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION))
+"""Kinds that somebody has to mend; nothing gets better by waiting."""
+
 _REASONS: Final = {
     FailureKind.TOO_LARGE: "MessageSizeExceeded",
     FailureKind.MESSAGE: "MessageRefused",

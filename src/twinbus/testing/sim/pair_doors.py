@@ -41,6 +41,9 @@ class SimulatedDoor:
 
         await self._wire.ask(work)
 
+    async def open(self, timeout_seconds: float) -> None:
+        """There is no link to open: every request stands alone."""
+
     async def send_some(
         self, messages: Sequence[PairMessage], timeout_seconds: float
     ) -> int:

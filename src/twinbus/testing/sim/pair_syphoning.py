@@ -246,6 +246,9 @@ class SimulatedOutlet:
         detour = replace(message.detour, time_to_live_ms=message.time_to_live_ms)
         return restore(message.message, detour, message.origin)
 
+    async def credentials_fault(self, timeout_seconds: float) -> str:
+        return ""
+
     async def is_reachable(self, timeout_seconds: float) -> bool:
         async def work(life: Life) -> None:
             """It answers, whatever its entities say."""

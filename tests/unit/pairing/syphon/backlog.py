@@ -114,6 +114,7 @@ class ListOutlet:
     is_up: Callable[[int], bool] = lambda now: True
     accepted: dict[str, list[int]] = field(default_factory=dict)
     attempts: int = 0
+    fault: str = ""
 
     async def restore(
         self, path: str, messages: Sequence[BacklogMessage], timeout_seconds: float
@@ -128,6 +129,9 @@ class ListOutlet:
 
     async def is_reachable(self, timeout_seconds: float) -> bool:
         return self.is_up(self.clock.monotonic())
+
+    async def credentials_fault(self, timeout_seconds: float) -> str:
+        return self.fault
 
     async def close(self) -> None:
         """There is nothing to close."""
