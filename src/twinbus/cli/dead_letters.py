@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError
@@ -84,7 +84,6 @@ async def _entities(side: Side, target: str, *, is_backlog: bool) -> list[str]:
 
 
 def _shown(entity: str, message: Any) -> DeadLetter:
-    at = round(message.enqueued_time_utc.timestamp() * 1000)
     return DeadLetter(
         entity=entity,
         sequence_number=message.sequence_number,
@@ -92,9 +91,17 @@ def _shown(entity: str, message: Any) -> DeadLetter:
         reason=message.dead_letter_reason or "",
         description=message.dead_letter_error_description or "",
         path=path_of(message),
-        dead_lettered_at=at,
-        age_ms=max(SystemClock().now() - at, 0),
+        dead_lettered_at=_enqueued_at(message),
+        age_ms=_age_ms(message),
     )
+
+
+def _enqueued_at(message: Any) -> int:
+    return round(message.enqueued_time_utc.timestamp() * 1000)
+
+
+def _age_ms(message: Any) -> int:
+    return max(SystemClock().now() - _enqueued_at(message), 0)
 
 
 async def resubmitted_all(
@@ -148,7 +155,7 @@ class _Again:
         self.early_count = 0
 
     async def __call__(self, receiver: Any, message: Any) -> bool:
-        age = datetime.now(UTC) - message.enqueued_time_utc
+        age = timedelta(milliseconds=_age_ms(message))
         if message.message_id is not None and age < self.remembered_for:
             self.early_count += 1
             return False
