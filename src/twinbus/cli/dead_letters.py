@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError
@@ -97,7 +97,8 @@ def _shown(entity: str, message: Any) -> DeadLetter:
 
 
 def _enqueued_at(message: Any) -> int:
-    return round(message.enqueued_time_utc.timestamp() * 1000)
+    at: datetime = message.enqueued_time_utc
+    return round(at.timestamp() * 1000)
 
 
 def _age_ms(message: Any) -> int:
