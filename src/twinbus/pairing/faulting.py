@@ -1,8 +1,8 @@
 """When one side of a pair ends, so must the other (P14).
 
-An application that closes one of the two clients, or whose side fails for good, has
-five seconds to close the other. Otherwise the other is closed for it, and what is
-pending fails with an error that says so. If it follows in time, the pair ends quietly.
+An application that closes one of the two clients has five seconds to close the other.
+Otherwise the other is closed for it, and what is pending fails with an error that says
+so. If it follows in time, the pair ends quietly.
 """
 
 import asyncio

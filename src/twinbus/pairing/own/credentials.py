@@ -1,16 +1,12 @@
-"""Tokens for `$cbs`, from whatever an application has: a key, a token, a credential."""
+"""Tokens for `$cbs`: made from a key, or made by somebody else."""
 
-import inspect
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from twinbus.auth.sas import make
 from twinbus.clock import Clock
 
 SAS: Final = "servicebus.windows.net:sastoken"
-JWT: Final = "jwt"
-
-_SCOPE: Final = "https://servicebus.azure.net/.default"
 
 _LIFE_MS: Final = 60 * 60_000
 """Of a token that is made from a key."""
@@ -58,22 +54,3 @@ class FixedToken:
 
     async def token(self) -> Token:
         return Token(self._text, SAS, None)
-
-
-class CredentialTokens:
-    """Asks a credential with `get_token`, synchronous or not, such as azure-identity's.
-
-    `kind` is the type that `$cbs` is told.
-    """
-
-    def __init__(self, credential: Any, kind: str = JWT) -> None:
-        self._credential = credential
-        self._kind = kind
-
-    async def token(self) -> Token:
-        found = self._credential.get_token(_SCOPE)
-        if inspect.isawaitable(found):
-            found = await found
-        text = found.token
-        text = text.decode() if isinstance(text, bytes) else str(text)
-        return Token(text, self._kind, int(found.expires_on) * 1000)
