@@ -7,6 +7,7 @@ failure at the same time; what is away is looked at again after growing interval
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from twinbus.clock import Clock
 from twinbus.pairing.events import EventKind, PairEvent
@@ -14,7 +15,7 @@ from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.reporting import Reporter
 from twinbus.pairing.syphon.gates import Gate
 from twinbus.pairing.syphon.ports import M, Outlet, Refusal
-from twinbus.pairing.syphon.settings import SyphonSettings
+from twinbus.pairing.syphon.settings import LAST_LOOK_MS, SyphonSettings
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +36,8 @@ class PrimaryWatch:
         self._settings = settings
         self._clock = clock
         self._report = report
-        self._gate = Gate(settings)
+        longest_ms = min(settings.last_probe_ms, LAST_LOOK_MS)
+        self._gate = Gate(replace(settings, last_probe_ms=longest_ms))
         self._mutex = asyncio.Lock()
         self._reachable = asyncio.Event()
         self._reachable.set()

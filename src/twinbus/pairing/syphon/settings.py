@@ -11,6 +11,10 @@ FIRST_PROBE_MS: Final = 1_000
 LAST_PROBE_MS: Final = 60_000
 """How soon what was parked is tried again, at first and at last."""
 
+LAST_LOOK_MS: Final = 10_000
+"""The same for a primary that cannot be reached at all: a look is a connection, and no
+operation that is billed."""
+
 BUSY_WAIT_MS: Final = 10_000
 """What every client of a busy server waits at least (A2)."""
 
