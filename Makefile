@@ -25,9 +25,11 @@ help: ## This list
 run: compiled ## The bus on the embedded store in ./data (CONFIG, ARGS)
 	@exec $(VENV)/bin/twinbus serve --data ./data --config $(CONFIG) $(ARGS)
 
+# Pairs wait for outages and for the SDK most of the time: twice as many at once.
 test: compiled ## All tests, and unit and property tests in plain Python too
 	@$(PLAIN) $(PYTEST) tests/unit tests/property
-	@$(PYTEST) tests
+	@$(PYTEST) tests --ignore tests/pairs
+	@$(PYTEST) -n $$((2 * $(JOBS))) tests/pairs
 
 check: style types unit property ## What must pass before a commit
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pairing.syphon_world import BACKLOG, PRIMARY, bodies, counts, diverted, put
+from pairs.syphon_world import BACKLOG, PRIMARY, bodies, counts, diverted, put
 
 from twinbus.cli import exit_codes
 from twinbus.testing import Bus

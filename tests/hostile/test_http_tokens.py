@@ -29,13 +29,14 @@ ROUTES = (
     ),
     *("/news/subscriptions/all/rules", "/news/Subscriptions/all/Rules/$Default"),
     *("/target/messages", "/target/messages/head", "/$servicebus/websocket"),
-    *("/metrics", "/favicon.ico", "/.well-known/x", "/Health", "/health/x"),
+    *("/favicon.ico", "/.well-known/x", "/Health", "/health/x"),
     *("/$cbs", "/$management", "/%00", "/..%2f..%2fetc/passwd", "/a" * 1_000),
 )
 METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS", "TRACE")
 
 
 HEALTH = ("/health", "/health/", "/%68ealth", "/health?x=1")
+METRICS = ("/metrics", "/metrics/", "/%6detrics", "/metrics?entities=5")
 
 
 def tampered(token: str) -> list[str]:
@@ -66,6 +67,22 @@ async def test_no_route_without_a_token(server: ServerProcess, method: str) -> N
                 assert method == "HEAD" or "MissingToken" in answer.detail
         for target in HEALTH:
             answer = await call(method, target, token="")
+            assert answer.status == (200 if method in ("GET", "HEAD") else 405)
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_no_metrics_without_a_good_token(
+    server: ServerProcess, method: str
+) -> None:
+    call = Caller(server)
+    bad = ["", call.token(key="of another bus"), *tampered(call.token())]
+    async with Witness(server):
+        for target in METRICS:
+            for token in bad:
+                answer = await call(method, target, token=token)
+                assert (answer.status, target, token) == (401, target, token)
+                assert b"twinbus_" not in answer.body
+            answer = await call(method, target)
             assert answer.status == (200 if method in ("GET", "HEAD") else 405)
 
 

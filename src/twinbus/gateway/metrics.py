@@ -58,10 +58,10 @@ class Metrics:
         self._process = ProcessCollector(registry=None)
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
-        if request.method not in ("GET", "HEAD"):
-            return text_response(405, "Use GET.")
         try:
             require_listen(request, self._namespace.policy, self._clock.now())
+            if request.method not in ("GET", "HEAD"):
+                return text_response(405, "Use GET.")
             limit = _limit(request.query.get("entities"))
         except ServiceBusError as error:
             return _unauthorized(error)

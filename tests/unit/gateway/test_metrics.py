@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from prometheus_client import Counter
@@ -178,5 +179,7 @@ async def test_what_else_the_process_tells_is_there() -> None:
 
 
 async def test_only_questions_are_answered() -> None:
-    post = HttpRequest(method="POST", target="/metrics", headers={})
+    post = replace(get(), method="POST")
     assert (await metrics().answer(post)).status == 405
+    stranger = replace(post, headers={})
+    assert (await metrics().answer(stranger)).status == 401

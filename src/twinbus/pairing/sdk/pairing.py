@@ -116,8 +116,10 @@ class Pairing:
 
     async def _fault(self, side: Side, text: str) -> None:
         self.pair.report(PairEvent(kind=EventKind.FAULTED, text=text))
-        await self._end(PairFaulted(text))
-        await _close_client(self._clients[side])
+        # At the same time: a syphon may take a while to end.
+        await asyncio.gather(
+            self._end(PairFaulted(text)), _close_client(self._clients[side])
+        )
 
     async def _end(self, error: Exception | None = None) -> None:
         if self._is_closed:
