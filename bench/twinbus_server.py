@@ -49,7 +49,11 @@ class TwinbusServer:
         self._key = secrets.token_urlsafe(32)
         self._port = free_port()
         self._tls_port = free_port()
-        self._environment = os.environ | {"TWINBUS_PURE": "1" if is_plain else "0"}
+        # A variable and not a flag: a tree that does not know it does not mind.
+        self._environment = os.environ | {
+            "TWINBUS_PURE": "1" if is_plain else "0",
+            "TWINBUS_HTTP_PORT": "0",
+        }
         if source is not None:
             self._environment["PYTHONPATH"] = str(source.resolve() / "src")
         self._is_ready = threading.Event()
@@ -119,7 +123,6 @@ class TwinbusServer:
             *("--config", str(self._folder / "config.toml")),
             *("--data", str(self._folder / "data")),
             *("--port", str(self._port), "--tls-port", str(self._tls_port)),
-            *("--http-port", "0"),
             *("--key", self._key),
         ]
 
