@@ -96,6 +96,15 @@ def test_a_changed_byte_anywhere_is_survived(data: st.DataObject) -> None:
 
 
 def peak_bytes(action: Callable[[], object]) -> int:
+    """The most memory an action takes, which may be done three times over.
+
+    The least of three: threads of the test runner allocate too (a message of its own
+    is read into 64 KB), but not each time.
+    """
+    return min(traced_peak(action) for _ in range(3))
+
+
+def traced_peak(action: Callable[[], object]) -> int:
     tracemalloc.start()
     try:
         action()
@@ -136,9 +145,8 @@ def test_decoding_anything_takes_memory_in_proportion(data: bytes) -> None:
 
 
 def test_a_frame_that_never_ends_is_held_only_up_to_its_limit() -> None:
-    bus = attached_server(max_frame_size=65536)
-
     def send_slowly() -> None:
+        bus = attached_server(max_frame_size=65536)
         bus.receive_data(b"\x00\x01\x00\x00\x02\x00\x00\x00", 0)
         for _ in range(65_000):
             bus.receive_data(b"x", 0)
@@ -148,21 +156,21 @@ def test_a_frame_that_never_ends_is_held_only_up_to_its_limit() -> None:
 
 
 def test_a_message_that_never_ends_is_dropped_at_the_links_limit() -> None:
-    bus = attached_server()
     first = raw_frame(
         0, TRANSFER, [UInt(0), UInt(0), b"t", None, None, True], b"x" * 500
     )
     more = raw_frame(0, TRANSFER, [UInt(0), None, None, None, None, True], b"x" * 500)
 
     def send_for_ever() -> None:
+        bus = attached_server()
         bus.receive_data(first, 0)
         for _ in range(2000):
             bus.receive_data(more, 0)
             bus.data_to_send()
+        assert not bus.closed
+        assert bus._budget.partial_bytes == 0
 
     assert peak_bytes(send_for_ever) < 100_000
-    assert not bus.closed
-    assert bus._budget.partial_bytes == 0
 
 
 def test_many_half_messages_are_bounded_together() -> None:
