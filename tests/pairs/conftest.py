@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from twinbus.testing import Bus
+
 from .harness_site import Site
 from .harness_world import World
+from .syphon_world import BACKLOG, Make, SdkSyphon, own_syphon
 
 FOLDER = Path(__file__).parent
 # The SDK forgets the sockets of connections that are reset, and of attempts that are
@@ -68,3 +71,25 @@ async def strict_world(strict_sites: tuple[Site, Site]) -> AsyncIterator[World]:
     made = World(*strict_sites)
     yield made
     await made.close()
+
+
+@pytest.fixture
+def primary() -> Iterator[Bus]:
+    """A bus in this process that a syphon brings messages back to."""
+    with Bus(store="memory") as bus:
+        bus.create_queue("orders")
+        yield bus
+
+
+@pytest.fixture
+def secondary() -> Iterator[Bus]:
+    """And the one where they wait."""
+    with Bus(store="memory", tls=True) as bus:
+        bus.create_queue(BACKLOG)
+        yield bus
+
+
+@pytest.fixture(params=["twinbus.client", "azure-servicebus"])
+def make(request: pytest.FixtureRequest) -> Make:
+    """A syphon, by each of its engines."""
+    return own_syphon if request.param == "twinbus.client" else SdkSyphon

@@ -36,6 +36,9 @@ PATIENCE_SECONDS = 20.0
 PRIMARY = "site-a"
 BACKLOG = f"{PRIMARY}/x-servicebus-transfer/0"
 
+# What makes a syphon between two buses.
+Make = Callable[..., Syphon[Any]]
+
 # Everything that is tried again is tried again soon.
 QUICK = SyphonSettings(
     first_probe_ms=50, last_probe_ms=200, busy_wait_ms=100, attempt_timeout_ms=2_000

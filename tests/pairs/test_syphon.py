@@ -1,9 +1,7 @@
 """The syphon between two buses, over each of its engines (P9, P12)."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -12,48 +10,25 @@ from twinbus.amqp.types import Symbol
 from twinbus.clock import SystemClock
 from twinbus.pairing.detour import RESTORED_FROM, SEND_ID
 from twinbus.pairing.events import EventKind
-from twinbus.pairing.syphon.syphon import Syphon
 from twinbus.testing import Bus
 
 from .syphon_world import (
     BACKLOG,
     QUICK,
     Events,
-    SdkSyphon,
+    Make,
     backlog,
     bodies,
     body_of,
     counts,
     diverted,
     encoded,
-    own_syphon,
     put,
     running,
     stored,
     taken,
     until,
 )
-
-Make = Callable[..., Syphon[Any]]
-
-
-@pytest.fixture
-def primary() -> Iterator[Bus]:
-    with Bus(store="memory") as bus:
-        bus.create_queue("orders")
-        yield bus
-
-
-@pytest.fixture
-def secondary() -> Iterator[Bus]:
-    with Bus(store="memory", tls=True) as bus:
-        bus.create_queue(BACKLOG)
-        yield bus
-
-
-@pytest.fixture(params=["twinbus.client", "azure-servicebus"])
-def make(request: pytest.FixtureRequest) -> Make:
-    return own_syphon if request.param == "twinbus.client" else SdkSyphon
 
 
 async def test_messages_go_back_in_order_and_leave_the_backlog(

@@ -1,6 +1,5 @@
 """Which engine moves the backlog, and that strict buses get theirs back, too."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,20 +26,6 @@ from .syphon_world import (
     stored,
     until,
 )
-
-
-@pytest.fixture
-def primary() -> Iterator[Bus]:
-    with Bus(store="memory") as bus:
-        bus.create_queue("orders")
-        yield bus
-
-
-@pytest.fixture
-def secondary() -> Iterator[Bus]:
-    with Bus(store="memory", tls=True) as bus:
-        bus.create_queue(BACKLOG)
-        yield bus
 
 
 async def chosen(primary: Bus, secondary: Bus) -> Engine[Any]:

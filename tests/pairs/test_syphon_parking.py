@@ -1,7 +1,6 @@
 """What a syphon does with entities that take no messages, and with a primary that is
 away: nobody else waits, nothing is lost, and order is kept (P12)."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,6 +12,7 @@ from .syphon_world import (
     BACKLOG,
     QUICK,
     Events,
+    Make,
     SdkSyphon,
     backlog,
     bodies,
@@ -26,26 +26,6 @@ from .syphon_world import (
     taken,
     until,
 )
-from .test_syphon import Make
-
-
-@pytest.fixture
-def primary() -> Iterator[Bus]:
-    with Bus(store="memory") as bus:
-        bus.create_queue("orders")
-        yield bus
-
-
-@pytest.fixture
-def secondary() -> Iterator[Bus]:
-    with Bus(store="memory", tls=True) as bus:
-        bus.create_queue(BACKLOG)
-        yield bus
-
-
-@pytest.fixture(params=["twinbus.client", "azure-servicebus"])
-def make(request: pytest.FixtureRequest) -> Make:
-    return own_syphon if request.param == "twinbus.client" else SdkSyphon
 
 
 def mixed(first: int, last: int) -> list[bytes]:

@@ -1,10 +1,7 @@
 """The syphon that a server runs, and the lease by which one of several does (P12)."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from twinbus.config_pair import PairConfig
 from twinbus.testing import Bus
@@ -19,13 +16,6 @@ from .syphon_world import (
     put,
     until,
 )
-
-
-@pytest.fixture
-def primary() -> Iterator[Bus]:
-    with Bus(store="memory") as bus:
-        bus.create_queue("orders")
-        yield bus
 
 
 def paired(primary: Bus, **settings: Any) -> Bus:
