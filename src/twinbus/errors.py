@@ -141,6 +141,34 @@ class SessionCannotBeLocked(ServiceBusError):
         )
 
 
+class ReaderLeaseHeld(ServiceBusError):
+    """Another reader holds the lease of '{entity_path}'. Wait until it has ended, or
+    stop that reader."""
+
+    condition = "twinbus:reader-lease-held"
+    http_status = 409
+    retryable = True
+
+    @classmethod
+    def by(cls, reader: str, left_ms: int, *, entity_path: str) -> Self:
+        """That reader holds it, for so long."""
+        return cls(
+            f"The lease of '{entity_path}' is held by the reader '{reader}' for "
+            f"{(left_ms + 999) // 1000} more seconds, unless it renews it. Wait, or "
+            "stop that reader.",
+            entity_path=entity_path,
+        )
+
+
+class ReaderLeaseLost(ServiceBusError):
+    """The lease of '{entity_path}' is not this reader's, or of an older epoch, or it
+    has run out. Take it again."""
+
+    condition = "twinbus:reader-lease-lost"
+    http_status = 410
+    retryable = False
+
+
 class SessionNotFound(ServiceBusError):
     """'{entity_path}' has no session that matches."""
 
@@ -373,6 +401,8 @@ ALL: tuple[type[ServiceBusError], ...] = (
     MessageLockLost,
     SessionLockLost,
     SessionCannotBeLocked,
+    ReaderLeaseHeld,
+    ReaderLeaseLost,
     SessionNotFound,
     QuotaExceeded,
     MessageSizeExceeded,

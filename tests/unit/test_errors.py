@@ -25,7 +25,7 @@ def test_condition_names_one_error() -> None:
 @pytest.mark.parametrize("error", errors.ALL, ids=lambda error: error.__name__)
 def test_error_says_all_of_itself(error: type[ServiceBusError]) -> None:
     assert {"condition", "http_status", "retryable"} <= set(vars(error))
-    assert error.condition.startswith(("amqp:", "com.microsoft:"))
+    assert error.condition.startswith(("amqp:", "com.microsoft:", "twinbus:"))
     assert 200 <= error.http_status < 600
     text = error(entity_path="orders").text
     assert text.endswith(".")

@@ -115,6 +115,27 @@ class StoredRule:
     created_at: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderLease:
+    """One reader's claim on a whole fragment: see `reader_lease.py`.
+
+    Kept after it has ended, so that no epoch comes twice, and so that a reader that
+    comes back finds what it had planned.
+    """
+
+    fragment_number: int
+    # Who reads; empty once it was given back.
+    reader: str
+    # Raised by every grant.
+    epoch: int
+    duration_ms: int
+    # 0: it is over.
+    expires_at: int
+    # Sequence numbers of what the reader was promised and has not settled.
+    planned_from: int = 0
+    planned_through: int = -1
+
+
 @final
 class ChangeSet:
     """The columns of one commit."""
@@ -154,6 +175,8 @@ class ChangeSet:
         # A rule that is put replaces one of the same name. Removed first, then put.
         self.rules_removed: list[tuple[int, str]] = []
         self.rules_put: list[StoredRule] = []
+        # As they are now, each in place of the one that its fragment had.
+        self.reader_leases: list[ReaderLease] = []
         self.log: OperationLog = OperationLog()
         # Number of the commit, set when sealed: the way to find out afterwards
         # whether a commit of unknown outcome happened (D13).
@@ -180,6 +203,7 @@ class ChangeSet:
             or self.session_states
             or self.rules_removed
             or self.rules_put
+            or self.reader_leases
             or self.ping_count
         )
 

@@ -84,12 +84,16 @@ class Dispatch:
 
     def wants_refill(self) -> bool:
         """Somebody waits, and the disk has what the window lacks."""
+        if self.fragment.lease is not None:
+            return False
         return bool(self._ring) and self.window().wants_refill()
 
     def deliver(self, now: int, changes: ChangeSet) -> None:
         """Hand out what is ready to whoever can take it."""
         ring = self._ring
         if not ring or self._must_wait() or self._is_over(now):
+            return
+        if self.fragment.lease is not None:
             return
         window = self.window()
         share = min(max(1, window.ready_count() // len(ring)), _SHARE_LIMIT)

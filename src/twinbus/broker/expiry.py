@@ -9,7 +9,7 @@ found by the store's buckets and handed to `expire_unloaded`.
 A locked message does not expire; it is looked at again when its lock ends.
 """
 
-from twinbus.broker import operation_log, session_lock
+from twinbus.broker import operation_log, reader_lease, session_lock
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import ACTIVE, NOWHERE, Message
@@ -20,11 +20,14 @@ def has_timers(fragment: Fragment) -> bool:
     """Time can change something in this fragment's memory."""
     if fragment.sessions is not None and fragment.sessions.has_timers():
         return True
+    if fragment.lease is not None:
+        return True
     return bool(fragment.locks) or len(fragment.expiries) > 0
 
 
 def let_time_pass(fragment: Fragment, now: int, changes: ChangeSet) -> None:
     """Apply everything that is due in memory."""
+    reader_lease.end_if_due(fragment, now, changes)
     _expire_locks(fragment, now, changes)
     if fragment.sessions is not None:
         for session in fragment.sessions.ended(now):
@@ -50,6 +53,8 @@ def expire_unloaded(
     if message.expires_at == 0 or message.expires_at > now:
         return False
     if fragment.is_in_memory(message):
+        return False
+    if reader_lease.is_planned(fragment, message.row_id):
         return False
     assert message.state == ACTIVE and message.place == NOWHERE
     fragment.expire(message, now, changes)

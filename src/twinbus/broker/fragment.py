@@ -25,7 +25,7 @@ Settlement, scheduling, expiry and sessions are rooms of their own beside this o
 from typing import Final, Protocol, final
 
 from twinbus.broker import operation_log
-from twinbus.broker.changes import ChangeSet, FragmentRecord
+from twinbus.broker.changes import ChangeSet, FragmentRecord, ReaderLease
 from twinbus.broker.dead_letter import dead_letter_of
 from twinbus.broker.expiry_heap import ExpiryHeap
 from twinbus.broker.fragment_settings import FragmentSettings
@@ -94,6 +94,10 @@ class Fragment:
         self.is_dropped: bool = False
         # Pings that were taken since the start: they are counted apart from messages.
         self.ping_count: int = 0
+        # The reader for whom the fragment stands still (`reader_lease.py`), if any, and
+        # the last one there was.
+        self.lease: ReaderLease | None = None
+        self.last_lease: ReaderLease | None = None
         # How often memory had to be thrown away: what rests on it is void then.
         self.restore_count: int = 0
         self._restore(record)
@@ -144,6 +148,14 @@ class Fragment:
             self.window.open_wide()
         if sessions is not None and self.sessions is not None:
             self.sessions.waiters = sessions.waiters
+
+    def leave_to_disk(self) -> None:
+        """Hold no ready message any more: when they are wanted they are read anew."""
+        is_wide = self.window.is_wide()
+        self.window = Window(self.window.tail)
+        if is_wide:
+            self.window.open_wide()
+        self.expiries = ExpiryHeap()
 
     def drop(self) -> None:
         """The entity is gone: no message, no lock and no timer is left of it, and
@@ -199,13 +211,20 @@ class Fragment:
         if self.sessions is not None:
             self._publish_to_sessions(self.sessions, messages, returned, freed)
             return
+        if self.lease is not None:
+            # Receivers are kept away; when it ends all is read anew.
+            if messages:
+                self.window.tail = sequence_of(messages[-1].row_id)
+            return
         if messages:
             self.window.publish(messages)
             for message in messages:
                 if message.expires_at != 0 and message.place == READY:
                     self.expiries.watch(message)
         for message in returned:
-            self._make_ready(message)
+            # Behind it the disk is in charge: a lease came between.
+            if sequence_of(message.row_id) <= self.window.loaded_through:
+                self._make_ready(message)
 
     def _publish_to_sessions(
         self,
@@ -493,6 +512,17 @@ class Fragment:
         if message.is_shared:
             changes.bodies_released.append(message.body_id)
         self.resize(-len(message.raw))
+        self.touch(changes)
+
+    def forget_unloaded(
+        self, row_id: int, size_bytes: int, body_id: int, changes: ChangeSet
+    ) -> None:
+        """An active message that only the disk has leaves this fragment for good."""
+        self.active_count -= 1
+        changes.active_removed.append(row_id)
+        if body_id != 0:
+            changes.bodies_released.append(body_id)
+        self.resize(-size_bytes)
         self.touch(changes)
 
     def come_back(self, message: Message, changes: ChangeSet) -> None:

@@ -10,7 +10,7 @@ after the store has purged the rows of its last user.
 
 from typing import Final, final
 
-from twinbus.broker.changes import ChangeSet, FragmentRecord
+from twinbus.broker.changes import ChangeSet, FragmentRecord, ReaderLease
 from twinbus.broker.fragment import (
     DEAD_LETTER,
     MAIN,
@@ -50,6 +50,8 @@ class FragmentTable:
         # By entity generation; subscriptions share that of their topic.
         self._quotas: dict[bytes, SizeQuota] = {}
         self._fragments: dict[int, Fragment] = {}
+        # Of fragments that somebody reads or has read, as the store has them.
+        self._leases: dict[int, ReaderLease] = {}
         # Numbers whose rows are still being purged.
         self._purging: set[int] = set()
         self._next_number: int = 0
@@ -191,8 +193,19 @@ class FragmentTable:
             self._quota(generation),
             self._routers.get(generation) if is_main else None,
         )
+        self._lease(fragment)
         self._fragments[record.number] = fragment
         return fragment
+
+    def remember_leases(self, leases: list[ReaderLease]) -> None:
+        """Who reads, and who has read, as the store knows it."""
+        self._leases = {lease.fragment_number: lease for lease in leases}
+        for fragment in self._fragments.values():
+            self._lease(fragment)
+
+    def _lease(self, fragment: Fragment) -> None:
+        fragment.last_lease = lease = self._leases.get(fragment.number)
+        fragment.lease = lease if lease is not None and lease.expires_at else None
 
     def in_memory(self, number: int) -> Fragment | None:
         """The fragment of that number, if somebody has touched it."""

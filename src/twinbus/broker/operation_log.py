@@ -40,6 +40,8 @@ DUPLICATE: Final = 18
 FORWARD: Final = 19
 # Of an entity and not of a message: the row id is that of sequence number zero.
 PING: Final = 20
+# By a reader lease.
+REVOKE: Final = 21
 
 THE_BUS: Final = 0
 """The actor of what nobody asked for: expiry, activation."""

@@ -21,7 +21,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from twinbus.broker import expiry, operation_log, session_lock
+from twinbus.broker import expiry, operation_log, reader_lease, session_lock
 from twinbus.broker.admission import Admission
 from twinbus.broker.changes import ChangeSet, StoredRule
 from twinbus.broker.dispatch import Dispatch
@@ -150,7 +150,14 @@ class StoreOwner:
         self._batch = opened.last_batch
         self.table = FragmentTable(opened.epoch, opened.fragments)
         self.table.purging().update(opened.purging)
+        await self._learn_leases()
         self.housekeeping.begin(opened.next_scheduled_at, self.clock.now())
+
+    async def _learn_leases(self) -> None:
+        """Who reads ranges, as the store has it."""
+        now, leases = self.clock.now(), await self.store.reader_leases()
+        known = [reader_lease.after_start(lease, now) for lease in leases]
+        self.table.remember_leases(known)
 
     def start(self) -> None:
         """Begin to commit."""
@@ -514,18 +521,22 @@ class StoreOwner:
         batch = await self.store.last_batch()
         next_scheduled_at = await self.store.next_scheduled_at()
         records = await self.store.fragments()
+        leases = await self.store.reader_leases()
         rules = await self.store.rules()
         # From here on nothing suspends: whatever was asked for while the store was
         # being read rests on memory that is void, and is refused as well.
         self._refuse(error)
         self._batch = batch
         self.table.restore(records)
+        self.table.remember_leases(leases)
         self._has_orphans = bool(self.table.orphans())
         if self.on_restored is not None:
             self.on_restored(rules)
         self._timed.clear()
         self._hungry.clear()
         self._lose_sessions()
+        for fragment in self.table.loaded():
+            self.watch(fragment)
         self.housekeeping.begin(next_scheduled_at, self.clock.now())
         self._must_serve = True
 

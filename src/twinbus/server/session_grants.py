@@ -38,6 +38,8 @@ class SessionGrants:
         """Grant what can be granted to those who wait at the fragment."""
         if fragment.is_dropped or fragment.sessions is None:
             return
+        if fragment.lease is not None:
+            return  # they wait until it has ended
         sessions = fragment.sessions
         for waiter in list(sessions.waiters):
             if waiter.session_id is not None:

@@ -18,9 +18,11 @@ from twinbus.broker.changes import (
     ChangeSet,
     FragmentRecord,
     OutboxEntry,
+    ReaderLease,
     StoredRule,
 )
 from twinbus.broker.message import Message
+from twinbus.broker.outline import Outlines
 from twinbus.limits import WINDOW_BYTES
 
 PORTION_BYTES: Final = WINDOW_BYTES
@@ -118,6 +120,17 @@ class Store(Protocol):
     ) -> list[Message]:
         """Active messages with a sequence number above `after`, in order: at most
         `limit`, and no more once they have `limit_bytes`; at least one if any."""
+        ...
+
+    async def outlines(
+        self, fragment_number: int, first: int, last: int, limit: int
+    ) -> Outlines:
+        """Active messages with sequence numbers from `first` through `last`, in order
+        and without their bytes: at most `limit`."""
+        ...
+
+    async def reader_leases(self) -> list[ReaderLease]:
+        """All reader leases, those that are over included."""
         ...
 
     async def read_deferred(self, row_ids: list[int]) -> list[Message]:

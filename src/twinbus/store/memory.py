@@ -15,9 +15,12 @@ from twinbus.broker.changes import (
     ChangeSet,
     FragmentRecord,
     OutboxEntry,
+    ReaderLease,
     StoredRule,
 )
 from twinbus.broker.message import Message
+from twinbus.broker.outline import Outlines
+from twinbus.broker.row_id import base_of
 from twinbus.store.base import (
     PORTION_BYTES,
     TRIMMED_IDS,
@@ -117,6 +120,25 @@ class MemoryStore:
         self._check_open()
         first, last = rows_of(fragment_number, after + 1)
         return _portion(self.disk.active.between(first, last), limit, limit_bytes)
+
+    async def outlines(
+        self, fragment_number: int, first: int, last: int, limit: int
+    ) -> Outlines:
+        self._check_open()
+        base, outlines = base_of(fragment_number), Outlines()
+        found = self.disk.active.between(base + first, base + last)
+        for message in islice(found, limit):
+            outlines.add(
+                message.row_id,
+                message.enqueued_at,
+                len(message.raw),
+                message.body_id if message.is_shared else 0,
+            )
+        return outlines
+
+    async def reader_leases(self) -> list[ReaderLease]:
+        self._check_open()
+        return [lease for _, lease in sorted(self.disk.reader_leases.items())]
 
     async def read_deferred(self, row_ids: list[int]) -> list[Message]:
         self._check_open()

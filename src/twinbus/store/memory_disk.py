@@ -14,6 +14,7 @@ from twinbus.broker.changes import (
     FragmentRecord,
     LedgerRange,
     OutboxEntry,
+    ReaderLease,
     StoredRule,
 )
 from twinbus.broker.message import ACTIVE, DEFERRED, SCHEDULED, Message
@@ -54,6 +55,8 @@ class MemoryDisk:
         self.session_states: MemorySessionStates = MemorySessionStates()
         # By fragment number and name, in the order in which they were put.
         self.rules: dict[tuple[int, str], StoredRule] = {}
+        # By fragment number.
+        self.reader_leases: dict[int, ReaderLease] = {}
         # When an id is to be forgotten, by fragment number and id.
         self.ids: dict[tuple[int, bytes], int] = {}
         self.operations: dict[int, bytes] = {}
@@ -72,6 +75,7 @@ class MemoryDisk:
         for state in changes.session_states:
             self.session_states.put(state)
         self._write_rules(changes)
+        self._write_reader_leases(changes)
         self._write_ledgers(changes)
         if not changes.log.is_empty():
             self.operations[changes.batch] = changes.log.encode(changes.sealed_at)
@@ -145,6 +149,12 @@ class MemoryDisk:
             # Out first: one that replaces another is the last to have come.
             rules.pop((added.fragment_number, added.name), None)
             rules[added.fragment_number, added.name] = added
+
+    def _write_reader_leases(self, changes: ChangeSet) -> None:
+        for lease in changes.reader_leases:
+            self.reader_leases[lease.fragment_number] = lease
+        for number in changes.dropped:
+            self.reader_leases.pop(number, None)
 
     def _write_ledgers(self, changes: ChangeSet) -> None:
         for entry_id in changes.outbox_removed:

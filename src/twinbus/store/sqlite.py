@@ -21,9 +21,11 @@ from twinbus.broker.changes import (
     ChangeSet,
     FragmentRecord,
     OutboxEntry,
+    ReaderLease,
     StoredRule,
 )
 from twinbus.broker.message import Message
+from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import SEQUENCE_BITS, SEQUENCE_MASK, base_of
 from twinbus.store import sqlite_lease
 from twinbus.store.base import (
@@ -52,12 +54,12 @@ FORMAT: Final = SqliteFormat(
     noun="store",
     application_id=0x74776275,  # "twbu"
     migrations="sqlite_migrations",
-    version=2,
+    version=3,
     tables=frozenset(
         {
             *("meta", "lease", "fragment", "dropped_fragment"),
             *("message", "deferred", "scheduled", "shared_body", "body_use"),
-            *("session_state", "rule"),
+            *("session_state", "rule", "reader_lease"),
             *("outbox", "ledger_range", "ledger_id", "operation_log"),
         }
     ),
@@ -243,6 +245,17 @@ class SqliteStore:
             "read_active", (base + after, base + SEQUENCE_MASK, limit), limit_bytes
         )
 
+    async def outlines(
+        self, fragment_number: int, first: int, last: int, limit: int
+    ) -> Outlines:
+        base, outlines = base_of(fragment_number), Outlines()
+        for row in self._rows("outlines", (base + first, base + last, limit)):
+            outlines.add(*row)
+        return outlines
+
+    async def reader_leases(self) -> list[ReaderLease]:
+        return [_reader_lease(row) for row in self._rows("reader_leases")]
+
     async def read_deferred(self, row_ids: list[int]) -> list[Message]:
         return self._messages("read_deferred", (json.dumps(row_ids),))
 
@@ -387,6 +400,18 @@ class SqliteStore:
 
     async def operations(self, after_batch: int, limit: int) -> list[tuple[int, bytes]]:
         return self._rows("operations", (after_batch, limit))
+
+
+def _reader_lease(row: Sequence[Any]) -> ReaderLease:
+    return ReaderLease(
+        fragment_number=row[0],
+        reader=row[1],
+        epoch=row[2],
+        duration_ms=row[3],
+        expires_at=row[4],
+        planned_from=row[5],
+        planned_through=row[6],
+    )
 
 
 def _row_prefix(fragment_number: int) -> int:

@@ -56,6 +56,7 @@ def write_changes(db: sqlite3.Connection, changes: ChangeSet) -> None:
     _write_fragments(db, changes)
     _write_sessions(db, changes)
     _write_rules(db, changes)
+    _write_reader_leases(db, changes)
     _write_ledgers(db, changes)
     if not changes.log.is_empty():
         blob = changes.log.encode(changes.sealed_at)
@@ -114,6 +115,21 @@ def _write_rules(db: sqlite3.Connection, changes: ChangeSet) -> None:
             for r in changes.rules_put
         ],
     )
+
+
+def _write_reader_leases(db: sqlite3.Connection, changes: ChangeSet) -> None:
+    _many(
+        db,
+        "put_reader_lease",
+        [
+            (
+                *(lease.fragment_number, lease.reader, lease.epoch, lease.duration_ms),
+                *(lease.expires_at, lease.planned_from, lease.planned_through),
+            )
+            for lease in changes.reader_leases
+        ],
+    )
+    _many(db, "delete_reader_lease", [(number,) for number in changes.dropped])
 
 
 def _write_ledgers(db: sqlite3.Connection, changes: ChangeSet) -> None:

@@ -122,6 +122,21 @@ DELETE FROM scheduled WHERE row_id BETWEEN ? AND ?;
 SELECT {message} FROM message AS m
 WHERE row_id > ? AND row_id <= ? ORDER BY row_id LIMIT ?;
 
+-- name: outlines
+SELECT row_id, enqueued_at, length({raw}), CASE WHEN is_shared THEN body_id ELSE 0 END
+FROM message AS m WHERE row_id BETWEEN ? AND ? ORDER BY row_id LIMIT ?;
+
+-- name: put_reader_lease
+INSERT OR REPLACE INTO reader_lease VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: delete_reader_lease
+DELETE FROM reader_lease WHERE fragment_number = ?;
+
+-- name: reader_leases
+SELECT fragment_number, reader, epoch, duration_ms, expires_at, planned_from,
+    planned_through
+FROM reader_lease ORDER BY fragment_number;
+
 -- name: read_deferred
 SELECT {message}, 1, 0 FROM deferred AS m
 WHERE row_id IN (SELECT value FROM json_each(?));

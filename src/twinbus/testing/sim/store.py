@@ -26,9 +26,11 @@ from twinbus.broker.changes import (
     ChangeSet,
     FragmentRecord,
     OutboxEntry,
+    ReaderLease,
     StoredRule,
 )
 from twinbus.broker.message import Message
+from twinbus.broker.outline import Outlines
 from twinbus.store.base import (
     TRIMMED_IDS,
     CommitFailed,
@@ -287,6 +289,16 @@ class FaultyStore:
             self._is_recovering = False
             self._world.bus_has_started_over()
         return rules
+
+    async def outlines(
+        self, fragment_number: int, first: int, last: int, limit: int
+    ) -> Outlines:
+        return await self._read(
+            self.store.outlines(fragment_number, first, last, limit)
+        )
+
+    async def reader_leases(self) -> list[ReaderLease]:
+        return await self._read(self.store.reader_leases())
 
     async def due(self, now: int, limit: int) -> list[Message]:
         return await self._read(self.store.due(now, limit))

@@ -1,0 +1,27 @@
+"""Messages without their bytes: what planning and settling by ranges need of them.
+
+Columns, because a plan looks at a hundred thousand messages at a time.
+"""
+
+from typing import final
+
+
+@final
+class Outlines:
+    """Active messages of one fragment, in order."""
+
+    def __init__(self) -> None:
+        self.row_ids: list[int] = []
+        self.enqueued_at: list[int] = []
+        self.sizes: list[int] = []
+        # Of the body that a message shares with others; 0 for bytes of its own.
+        self.body_ids: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.row_ids)
+
+    def add(self, row_id: int, enqueued_at: int, size_bytes: int, body_id: int) -> None:
+        self.row_ids.append(row_id)
+        self.enqueued_at.append(enqueued_at)
+        self.sizes.append(size_bytes)
+        self.body_ids.append(body_id)
