@@ -144,6 +144,33 @@ CANCEL_SENT_PER_REQUEST: Final = 100
 ENTITIES_PER_PAGE: Final = 100
 """Entries in one page of a list, what the SDKs ask for."""
 
+BULK_REQUEST_BYTES: Final = 1024 * 1024
+"""A bulk request that is JSON: a thousand entities, or some ten thousand numbers."""
+
+BULK_ENTITIES: Final = 1_000
+"""Entities in one bulk request; each costs a check of the token."""
+
+BULK_NUMBERS: Final = 10_000
+"""Sequence numbers that one bulk request settles singly."""
+
+BULK_PLAN_MESSAGES: Final = 1_000_000
+BULK_PLAN_BYTES: Final = 64 * 1024 * 1024 * 1024
+"""What one plan may reach over; of each message only its outline is read."""
+
+BULK_BROWSE_BYTES: Final = 8 * 1024 * 1024
+"""Messages in one answer, and one more; whoever wants more asks again."""
+
+BULK_APPEND_BYTES: Final = 8 * 1024 * 1024
+BULK_APPEND_ROWS: Final = 50_000
+"""One append: what is held in memory until it is durable."""
+
+READER_CHARACTERS: Final = 128
+"""The id of a reader, and what else it is given to show again."""
+
+READER_LEASE_MS_MIN: Final = 5_000
+READER_LEASE_MS_MAX: Final = 3_600_000
+"""For how long a reader keeps others away without a word."""
+
 XML_DEPTH: Final = 16
 """Elements of a description inside one another; the SDKs need nine."""
 

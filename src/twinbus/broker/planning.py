@@ -9,7 +9,7 @@ Pure: whoever plans reads outlines of messages in portions, and hands them in.
 
     while not plan.is_done():
         for index in plan.wanted():
-            plan.supply(index, the next outlines of that fragment from plan.next_of(index))
+            plan.supply(index, its outlines from plan.next_of(index) on)
         plan.advance(some thousand messages)
 """
 

@@ -23,7 +23,6 @@ from twinbus.broker import operation_log, session_lock
 from twinbus.broker.changes import ChangeSet, ReaderLease
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import NOWHERE
-from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import sequence_of
 from twinbus.errors import ReaderLeaseHeld, ReaderLeaseLost
 
@@ -157,23 +156,6 @@ def is_planned(fragment: Fragment, row_id: int) -> bool:
     if lease is None:
         return False
     return lease.planned_from <= sequence_of(row_id) <= lease.planned_through
-
-
-def complete_planned(
-    fragment: Fragment, messages: Outlines, actor: int, now: int, changes: ChangeSet
-) -> None:
-    """These were processed: they are gone with the commit."""
-    for at, row_id in enumerate(messages.row_ids):
-        size_bytes, body_id = messages.sizes[at], messages.body_ids[at]
-        changes.log.add(
-            operation_log.COMPLETE,
-            actor,
-            row_id,
-            size_bytes,
-            messages.enqueued_at[at],
-            now,
-        )
-        fragment.forget_unloaded(row_id, size_bytes, body_id, changes)
 
 
 def settled_through(

@@ -3,12 +3,14 @@
     GET /health      health.py; not for clients that name an api-version, which mean
                      an entity of that name
     GET /metrics     metrics.py; likewise
+    /$bulk...        bulk/, unless the bus is strict
     all the rest     administration of entities
 
 Paths that are no entity's (messages, WebSockets) get their branch here.
 """
 
 from twinbus.gateway.administration.administration import Administration
+from twinbus.gateway.bulk.bulk import PREFIX, Bulk
 from twinbus.gateway.health import Health
 from twinbus.gateway.metrics import Metrics
 from twinbus.gateway.request import HttpRequest
@@ -20,19 +22,32 @@ class Gateway:
     """Answers the HTTP requests of all connections."""
 
     def __init__(
-        self, administration: Administration, health: Health, metrics: Metrics
+        self,
+        administration: Administration,
+        health: Health,
+        metrics: Metrics,
+        bulk: Bulk | None = None,
     ) -> None:
         self._administration = administration
         self._health = health
         self.metrics = metrics
+        self._bulk = bulk
 
     def max_body_bytes(self, request: HttpRequest) -> int:
+        if self._bulk is not None and _is_bulk(request):
+            return self._bulk.max_body_bytes(request)
         return ENTITY_REQUEST_BYTES
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
+        if self._bulk is not None and _is_bulk(request):
+            return await self._bulk.answer(request)
         if request.path in ("health", "metrics") and (
             "api-version" not in request.query
         ):
             asked = self._health if request.path == "health" else self.metrics
             return await asked.answer(request)
         return await self._administration.answer(request)
+
+
+def _is_bulk(request: HttpRequest) -> bool:
+    return request.path.partition("/")[0] == PREFIX

@@ -1,6 +1,7 @@
 """Batch delete: a management operation that removes the oldest messages.
 
-Those that a receiver holds stay, and so do those that are about to leave anyway.
+Those that a receiver holds stay, and so do those that a reader was promised or that
+are about to leave anyway.
 """
 
 from typing import Final

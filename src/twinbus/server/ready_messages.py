@@ -4,6 +4,7 @@ What is ready in memory is told apart from what is locked by looking into the wi
 that of the queue, or those of the sessions that are held.
 """
 
+from twinbus.broker import reader_lease
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.window import Window
@@ -21,8 +22,11 @@ class ReadyMessages:
 
     def find(self, message: Message) -> Message | None:
         """The message that was read from the store, as memory knows it if it does;
-        None if a receiver holds it, or it is about to leave."""
+        None if a receiver holds it, a reader was promised it, or it is about to
+        leave."""
         if message.row_id in self._leaving:
+            return None
+        if reader_lease.is_planned(self._fragment, message.row_id):
             return None
         known = self._known(message)
         if known is None and self._fragment.is_in_memory(message):

@@ -20,6 +20,7 @@ from twinbus.config import ROOT_KEY_NAME, Config, ConfigError
 from twinbus.durations import duration_ms
 from twinbus.errors import ConnectionForced, ServiceBusError
 from twinbus.gateway.administration.administration import Administration
+from twinbus.gateway.bulk.bulk import Bulk
 from twinbus.gateway.gateway import Gateway
 from twinbus.gateway.health import Health
 from twinbus.gateway.metrics import Metrics
@@ -27,6 +28,7 @@ from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.pairing.metrics import PairMetrics
 from twinbus.server.arrival import Arrival
+from twinbus.server.bulk.bulk_entities import BulkEntities
 from twinbus.server.certificates import ca_file
 from twinbus.server.data_folder import DataFolder
 from twinbus.server.declared_entities import make_declared
@@ -127,6 +129,7 @@ class Server:
             Administration(self.namespace, self.clock, os.urandom),
             Health(self.owner.durable),
             Metrics(self.figures, self.namespace, self.clock),
+            self._bulk(),
         )
         # Set when the last connection has gone.
         self._deserted = asyncio.Event()
@@ -138,6 +141,11 @@ class Server:
         self.port = config.port
         self.http_port = config.http_port
         self.tls_port = config.tls_port
+
+    def _bulk(self) -> Bulk | None:
+        if self._config.strict:
+            return None
+        return Bulk(BulkEntities(self.namespace, self.owner), self.clock)
 
     def _measured(self) -> ServerFigures:
         return ServerFigures(

@@ -129,6 +129,10 @@ class Store(Protocol):
         and without their bytes: at most `limit`."""
         ...
 
+    async def read_numbered(self, row_ids: list[int]) -> list[Message]:
+        """Those of the named messages that are active, in any order."""
+        ...
+
     async def reader_leases(self) -> list[ReaderLease]:
         """All reader leases, those that are over included."""
         ...

@@ -136,6 +136,10 @@ class MemoryStore:
             )
         return outlines
 
+    async def read_numbered(self, row_ids: list[int]) -> list[Message]:
+        self._check_open()
+        return _found(self.disk.active, row_ids)
+
     async def reader_leases(self) -> list[ReaderLease]:
         self._check_open()
         return [lease for _, lease in sorted(self.disk.reader_leases.items())]

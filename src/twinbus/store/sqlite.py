@@ -253,6 +253,9 @@ class SqliteStore:
             outlines.add(*row)
         return outlines
 
+    async def read_numbered(self, row_ids: list[int]) -> list[Message]:
+        return self._messages("read_numbered", (json.dumps(row_ids),))
+
     async def reader_leases(self) -> list[ReaderLease]:
         return [_reader_lease(row) for row in self._rows("reader_leases")]
 

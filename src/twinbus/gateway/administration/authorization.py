@@ -14,7 +14,7 @@ from urllib.parse import quote
 from twinbus.auth import sas
 from twinbus.auth.claims import Claim, Grant, require
 from twinbus.auth.policy import Policy
-from twinbus.errors import AuthenticationFailed
+from twinbus.errors import AuthenticationFailed, UnauthorizedAccess
 from twinbus.gateway.request import HttpRequest
 
 _HEADER: Final = "authorization"
@@ -30,6 +30,32 @@ def require_manage(request: HttpRequest, policy: Policy, path: str, now: int) ->
     """Raises AuthenticationFailed, UnauthorizedAccess."""
     grant = _grant(request.headers.get(_HEADER, ""), policy, path, now)
     require((grant,), Claim.MANAGE, path, now)
+
+
+def require_claim(
+    request: HttpRequest, claim: Claim, policy: Policy, path: str, now: int
+) -> None:
+    """Raises AuthenticationFailed, UnauthorizedAccess."""
+    grant = _grant(request.headers.get(_HEADER, ""), policy, path, now)
+    require((grant,), claim, path, now)
+
+
+def holds_claim(
+    request: HttpRequest, claim: Claim, policy: Policy, path: str, now: int
+) -> bool:
+    """Whether `require_claim` would let it pass."""
+    try:
+        require_claim(request, claim, policy, path, now)
+    except (AuthenticationFailed, UnauthorizedAccess):
+        return False
+    return True
+
+
+def require_token(request: HttpRequest, policy: Policy, now: int) -> None:
+    """A token for whatever it was made for. Raises AuthenticationFailed,
+    UnauthorizedAccess."""
+    token = request.headers.get(_HEADER, "")
+    _grant(token, policy, sas.parse(token).scope if sas.is_sas(token) else "", now)
 
 
 def require_send(

@@ -137,6 +137,10 @@ SELECT fragment_number, reader, epoch, duration_ms, expires_at, planned_from,
     planned_through
 FROM reader_lease ORDER BY fragment_number;
 
+-- name: read_numbered
+SELECT {message} FROM message AS m
+WHERE row_id IN (SELECT value FROM json_each(?));
+
 -- name: read_deferred
 SELECT {message}, 1, 0 FROM deferred AS m
 WHERE row_id IN (SELECT value FROM json_each(?));

@@ -297,6 +297,9 @@ class FaultyStore:
             self.store.outlines(fragment_number, first, last, limit)
         )
 
+    async def read_numbered(self, row_ids: list[int]) -> list[Message]:
+        return await self._read(self.store.read_numbered(row_ids))
+
     async def reader_leases(self) -> list[ReaderLease]:
         return await self._read(self.store.reader_leases())
 

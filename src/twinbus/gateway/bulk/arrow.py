@@ -1,0 +1,121 @@
+"""Columns as Arrow, and Arrow as columns.
+
+`pyarrow` is an extra, and takes its time to be imported: a bus that nobody asks for
+Arrow does without it.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from twinbus.errors import ArgumentError
+from twinbus.limits import BULK_APPEND_ROWS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CONTENT_TYPE: Final = "application/vnd.apache.arrow.stream"
+
+# In the order of the columns of an answer, with the names of Arrow's types.
+TYPES: Final[Mapping[str, str]] = {
+    "entity": "string",
+    "subqueue": "string",
+    "partition": "int32",
+    "sequence_number": "int64",
+    "enqueued_time": "instant",
+    "message_id": "string",
+    "session_id": "string",
+    "partition_key": "string",
+    "correlation_id": "string",
+    "subject": "string",
+    "to": "string",
+    "reply_to": "string",
+    "reply_to_session_id": "string",
+    "content_type": "string",
+    "time_to_live_ms": "int64",
+    "scheduled_time": "instant",
+    "expires_at": "instant",
+    "delivery_count": "int32",
+    "state": "string",
+    "dead_letter_source": "string",
+    "dead_letter_reason": "string",
+    "dead_letter_description": "string",
+    "application_properties": "texts",
+    "body": "binary",
+    "size_bytes": "int32",
+    "raw": "binary",
+}
+
+CONSTANT: Final = ("entity", "subqueue", "partition")
+"""The same for all messages of a range."""
+
+
+@cache
+def is_available() -> bool:
+    return find_spec("pyarrow") is not None
+
+
+@cache
+def _types() -> "dict[str, pa.DataType]":
+    import pyarrow as pa
+
+    return {
+        "string": pa.string(),
+        "int32": pa.int32(),
+        "int64": pa.int64(),
+        "instant": pa.timestamp("us", tz="UTC"),
+        "texts": pa.map_(pa.string(), pa.string()),
+        "binary": pa.binary(),
+    }
+
+
+def encode_columns(
+    columns: Mapping[str, Sequence[object]], count: int, constants: Mapping[str, object]
+) -> bytes:
+    """One record batch as an IPC stream; without rows the schema alone."""
+    import pyarrow as pa
+
+    names = [name for name in TYPES if name in columns or name in constants]
+    types = _types()
+    schema = pa.schema([(name, types[TYPES[name]]) for name in names])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        if count:
+            arrays = [
+                pa.array(columns[field.name], type=field.type)
+                if field.name in columns
+                else pa.repeat(pa.scalar(constants[field.name], field.type), count)
+                for field in schema
+            ]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def decode_append(body: bytes) -> tuple[list[str], list[bytes]]:
+    """Entities and encoded messages of an append. Raises ArgumentError."""
+    import pyarrow as pa
+
+    try:
+        table = pa.ipc.open_stream(body).read_all()
+        table.validate(full=True)
+        entities, messages = table.column("entity"), table.column("message")
+        wrong = entities.type != pa.string() or messages.type != pa.binary()
+    except (pa.ArrowException, KeyError, OSError, ValueError) as error:
+        raise ArgumentError(
+            "The body is not an Arrow IPC stream with the columns 'entity' (string) "
+            f"and 'message' (binary): {str(error)[:200]}"
+        ) from None
+    if wrong:
+        raise ArgumentError(
+            f"'entity' must be of type string and 'message' of type binary; they are "
+            f"{entities.type} and {messages.type}."
+        )
+    if table.num_rows > BULK_APPEND_ROWS:
+        raise ArgumentError(
+            f"The append has {table.num_rows} rows; at most {BULK_APPEND_ROWS} are "
+            "allowed. Send them in several requests."
+        )
+    if entities.null_count or messages.null_count:
+        raise ArgumentError("'entity' and 'message' must not be null in any row.")
+    return entities.to_pylist(), messages.to_pylist()

@@ -1,0 +1,413 @@
+"""The bulk requests: who may, what is meant, what is answered.
+
+    GET  /$bulk           what is offered
+    POST /$bulk/runtime   bounds and counts of entities
+    POST /$bulk/lease     reader leases: take, renew, give back
+    POST /$bulk/plan      what a reader reads next
+    POST /$bulk/browse    a range of messages, as Arrow
+    POST /$bulk/settle    what became of what was planned
+    POST /$bulk/append    messages, as Arrow
+
+Tokens are those of the administration, with Listen on every entity that is read and
+Send on every one that is written to. A strict bus knows nothing of all this.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any, Final
+
+from twinbus.auth.claims import Claim
+from twinbus.clock import Clock
+from twinbus.errors import (
+    ArgumentError,
+    MessagingEntityNotFound,
+    NotSupported,
+    ServiceBusError,
+)
+from twinbus.gateway.administration.authorization import (
+    holds_claim,
+    require_claim,
+    require_token,
+)
+from twinbus.gateway.bulk import arrow
+from twinbus.gateway.bulk.fields import Fields, read_fields
+from twinbus.gateway.bulk.ports import (
+    BrowseRequest,
+    BulkNamespace,
+    EntityRuntime,
+    LeaseRequest,
+    PlanLimits,
+    PlannedFragment,
+    PlanRequest,
+    Poison,
+    SettleRequest,
+)
+from twinbus.gateway.request import HttpRequest
+from twinbus.gateway.response import HttpResponse
+from twinbus.limits import (
+    BULK_APPEND_BYTES,
+    BULK_BROWSE_BYTES,
+    BULK_ENTITIES,
+    BULK_NUMBERS,
+    BULK_PLAN_BYTES,
+    BULK_PLAN_MESSAGES,
+    BULK_REQUEST_BYTES,
+    DEAD_LETTER_TEXT_CHARACTERS,
+    ENTITY_PATH_CHARACTERS,
+    READER_CHARACTERS,
+    READER_LEASE_MS_MAX,
+    READER_LEASE_MS_MIN,
+)
+
+PREFIX: Final = "$bulk"
+VERSION: Final = 1
+
+_MAX_NUMBER: Final = (1 << 63) - 1
+_PATH_CHARACTERS: Final = 2 * ENTITY_PATH_CHARACTERS
+_WITHOUT_ARROW: Final = ("runtime", "lease", "plan", "settle")
+_WITH_ARROW: Final = ("browse", "append")
+_STATES: Final = ("active", "deferred", "scheduled")
+_SPLIT_MESSAGES: Final = 5_000
+_NEXT: Final = "x-twinbus-next"
+_COUNT: Final = "x-twinbus-messages"
+
+
+class Bulk:
+    """Answers the bulk requests for one namespace."""
+
+    def __init__(self, namespace: BulkNamespace, clock: Clock) -> None:
+        self._namespace = namespace
+        self._clock = clock
+        self._requests: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {
+            "runtime": self._runtime,
+            "lease": self._lease,
+            "plan": self._plan,
+            "browse": self._browse,
+            "settle": self._settle,
+            "append": self._append,
+        }
+
+    @staticmethod
+    def max_body_bytes(request: HttpRequest) -> int:
+        is_append = request.path == f"{PREFIX}/append"
+        return BULK_APPEND_BYTES if is_append else BULK_REQUEST_BYTES
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        try:
+            return await self._answer(request)
+        except ServiceBusError as error:
+            return _refusal(error)
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        name = request.path.removeprefix(PREFIX).strip("/")
+        if not name:
+            return self._offer(request)
+        answer = self._requests.get(name)
+        if answer is None:
+            known = ", ".join(self._requests)
+            raise MessagingEntityNotFound(
+                f"There is no bulk request '{name[:60]}'; there are {known}."
+            )
+        # Whoever has no token learns nothing about methods either.
+        self._token(request)
+        if request.method != "POST":
+            return _refusal(ArgumentError("Use POST."), status=405)
+        if name in _WITH_ARROW and not arrow.is_available():
+            raise NotSupported(
+                f"'{name}' needs pyarrow, which this server lacks: install "
+                "'twinbus[spark]' there."
+            )
+        return await answer(request)
+
+    # --- who may --------------------------------------------------------------
+
+    def _token(self, request: HttpRequest) -> None:
+        """Raises AuthenticationFailed, UnauthorizedAccess: any claim will do."""
+        require_token(request, self._namespace.policy, self._clock.now())
+
+    def _require(self, request: HttpRequest, claim: Claim, path: str) -> None:
+        now = self._clock.now()
+        require_claim(request, claim, self._namespace.policy, path.strip("/"), now)
+
+    # --- requests -------------------------------------------------------------
+
+    def _offer(self, request: HttpRequest) -> HttpResponse:
+        self._token(request)
+        names = _WITHOUT_ARROW + (_WITH_ARROW if arrow.is_available() else ())
+        return _json_response(
+            {
+                "server": "twinbus",
+                "version": VERSION,
+                "requests": sorted(names),
+                "limits": {
+                    "browse_bytes": BULK_BROWSE_BYTES,
+                    "append_bytes": BULK_APPEND_BYTES,
+                    "entities": BULK_ENTITIES,
+                    "lease_ms": [READER_LEASE_MS_MIN, READER_LEASE_MS_MAX],
+                    "plan_messages": BULK_PLAN_MESSAGES,
+                },
+            }
+        )
+
+    async def _runtime(self, request: HttpRequest) -> HttpResponse:
+        fields = read_fields(request.body)
+        fields.only("entities", "pattern")
+        paths = fields.texts("entities", BULK_ENTITIES, _PATH_CHARACTERS)
+        for path in paths:
+            self._require(request, Claim.LISTEN, path)
+        pattern = fields.optional_text("pattern", _PATH_CHARACTERS)
+        if pattern is not None:
+            paths += self._readable(request, pattern)
+        found = await self._namespace.runtime(paths)
+        return _json_response(
+            {
+                "entities": [_shown_runtime(r) for r in found if r is not None],
+                "missing": [
+                    path
+                    for path, runtime in zip(paths, found, strict=True)
+                    if runtime is None
+                ],
+            }
+        )
+
+    def _readable(self, request: HttpRequest, pattern: str) -> list[str]:
+        """Those that a pattern fits and the token may listen to."""
+        policy, now = self._namespace.policy, self._clock.now()
+        return [
+            path
+            for path in self._namespace.matching(pattern)
+            if holds_claim(request, Claim.LISTEN, policy, path, now)
+        ]
+
+    async def _lease(self, request: HttpRequest) -> HttpResponse:
+        fields = read_fields(request.body)
+        fields.only("reader", "duration_ms", "entities", "release")
+        reader = fields.text("reader", READER_CHARACTERS)
+        wanted = []
+        for entity in fields.objects("entities", BULK_ENTITIES):
+            entity.only("path", "epoch")
+            path = entity.text("path", _PATH_CHARACTERS)
+            self._require(request, Claim.LISTEN, path)
+            epoch = entity.optional_text("epoch", READER_CHARACTERS)
+            wanted.append(LeaseRequest(path=path, epoch=epoch))
+        if fields.flag("release"):
+            released = await self._namespace.release(reader, wanted)
+            return _json_response({"released": released})
+        duration_ms = fields.number(
+            "duration_ms", READER_LEASE_MS_MIN, READER_LEASE_MS_MAX
+        )
+        grants = await self._namespace.lease(reader, duration_ms, wanted)
+        return _json_response({"leases": [asdict(grant) for grant in grants]})
+
+    async def _plan(self, request: HttpRequest) -> HttpResponse:
+        fields = read_fields(request.body)
+        fields.only(
+            *("reader", "entities", "max_messages", "max_bytes", "split_messages"),
+            "aligned",
+        )
+        reader = fields.optional_text("reader", READER_CHARACTERS) or ""
+        limits = PlanLimits(
+            max_messages=fields.number(
+                "max_messages", 1, BULK_PLAN_MESSAGES, BULK_PLAN_MESSAGES
+            ),
+            max_bytes=fields.number("max_bytes", 1, BULK_PLAN_BYTES, BULK_PLAN_BYTES),
+            split_messages=fields.number(
+                "split_messages", 1, BULK_PLAN_MESSAGES, _SPLIT_MESSAGES
+            ),
+            is_aligned=fields.flag("aligned"),
+        )
+        wanted = [
+            self._plan_request(request, entity)
+            for entity in fields.objects("entities", BULK_ENTITIES)
+        ]
+        planned = await self._namespace.plan(reader, wanted, limits)
+        return _json_response({"fragments": [_shown_plan(part) for part in planned]})
+
+    def _plan_request(self, request: HttpRequest, fields: Fields) -> PlanRequest:
+        fields.only("path", "generation", "epoch", "from", "to")
+        path = fields.text("path", _PATH_CHARACTERS)
+        self._require(request, Claim.LISTEN, path)
+        return PlanRequest(
+            path=path,
+            generation=fields.text("generation", READER_CHARACTERS),
+            epoch=fields.optional_text("epoch", READER_CHARACTERS),
+            firsts=fields.positions("from", _MAX_NUMBER),
+            ends=fields.positions("to", _MAX_NUMBER),
+        )
+
+    async def _browse(self, request: HttpRequest) -> HttpResponse:
+        fields = read_fields(request.body)
+        fields.only(
+            *("path", "generation", "fragment", "from", "to", "columns", "states"),
+            "max_bytes",
+        )
+        path = fields.text("path", _PATH_CHARACTERS)
+        self._require(request, Claim.LISTEN, path)
+        columns = _columns(fields.texts("columns", len(arrow.TYPES), 40))
+        states = fields.texts("states", len(_STATES), 20) or ["active"]
+        wanted = BrowseRequest(
+            path=path,
+            generation=fields.text("generation", READER_CHARACTERS),
+            index=fields.number("fragment", 0, 65_535, 0),
+            first=fields.number("from", 0, _MAX_NUMBER),
+            end=fields.number("to", 0, _MAX_NUMBER),
+            columns=[name for name in columns if name not in arrow.CONSTANT],
+            states=frozenset(_state(name) for name in states),
+            max_bytes=fields.number(
+                "max_bytes", 1, BULK_BROWSE_BYTES, BULK_BROWSE_BYTES
+            ),
+        )
+        found = await self._namespace.browse(wanted)
+        constants = _constants(path, wanted.index)
+        body = arrow.encode_columns(
+            found.columns,
+            found.count,
+            {name: value for name, value in constants.items() if name in columns},
+        )
+        return HttpResponse(
+            status=200,
+            body=body,
+            headers={
+                "content-type": arrow.CONTENT_TYPE,
+                _NEXT: str(found.next),
+                _COUNT: str(found.count),
+            },
+        )
+
+    async def _settle(self, request: HttpRequest) -> HttpResponse:
+        fields = read_fields(request.body)
+        fields.only("reader", "entities")
+        reader = fields.text("reader", READER_CHARACTERS)
+        wanted = [
+            self._settle_request(request, entity)
+            for entity in fields.objects("entities", BULK_ENTITIES)
+        ]
+        settled = await self._namespace.settle(reader, wanted)
+        return _json_response({"entities": [asdict(part) for part in settled]})
+
+    def _settle_request(self, request: HttpRequest, fields: Fields) -> SettleRequest:
+        fields.only("path", "epoch", "to", "dead_letter", "defer", "complete")
+        path = fields.text("path", _PATH_CHARACTERS)
+        self._require(request, Claim.LISTEN, path)
+        return SettleRequest(
+            path=path,
+            epoch=fields.text("epoch", READER_CHARACTERS),
+            dead_letter=[
+                _poison(item) for item in fields.objects("dead_letter", BULK_NUMBERS)
+            ],
+            defer=fields.numbers("defer", BULK_NUMBERS, _MAX_NUMBER),
+            complete=fields.numbers("complete", BULK_NUMBERS, _MAX_NUMBER),
+            ends=fields.positions("to", _MAX_NUMBER),
+        )
+
+    async def _append(self, request: HttpRequest) -> HttpResponse:
+        entities, messages = arrow.decode_append(request.body)
+        paths = set(entities)
+        if len(paths) > BULK_ENTITIES:
+            raise ArgumentError(
+                f"The append is for {len(paths)} entities; at most {BULK_ENTITIES} "
+                "are allowed. Send it in several requests."
+            )
+        for path in paths:
+            self._require(request, Claim.SEND, path)
+        policy, now = self._namespace.policy, self._clock.now()
+        appended = await self._namespace.append(
+            [path.strip("/") for path in entities],
+            messages,
+            "append",
+            holds_claim(request, Claim.SEND, policy, "", now),
+        )
+        return _json_response(
+            {
+                "applied": appended.applied_count,
+                "known": appended.known,
+                "refused": [
+                    {
+                        "row": refused.row,
+                        "condition": refused.condition,
+                        "message": refused.text,
+                        "retryable": refused.is_retryable,
+                    }
+                    for refused in appended.refused
+                ],
+            }
+        )
+
+
+def _columns(names: list[str]) -> list[str]:
+    """Those that are wanted; all but the whole message if none is named."""
+    if not names:
+        return [name for name in arrow.TYPES if name != "raw"]
+    for name in names:
+        if name not in arrow.TYPES:
+            known = ", ".join(arrow.TYPES)
+            raise ArgumentError(f"'columns' has {name!r}; there are {known}.")
+    return names
+
+
+def _state(name: str) -> int:
+    if name not in _STATES:
+        raise ArgumentError(f"'states' has {name!r}; there are {', '.join(_STATES)}.")
+    return _STATES.index(name)
+
+
+def _constants(path: str, index: int) -> dict[str, object]:
+    lower, path = path.strip("/").lower(), path.strip("/")
+    for suffix, sub_queue in (
+        ("/$transfer/$deadletterqueue", "transferdeadletter"),
+        ("/$deadletterqueue", "deadletter"),
+    ):
+        if lower.endswith(suffix):
+            entity = path[: -len(suffix)]
+            return {"entity": entity, "subqueue": sub_queue, "partition": index}
+    return {"entity": path, "subqueue": None, "partition": index}
+
+
+def _poison(fields: Fields) -> Poison:
+    fields.only("sequence_number", "reason", "description")
+    texts = DEAD_LETTER_TEXT_CHARACTERS
+    return Poison(
+        sequence_number=fields.number("sequence_number", 0, _MAX_NUMBER),
+        reason=fields.text("reason", texts),
+        description=fields.optional_text("description", texts) or "",
+    )
+
+
+def _shown_runtime(runtime: EntityRuntime) -> dict[str, Any]:
+    return asdict(runtime)
+
+
+def _shown_plan(part: PlannedFragment) -> dict[str, Any]:
+    return {
+        "path": part.path,
+        "fragment": part.index,
+        "from": part.first,
+        "to": part.end,
+        "messages": sum(split.message_count for split in part.splits),
+        "bytes": sum(split.size_bytes for split in part.splits),
+        "splits": [
+            [split.first, split.end, split.message_count, split.size_bytes]
+            for split in part.splits
+        ],
+    }
+
+
+def _json_response(content: dict[str, Any], status: int = 200) -> HttpResponse:
+    return HttpResponse(
+        status=status,
+        body=json.dumps(content, separators=(",", ":")).encode(),
+        headers={"content-type": "application/json"},
+    )
+
+
+def _refusal(error: ServiceBusError, status: int = 0) -> HttpResponse:
+    content = {
+        "error": {
+            "condition": error.condition,
+            "message": error.text,
+            "entity": error.entity_path,
+            "retryable": error.retryable,
+        }
+    }
+    return _json_response(content, status or error.http_status)

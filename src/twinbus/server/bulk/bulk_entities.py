@@ -1,0 +1,155 @@
+"""The entities of a namespace, as bulk requests see them."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from twinbus.auth.policy import Policy
+from twinbus.broker.fragment import DEAD_LETTER, MAIN
+from twinbus.broker.row_id import SEQUENCE_MASK
+from twinbus.errors import ArgumentError, MessagingEntityNotFound, NotAllowed
+from twinbus.gateway.bulk.ports import (
+    Appended,
+    BrowsedMessages,
+    BrowseRequest,
+    EntityRuntime,
+    LeaseGrant,
+    LeaseRequest,
+    PlanLimits,
+    PlannedFragment,
+    PlanRequest,
+    Settled,
+    SettleRequest,
+)
+from twinbus.server.bulk import leases, plans, ranges
+from twinbus.server.bulk.appends import Append
+from twinbus.server.bulk.plans import Wanted
+from twinbus.server.bulk.runtimes import runtime_of
+from twinbus.server.bulk.settlements import Settlement
+from twinbus.server.bulk.source import ONLY_FRAGMENT, Source, find_source
+from twinbus.server.message_source import MessageSource
+from twinbus.server.namespace import Namespace
+from twinbus.server.owner import StoreOwner
+
+_DEAD_LETTERS: Final = "/$deadletterqueue"
+
+_ACTORS: Final = 1_000
+"""Of whom it is known how they are called in the operation log."""
+
+
+class BulkEntities:
+    """Implements what the bulk requests ask for."""
+
+    def __init__(self, namespace: Namespace, owner: StoreOwner) -> None:
+        self._namespace = namespace
+        self._owner = owner
+        self._actors: dict[str, int] = {}
+
+    @property
+    def policy(self) -> Policy:
+        return self._namespace.policy
+
+    def _source(self, path: str) -> Source:
+        return find_source(self._namespace, path)
+
+    def _actor(self, who: str) -> int:
+        if who not in self._actors:
+            if len(self._actors) >= _ACTORS:
+                self._actors.clear()
+            self._actors[who] = self._owner.introduce(f"bulk {who}")
+        return self._actors[who]
+
+    def matching(self, pattern: str) -> list[str]:
+        """Of a pattern that ends in the name of the sub-queue, the sub-queues."""
+        lower = pattern.strip("/").lower()
+        suffix = ""
+        if lower.endswith(_DEAD_LETTERS):
+            lower, suffix = lower[: -len(_DEAD_LETTERS)], "/$DeadLetterQueue"
+        sub_queue = DEAD_LETTER if suffix else MAIN
+        return [
+            entity.path + suffix
+            for entity in self._namespace.entities()
+            if isinstance(entity, MessageSource)
+            and fnmatchcase(entity.path.lower(), lower)
+            and not entity.forward_target(sub_queue)
+        ]
+
+    async def runtime(self, paths: Sequence[str]) -> list[EntityRuntime | None]:
+        return [await self._runtime(path) for path in paths]
+
+    async def _runtime(self, path: str) -> EntityRuntime | None:
+        try:
+            return await runtime_of(self._source(path))
+        except (MessagingEntityNotFound, NotAllowed):
+            return None
+
+    async def lease(
+        self, reader: str, duration_ms: int, requests: Sequence[LeaseRequest]
+    ) -> list[LeaseGrant]:
+        wanted = [(self._source(r.path), r.epoch) for r in requests]
+        return await leases.lease(reader, duration_ms, wanted)
+
+    async def release(self, reader: str, requests: Sequence[LeaseRequest]) -> int:
+        held = []
+        for request in requests:
+            try:
+                held.append((self._source(request.path), request.epoch or ""))
+            except MessagingEntityNotFound:
+                continue
+        return await leases.release(reader, held)
+
+    async def plan(
+        self, reader: str, requests: Sequence[PlanRequest], limits: PlanLimits
+    ) -> list[PlannedFragment]:
+        wanted = [self._wanted(request) for request in requests]
+        return await plans.plan(reader, wanted, limits)
+
+    def _wanted(self, request: PlanRequest) -> Wanted:
+        source = self._source(request.path)
+        source.check_generation(request.generation)
+        first = source.number_in(request.firsts, "from")
+        end = source.number_in(request.ends, "to")
+        return Wanted(
+            source=source,
+            first=0 if first is None else first,
+            last=SEQUENCE_MASK if end is None else end - 1,
+            epoch=request.epoch,
+        )
+
+    async def browse(self, request: BrowseRequest) -> BrowsedMessages:
+        source = self._source(request.path)
+        source.check_generation(request.generation)
+        if request.index != ONLY_FRAGMENT:
+            raise ArgumentError(
+                f"'{source.path}' has fragment 0 only, not {request.index}.",
+                entity_path=source.path,
+            )
+        return await ranges.browse(
+            source,
+            source.local(request.first, "from"),
+            source.local(request.end, "to"),
+            request.columns,
+            request.states,
+            request.max_bytes,
+        )
+
+    async def settle(
+        self, reader: str, requests: Sequence[SettleRequest]
+    ) -> list[Settled]:
+        return [await self._settle(reader, request) for request in requests]
+
+    async def _settle(self, reader: str, request: SettleRequest) -> Settled:
+        source = self._source(request.path)
+        end = source.number_in(request.ends, "to")
+        settlement = Settlement(source, reader, request.epoch, self._actor(reader))
+        return await settlement.apply(request, None if end is None else end - 1)
+
+    async def append(
+        self,
+        entities: Sequence[str],
+        messages: Sequence[bytes],
+        who: str,
+        may_restore: bool,
+    ) -> Appended:
+        appending = Append(self._namespace, self._actor(who), may_restore)
+        return await appending.apply(entities, messages)

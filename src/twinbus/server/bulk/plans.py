@@ -1,0 +1,105 @@
+"""Planning: the outlines of messages are read in portions, and the loop has its turns.
+
+Under a lease nothing of what is looked at may expire before it is known to be planned:
+meanwhile all of it counts as planned.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from twinbus.broker import reader_lease
+from twinbus.broker.changes import ReaderLease
+from twinbus.broker.planning import AlignedPlan, FairPlan, Plan, PlannedRange
+from twinbus.broker.row_id import SEQUENCE_MASK
+from twinbus.gateway.bulk.ports import PlanLimits, PlannedFragment, PlannedSplit
+from twinbus.server.bulk.source import ONLY_FRAGMENT, Source
+
+_PORTION: Final = 4_000
+"""Outlines read at once: a few milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Where to begin in a source, and through which number it may go."""
+
+    source: Source
+    first: int
+    last: int
+    epoch: str | None
+
+
+async def plan(
+    reader: str, wanted: Sequence[Wanted], limits: PlanLimits
+) -> list[PlannedFragment]:
+    """Raises ReaderLeaseLost, MessagingEntityNotFound."""
+    for part in wanted:
+        await part.source.settle_down()
+        _hold(reader, part, SEQUENCE_MASK)
+    made = _empty_plan(wanted, limits)
+    while not made.is_done():
+        for index in made.wanted():
+            await _supply(made, index, wanted[index])
+        made.advance(_PORTION)
+        await asyncio.sleep(0)
+    for part, planned in zip(wanted, made.ranges, strict=True):
+        _hold(reader, part, planned.end - 1)
+    for owner in {part.source.owner for part in wanted if part.epoch is not None}:
+        await owner.durable()
+    return [
+        _planned(part.source, planned)
+        for part, planned in zip(wanted, made.ranges, strict=True)
+    ]
+
+
+def _hold(reader: str, part: Wanted, through: int) -> None:
+    if part.epoch is None:
+        return
+    source = part.source
+    lease: ReaderLease = source.lease(reader, part.epoch)
+    changes = source.owner.changes
+    reader_lease.note_plan(source.fragment, lease, part.first, through, changes)
+
+
+def _empty_plan(wanted: Sequence[Wanted], limits: PlanLimits) -> Plan:
+    firsts = [part.first for part in wanted]
+    if limits.is_aligned:
+        return AlignedPlan(
+            firsts, limits.max_messages, limits.max_bytes, limits.split_messages
+        )
+    return FairPlan(
+        firsts,
+        [part.source.fragment.active_count for part in wanted],
+        limits.max_messages,
+        limits.max_bytes,
+        limits.split_messages,
+    )
+
+
+async def _supply(made: Plan, index: int, part: Wanted) -> None:
+    source, first = part.source, made.next_of(index)
+    source.fragment.check_exists()
+    async with source.owner.reading:
+        outlines = await source.owner.store.outlines(
+            source.fragment.number, first, part.last, _PORTION
+        )
+    made.supply(index, outlines, len(outlines) < _PORTION)
+
+
+def _planned(source: Source, planned: PlannedRange) -> PlannedFragment:
+    return PlannedFragment(
+        path=source.path,
+        index=ONLY_FRAGMENT,
+        first=source.visible(planned.first),
+        end=source.visible(planned.end),
+        splits=[
+            PlannedSplit(
+                first=source.visible(split.first),
+                end=source.visible(split.end),
+                message_count=split.message_count,
+                size_bytes=split.size_bytes,
+            )
+            for split in planned.splits
+        ],
+    )
