@@ -225,7 +225,9 @@ class Bulk:
         return _json_response({"fragments": [_shown_plan(part) for part in planned]})
 
     def _plan_request(self, request: HttpRequest, fields: Fields) -> PlanRequest:
-        fields.only("path", "generation", "epoch", "from", "to")
+        fields.only(
+            *("path", "generation", "epoch", "from", "to", "from_time", "to_time")
+        )
         path = fields.text("path", _PATH_CHARACTERS)
         self._require(request, Claim.LISTEN, path)
         return PlanRequest(
@@ -234,6 +236,8 @@ class Bulk:
             epoch=fields.optional_text("epoch", READER_CHARACTERS),
             firsts=fields.positions("from", _MAX_NUMBER),
             ends=fields.positions("to", _MAX_NUMBER),
+            first_time=fields.optional_number("from_time", 0, _MAX_NUMBER),
+            end_time=fields.optional_number("to_time", 0, _MAX_NUMBER),
         )
 
     async def _browse(self, request: HttpRequest) -> HttpResponse:

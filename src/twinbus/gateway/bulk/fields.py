@@ -54,6 +54,9 @@ class Fields:
             return default
         return _number(self._content.get(name), self._name(name), low, high)
 
+    def optional_number(self, name: str, low: int, high: int) -> int | None:
+        return self.number(name, low, high) if self.has(name) else None
+
     def flag(self, name: str) -> bool:
         value = self._content.get(name, False)
         if not isinstance(value, bool):

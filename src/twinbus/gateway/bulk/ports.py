@@ -77,6 +77,9 @@ class PlanRequest:
     # By fragment index.
     firsts: Mapping[int, int]
     ends: Mapping[int, int] = field(default_factory=dict)
+    # Instead: enqueued at this instant or later, and before that one.
+    first_time: int | None = None
+    end_time: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

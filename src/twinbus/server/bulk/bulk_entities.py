@@ -101,14 +101,20 @@ class BulkEntities:
     async def plan(
         self, reader: str, requests: Sequence[PlanRequest], limits: PlanLimits
     ) -> list[PlannedFragment]:
-        wanted = [self._wanted(request) for request in requests]
+        wanted = [await self._wanted(request) for request in requests]
         return await plans.plan(reader, wanted, limits)
 
-    def _wanted(self, request: PlanRequest) -> Wanted:
+    async def _wanted(self, request: PlanRequest) -> Wanted:
         source = self._source(request.path)
         source.check_generation(request.generation)
         first = source.number_in(request.firsts, "from")
         end = source.number_in(request.ends, "to")
+        if request.first_time is not None:
+            since = await plans.first_since(source, request.first_time)
+            first = max(since, first or 0)
+        if request.end_time is not None:
+            until = await plans.first_since(source, request.end_time)
+            end = until if end is None else min(until, end)
         return Wanted(
             source=source,
             first=0 if first is None else first,

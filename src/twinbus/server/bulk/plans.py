@@ -12,7 +12,7 @@ from typing import Final
 from twinbus.broker import reader_lease
 from twinbus.broker.changes import ReaderLease
 from twinbus.broker.planning import AlignedPlan, FairPlan, Plan, PlannedRange
-from twinbus.broker.row_id import SEQUENCE_MASK
+from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
 from twinbus.gateway.bulk.ports import PlanLimits, PlannedFragment, PlannedSplit
 from twinbus.server.bulk.source import ONLY_FRAGMENT, Source
 
@@ -51,6 +51,23 @@ async def plan(
         _planned(part.source, planned)
         for part, planned in zip(wanted, made.ranges, strict=True)
     ]
+
+
+async def first_since(source: Source, instant: int) -> int:
+    """The number of the first active message that was enqueued at an instant or later;
+    what the next message gets if there is none. Times rise with numbers (D6)."""
+    await source.settle_down()
+    fragment, store = source.fragment, source.owner.store
+    low, high = 0, fragment.next_sequence
+    while low < high:
+        middle = (low + high) // 2
+        async with source.owner.reading:
+            found = await store.outlines(fragment.number, middle, SEQUENCE_MASK, 1)
+        if not len(found) or found.enqueued_at[0] >= instant:
+            high = middle
+        else:
+            low = sequence_of(found.row_ids[0]) + 1
+    return low
 
 
 def _hold(reader: str, part: Wanted, through: int) -> None:

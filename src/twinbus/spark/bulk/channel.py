@@ -1,0 +1,145 @@
+"""One connection to the HTTP listener of a bus, and what is tried again on it.
+
+Requests are such that repeating one does no harm: reads, leases and plans by nature,
+settlements because what is settled stays so, appends as far as messages carry ids.
+"""
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.connection import Connection
+from twinbus.spark.patience import BUSY_SECONDS, Patience
+
+_TIMEOUT_SECONDS: Final = 60.0
+_TOKEN_MARGIN_SECONDS: Final = 300.0
+_SERVER_BUSY: Final = "com.microsoft:server-busy"
+_TRANSIENT: Final = (408, 429, 500, 502, 503, 504)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads(self.body)
+        return content
+
+
+class Channel:
+    """Sends requests, one at a time. Not shared between threads."""
+
+    def __init__(self, connection: Connection, patience_ms: int) -> None:
+        self._opened = connection.open()
+        self._url = urlsplit(self._opened.url)
+        self._tls: ssl.SSLContext | None = None
+        if self._url.scheme == "https":
+            self._tls = ssl.create_default_context(cafile=connection.ca_file)
+        self._patience_seconds = patience_ms / 1000
+        self._http: http.client.HTTPConnection | None = None
+        self._token = ""
+        self._token_ends_at = 0.0
+
+    @property
+    def address(self) -> str:
+        """For messages: has no secret."""
+        return self._opened.url
+
+    @property
+    def host(self) -> str:
+        return self._opened.host
+
+    def post(self, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+        """A request in JSON. Raises BulkError."""
+        return self.request(f"/$bulk/{name}", json.dumps(content).encode()).json()
+
+    def request(
+        self,
+        target: str,
+        body: bytes = b"",
+        *,
+        method: str = "POST",
+        patience: Patience | None = None,
+    ) -> Answer:
+        """Raises BulkError when the time is up, or at once if waiting is no use."""
+        patience = patience or Patience(self._patience_seconds)
+        while True:
+            try:
+                return self._attempt(method, target, body)
+            except BulkError as error:
+                busy = error.condition == _SERVER_BUSY
+                if not (busy or error.status in _TRANSIENT):
+                    raise
+                if not patience.wait(BUSY_SECONDS if busy else 0.0):
+                    raise
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                if not patience.wait():
+                    raise BulkError(
+                        f"{self.address} did not answer within "
+                        f"{self._patience_seconds:g} s: {_reason(error)}. The option "
+                        "'timeout' says how long to wait.",
+                        is_retryable=True,
+                    ) from None
+
+    def _attempt(self, method: str, target: str, body: bytes) -> Answer:
+        connection = self._connected()
+        connection.request(
+            method, target, body or None, {"authorization": self._valid_token()}
+        )
+        response = connection.getresponse()
+        content = response.read()
+        if response.status == 200:
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(headers=headers, body=content)
+        raise _refusal(response.status, content, self.address)
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._http is None:
+            host, port = self._url.hostname or "", self._url.port
+            if self._tls is not None:
+                self._http = http.client.HTTPSConnection(
+                    host, port, timeout=_TIMEOUT_SECONDS, context=self._tls
+                )
+            else:
+                self._http = http.client.HTTPConnection(
+                    host, port, timeout=_TIMEOUT_SECONDS
+                )
+        return self._http
+
+    def _valid_token(self) -> str:
+        if self._token_ends_at - time.time() < _TOKEN_MARGIN_SECONDS:
+            self._token, self._token_ends_at = self._opened.token()
+        return self._token
+
+    def close(self) -> None:
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+
+def _refusal(status: int, body: bytes, address: str) -> BulkError:
+    try:
+        error = json.loads(body)["error"]
+        return BulkError(
+            error["message"],
+            condition=error["condition"],
+            status=status,
+            is_retryable=bool(error["retryable"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        text = body[:200].decode("utf-8", "replace")
+        return BulkError(f"{address} answered {status}: {text}", status=status)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,328 @@
+"""The bulk requests of a twinbus namespace, typed.
+
+The API itself is described in docs/reference/bulk.md.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from twinbus.spark.bulk.channel import Channel
+from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.connection import Connection
+from twinbus.spark.packing import Range
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The bounds of one fragment."""
+
+    index: int
+    first: int | None
+    next: int
+    active_count: int
+    deferred_count: int
+    lease_reader: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityBounds:
+    """An entity as it is now."""
+
+    path: str
+    generation: str
+    created_at: int
+    fragments: Sequence[Bounds]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanPart:
+    """Where to begin in an entity; ends and times are bounds."""
+
+    path: str
+    generation: str
+    firsts: Mapping[int, int]
+    ends: Mapping[int, int] = field(default_factory=dict)
+    epoch: str | None = None
+    from_time: int | None = None
+    to_time: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What is to be read of one fragment."""
+
+    path: str
+    fragment: int
+    first: int
+    end: int
+    splits: Sequence[Range]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of single messages of an entity, and up to where all is done."""
+
+    path: str
+    epoch: str
+    ends: Mapping[int, int] = field(default_factory=dict)
+    defer: Sequence[int] = ()
+    complete: Sequence[int] = ()
+    # Number, reason, description.
+    dead_letter: Sequence[tuple[int, str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A row that was not taken."""
+
+    row: int
+    condition: str
+    text: str
+    is_retryable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """What became of an append."""
+
+    applied_count: int
+    known: Sequence[int]
+    refused: Sequence[Refused]
+
+
+class BulkClient:
+    """Talks to one namespace. Not shared between threads."""
+
+    def __init__(self, connection: Connection, patience_ms: int) -> None:
+        self._channel = Channel(connection, patience_ms)
+
+    @property
+    def address(self) -> str:
+        return self._channel.address
+
+    @property
+    def host(self) -> str:
+        """The namespace's, as a restore ledger knows it."""
+        return self._channel.host
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def offered(self) -> frozenset[str]:
+        """Which requests this namespace knows; none of them if it is not twinbus.
+        Raises BulkError."""
+        try:
+            answer = self._channel.request("/$bulk", method="GET").json()
+        except BulkError as error:
+            if error.status == 401:
+                raise
+            return frozenset()
+        except ValueError:
+            return frozenset()
+        return frozenset(answer.get("requests", ()))
+
+    def runtime(
+        self, paths: Sequence[str] = (), pattern: str | None = None
+    ) -> tuple[list[EntityBounds], list[str]]:
+        """Those that exist, and the names of those that do not."""
+        content: dict[str, Any] = {"entities": list(paths)}
+        if pattern is not None:
+            content["pattern"] = pattern
+        answer = self._channel.post("runtime", content)
+        return [_bounds(entity) for entity in answer["entities"]], answer["missing"]
+
+    def take(
+        self, reader: str, duration_ms: int, paths: Sequence[str]
+    ) -> dict[str, str]:
+        """Epochs by path. Raises BulkError if somebody else holds one."""
+        entities: list[dict[str, str]] = [{"path": path} for path in paths]
+        return self._lease(reader, duration_ms, entities)
+
+    def renew(
+        self, reader: str, duration_ms: int, epochs: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Raises BulkError if one is lost."""
+        entities = [{"path": path, "epoch": epoch} for path, epoch in epochs.items()]
+        return self._lease(reader, duration_ms, entities)
+
+    def _lease(
+        self, reader: str, duration_ms: int, entities: list[dict[str, str]]
+    ) -> dict[str, str]:
+        answer = self._channel.post(
+            "lease",
+            {"reader": reader, "duration_ms": duration_ms, "entities": entities},
+        )
+        granted = [lease["epoch"] for lease in answer["leases"]]
+        names = [entity["path"] for entity in entities]
+        return dict(zip(names, granted, strict=True))
+
+    def release(self, reader: str, epochs: Mapping[str, str]) -> None:
+        entities = [{"path": path, "epoch": epoch} for path, epoch in epochs.items()]
+        content = {"reader": reader, "entities": entities, "release": True}
+        self._channel.post("lease", content)
+
+    def plan(
+        self,
+        parts: Sequence[PlanPart],
+        *,
+        reader: str = "",
+        max_messages: int | None = None,
+        max_bytes: int | None = None,
+        split_messages: int | None = None,
+        is_aligned: bool = False,
+    ) -> list[Planned]:
+        limits = {
+            "max_messages": max_messages,
+            "max_bytes": max_bytes,
+            "split_messages": split_messages,
+        }
+        answer = self._channel.post(
+            "plan",
+            {
+                **({"reader": reader} if reader else {}),
+                **{name: value for name, value in limits.items() if value is not None},
+                "aligned": is_aligned,
+                "entities": [_plan_part(part) for part in parts],
+            },
+        )
+        return [
+            _planned(part, planned)
+            for part, planned in zip(parts, answer["fragments"], strict=True)
+        ]
+
+    def browse(
+        self, found: Range, columns: Sequence[str], states: Sequence[str] = ()
+    ) -> "Iterator[pa.RecordBatch]":
+        """The messages of a range, batch by batch."""
+        import pyarrow as pa
+
+        at = found.first
+        while at < found.end:
+            content = {
+                "path": found.path,
+                "generation": found.generation,
+                "fragment": found.fragment,
+                "from": at,
+                "to": found.end,
+                "columns": list(columns),
+                **({"states": list(states)} if states else {}),
+            }
+            answer = self._channel.request(
+                "/$bulk/browse", json.dumps(content).encode()
+            )
+            with pa.ipc.open_stream(answer.body) as stream:
+                yield from stream
+            at = int(answer.headers["x-twinbus-next"])
+
+    def settle(self, reader: str, verdicts: Sequence[Verdict]) -> int:
+        """How many messages were settled by this. Raises BulkError if a lease is
+        lost."""
+        answer = self._channel.post(
+            "settle",
+            {"reader": reader, "entities": [_verdict(v) for v in verdicts]},
+        )
+        return sum(
+            entity["completed"] + entity["deferred"] + entity["dead_lettered"]
+            for entity in answer["entities"]
+        )
+
+    def append(self, rows: "pa.Table | pa.RecordBatch") -> Appended:
+        """Send messages: columns `entity` and `message`."""
+        import pyarrow as pa
+
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write(rows)
+        answer = self._channel.request(
+            "/$bulk/append", sink.getvalue().to_pybytes()
+        ).json()
+        return Appended(
+            applied_count=answer["applied"],
+            known=answer["known"],
+            refused=[
+                Refused(
+                    row=refused["row"],
+                    condition=refused["condition"],
+                    text=refused["message"],
+                    is_retryable=refused["retryable"],
+                )
+                for refused in answer["refused"]
+            ],
+        )
+
+
+def _bounds(entity: Mapping[str, Any]) -> EntityBounds:
+    return EntityBounds(
+        path=entity["path"],
+        generation=entity["generation"],
+        created_at=entity["created_at"],
+        fragments=[
+            Bounds(
+                index=fragment["index"],
+                first=fragment["first"],
+                next=fragment["next"],
+                active_count=fragment["active_count"],
+                deferred_count=fragment["deferred_count"],
+                lease_reader=(fragment["lease"] or {}).get("reader"),
+            )
+            for fragment in entity["fragments"]
+        ],
+    )
+
+
+def _plan_part(part: PlanPart) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "path": part.path,
+        "generation": part.generation,
+        "from": {str(index): number for index, number in part.firsts.items()},
+    }
+    if part.ends:
+        content["to"] = {str(index): number for index, number in part.ends.items()}
+    for name, value in (
+        ("epoch", part.epoch),
+        ("from_time", part.from_time),
+        ("to_time", part.to_time),
+    ):
+        if value is not None:
+            content[name] = value
+    return content
+
+
+def _planned(part: PlanPart, answer: Mapping[str, Any]) -> Planned:
+    return Planned(
+        path=part.path,
+        fragment=answer["fragment"],
+        first=answer["from"],
+        end=answer["to"],
+        splits=[
+            Range(
+                path=part.path,
+                generation=part.generation,
+                fragment=answer["fragment"],
+                first=first,
+                end=end,
+                message_count=message_count,
+                size_bytes=size_bytes,
+            )
+            for first, end, message_count, size_bytes in answer["splits"]
+        ],
+    )
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "path": verdict.path,
+        "epoch": verdict.epoch,
+        "to": {str(index): number for index, number in verdict.ends.items()},
+        "defer": list(verdict.defer),
+        "complete": list(verdict.complete),
+        "dead_letter": [
+            {"sequence_number": number, "reason": reason, "description": description}
+            for number, reason, description in verdict.dead_letter
+        ],
+    }

@@ -1,0 +1,145 @@
+"""Where a namespace is, and what proves the right to it.
+
+    credential        env:NAME or file:/PATH: where the connection string is
+    connectionString  the connection string itself
+    namespace         the address of the bus's HTTP listener, if it is not that of the
+                      connection string: http://HOST:PORT or https://HOST:PORT
+    caFile            whom to trust instead of the system's authorities
+
+Picklable, and without a secret in it unless the user gave one as an option.
+"""
+
+import ssl
+import time
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from twinbus.auth import sas
+from twinbus.pairing.own.address import connection_parts
+from twinbus.spark.option_reader import OptionError, OptionReader
+from twinbus.spark.secret import Secret, SecretError
+
+CONNECTION_OPTIONS: Final = ("credential", "connectionString", "namespace", "caFile")
+
+_PLAIN_PORT: Final = 5672
+_TLS_PORT: Final = 5671
+_TOKEN_SECONDS: Final = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """One namespace."""
+
+    secret: Secret
+    # Of the HTTP listener, if the connection string does not say it.
+    url: str | None = None
+    ca_file: str | None = None
+
+    def open(self) -> "OpenConnection":
+        """Read the secret, here and now. Raises SecretError, OptionError."""
+        return OpenConnection(self)
+
+
+class OpenConnection:
+    """A namespace whose secret is known. Never leaves its process."""
+
+    __slots__ = ("_key", "_key_name", "_signature", "connection_string", "host", "url")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection_string = connection.secret.reveal()
+        parts = connection_parts(self.connection_string)
+        is_plain = parts.get("usedevelopmentemulator", "").lower() == "true"
+        try:
+            endpoint = urlsplit(parts.get("endpoint", ""))
+            self.host = endpoint.hostname or ""
+            port = endpoint.port or (_PLAIN_PORT if is_plain else _TLS_PORT)
+        except ValueError:
+            self.host, port = "", 0
+        self._key_name = parts.get("sharedaccesskeyname", "")
+        self._key = parts.get("sharedaccesskey", "")
+        self._signature = parts.get("sharedaccesssignature", "")
+        if not self.host or not (self._signature or (self._key_name and self._key)):
+            raise SecretError(
+                "The connection string is not complete: it must have "
+                "Endpoint=sb://HOST, and SharedAccessKeyName and SharedAccessKey, or "
+                "SharedAccessSignature."
+            )
+        scheme = "http" if is_plain else "https"
+        self.url = connection.url or f"{scheme}://{self.host}:{port}"
+
+    def __repr__(self) -> str:
+        return f"OpenConnection({self.url})"
+
+    @property
+    def entity_path(self) -> str | None:
+        """The entity that the connection string is for, if it says one."""
+        return connection_parts(self.connection_string).get("entitypath")
+
+    def token(self) -> tuple[str, float]:
+        """A shared access signature for the namespace, and when it ends."""
+        ends_at = time.time() + _TOKEN_SECONDS
+        if self._signature:
+            return self._signature, ends_at
+        token = sas.make(
+            resource=f"sb://{self.host}/",
+            key_name=self._key_name,
+            key=self._key,
+            expires_at=int(ends_at * 1000),
+        )
+        return token, ends_at
+
+
+def read_connection(options: OptionReader) -> Connection:
+    """Raises OptionError."""
+    reference, text = options.text("credential"), options.text("connectionString")
+    if (reference is None) == (text is None):
+        raise OptionError(
+            "Give either 'credential' (env:NAME or file:/PATH, where the connection "
+            "string is) or 'connectionString'."
+        )
+    try:
+        secret = (
+            Secret(text=text)
+            if reference is None
+            else Secret.parse("credential", reference)
+        )
+    except SecretError as error:
+        raise OptionError(str(error)) from None
+    return Connection(
+        secret=secret,
+        url=_url(options.text("namespace")),
+        ca_file=_ca_file(options.text("caFile")),
+    )
+
+
+def _url(text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        url = urlsplit(text)
+        is_right = url.scheme in ("http", "https") and url.hostname and not url.query
+        is_right = is_right and url.path in ("", "/") and "@" not in url.netloc
+        port = url.port
+    except ValueError:
+        is_right, port = False, None
+    if not is_right:
+        raise OptionError(
+            f"'namespace' is '{text[:60]}'; it must be the address of the bus, such "
+            "as https://bus.example:5300."
+        )
+    assert url.hostname is not None
+    host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+    return f"{url.scheme}://{host}:{port or (443 if url.scheme == 'https' else 80)}"
+
+
+def _ca_file(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        ssl.create_default_context(cafile=path)
+    except (OSError, ssl.SSLError) as error:
+        raise OptionError(
+            f"'caFile' is '{path}', which cannot be read as certificates: {error}."
+        ) from None
+    return path

@@ -1,0 +1,231 @@
+"""What a reader is told: the options of `spark.read` and `spark.readStream`.
+
+docs/howto/spark.md has them as a table, made from here.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from twinbus.spark.connection import (
+    CONNECTION_OPTIONS,
+    Connection,
+    read_connection,
+)
+from twinbus.spark.option_reader import OptionError, OptionReader
+from twinbus.spark.schema import BODY_COLUMNS, COLUMNS, RAW
+
+_MAX_NUMBER: Final = (1 << 63) - 1
+_STATES: Final = ("active", "deferred", "scheduled")
+
+
+class Settlement(StrEnum):
+    """What becomes of messages that a stream has read."""
+
+    BROWSE = "browse"
+    EXCLUSIVE = "exclusive"
+    DEFER = "defer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Which messages are wanted; None: no bound."""
+
+    from_sequence: int | None = None
+    # The last one that is wanted.
+    to_sequence: int | None = None
+    # Enqueued at this time or later, and before that one; milliseconds.
+    start_time: int | None = None
+    end_time: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """A checked set of options."""
+
+    connection: Connection
+    # One of these is set.
+    entities: tuple[str, ...]
+    pattern: str | None
+    settlement: Settlement
+    bounds: Bounds
+    # A stream without a checkpoint begins with what is there, or with what comes.
+    starts_with_latest: bool
+    max_messages: int
+    max_bytes: int
+    # Whether fewer messages than were planned are an error.
+    fails_on_loss: bool
+    columns: tuple[str, ...]
+    states: tuple[str, ...]
+    max_partitions: int
+    lease_ms: int
+    lease_wait_ms: int
+    reader: str | None
+    is_aligned: bool
+    patience_ms: int
+
+
+READ_OPTIONS: Final = {
+    "entities": "paths, separated by commas: queues, TOPIC/subscriptions/NAME, and "
+    "PATH/$deadletterqueue; `load(PATH)` is the same",
+    "entityPattern": "instead: a pattern with * and ?; entities that come later join",
+    "settlement": "streams: browse, exclusive or defer",
+    "maxMessagesPerBatch": "streams: messages of one micro-batch",
+    "maxBytesPerBatch": "streams: and their bytes, as 256m",
+    "failOnDataLoss": "auto, true or false: what fewer messages than planned are",
+    "startingPosition": "streams without a checkpoint: earliest or latest",
+    "fromSequence": "the first sequence number that is wanted",
+    "toSequence": "batches: the last one",
+    "startTime": "enqueued at this time or later, ISO 8601",
+    "endTime": "batches: and before this one",
+    "columns": "all, header (without body and properties), or names",
+    "includeRaw": "true: also the whole message as AMQP bytes",
+    "states": "batches: which of active, deferred, scheduled",
+    "maxPartitions": "at most so many partitions",
+    "leaseDuration": "exclusive: how long others are kept away after a crash",
+    "leaseWait": "exclusive: how long to wait for another reader's lease",
+    "readerId": "exclusive: the id of the lease, instead of one that is made up",
+    "alignment": "time: batches reach up to one enqueued time over all entities",
+    "timeout": "how long a namespace that does not answer, or is busy, is waited for",
+}
+"""Every option, besides those of the connection, and what it is for."""
+
+
+def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
+    """Raises OptionError."""
+    reader = OptionReader(options)
+    reader.check_known((*READ_OPTIONS, *CONNECTION_OPTIONS, "path"))
+    settlement = Settlement(
+        reader.choice("settlement", tuple(Settlement), Settlement.BROWSE)
+    )
+    if not is_stream and settlement is not Settlement.BROWSE:
+        raise OptionError(
+            f"'settlement' is {settlement}, which only streams can do: spark.read "
+            "never settles. Use spark.readStream with trigger(availableNow=True)."
+        )
+    entities, pattern = _entities(reader)
+    lease_ms = reader.milliseconds("leaseDuration", 5_000, 3_600_000, 60_000)
+    return ReadOptions(
+        connection=read_connection(reader),
+        entities=entities,
+        pattern=pattern,
+        settlement=settlement,
+        bounds=_bounds(reader, is_stream),
+        starts_with_latest=reader.choice(
+            "startingPosition", ("earliest", "latest"), "earliest"
+        )
+        == "latest",
+        max_messages=reader.number("maxMessagesPerBatch", 1, 1_000_000, 100_000),
+        max_bytes=reader.size("maxBytesPerBatch", 1, 1 << 36, 256 << 20),
+        fails_on_loss=_fails_on_loss(reader, settlement),
+        columns=_columns(reader),
+        states=_states(reader, is_stream),
+        max_partitions=reader.number("maxPartitions", 1, 10_000, _partitions()),
+        lease_ms=lease_ms,
+        lease_wait_ms=reader.milliseconds(
+            "leaseWait", 0, 86_400_000, lease_ms + 30_000
+        ),
+        reader=_reader_id(reader),
+        is_aligned=reader.choice("alignment", ("none", "time"), "none") == "time",
+        patience_ms=reader.milliseconds("timeout", 1_000, 86_400_000, 300_000),
+    )
+
+
+def _partitions() -> int:
+    """Twice the cores of this host; a cluster's size is for `maxPartitions` to say."""
+    return 2 * (os.cpu_count() or 4)
+
+
+def _entities(reader: OptionReader) -> tuple[tuple[str, ...], str | None]:
+    named = reader.text("entities") or reader.text("path")
+    pattern = reader.text("entityPattern")
+    if (named is None) == (pattern is None):
+        raise OptionError(
+            "Give either 'entities' (paths, separated by commas) or 'entityPattern'."
+        )
+    if named is None:
+        return (), pattern
+    paths = [path.strip().strip("/") for path in named.split(",")]
+    if not all(paths):
+        raise OptionError(f"'entities' is '{named[:100]}', which has an empty path.")
+    folded = [path.lower() for path in paths]
+    twice = [path for path in paths if folded.count(path.lower()) > 1]
+    if twice:
+        raise OptionError(f"'entities' names '{twice[0]}' twice.")
+    return tuple(paths), None
+
+
+def _bounds(reader: OptionReader, is_stream: bool) -> Bounds:
+    if is_stream:
+        for name in ("toSequence", "endTime"):
+            if reader.text(name) is not None:
+                raise OptionError(
+                    f"'{name}' is for batches: a stream has no end. Use spark.read, or "
+                    "trigger(availableNow=True)."
+                )
+    bounds = Bounds(
+        from_sequence=reader.optional_number("fromSequence", 0, _MAX_NUMBER),
+        to_sequence=reader.optional_number("toSequence", 0, _MAX_NUMBER),
+        start_time=reader.instant("startTime"),
+        end_time=reader.instant("endTime"),
+    )
+    if bounds.from_sequence is not None and bounds.start_time is not None:
+        raise OptionError("Give either 'fromSequence' or 'startTime', not both.")
+    if bounds.to_sequence is not None and bounds.end_time is not None:
+        raise OptionError("Give either 'toSequence' or 'endTime', not both.")
+    return bounds
+
+
+def _fails_on_loss(reader: OptionReader, settlement: Settlement) -> bool:
+    value = reader.choice("failOnDataLoss", ("auto", "true", "false"), "auto")
+    if value == "auto":
+        # Whoever only looks must expect others to take.
+        return settlement is not Settlement.BROWSE
+    return value == "true"
+
+
+def _columns(reader: OptionReader) -> tuple[str, ...]:
+    text = reader.text("columns") or "all"
+    names: list[str]
+    if text.lower() == "all":
+        names = [name for name in COLUMNS if name != RAW]
+    elif text.lower() == "header":
+        names = [name for name in COLUMNS if name not in (*BODY_COLUMNS, RAW)]
+    else:
+        names = [name.strip() for name in text.split(",")]
+        for name in names:
+            if name not in COLUMNS:
+                known = ", ".join(COLUMNS)
+                raise OptionError(
+                    f"'columns' has '{name[:40]}'; it must be all, header, or some of "
+                    f"{known}."
+                )
+    if reader.flag("includeRaw") and RAW not in names:
+        names.append(RAW)
+    return tuple(name for name in COLUMNS if name in names)
+
+
+def _states(reader: OptionReader, is_stream: bool) -> tuple[str, ...]:
+    text = reader.text("states")
+    if text is None:
+        return ("active",)
+    if is_stream:
+        raise OptionError("'states' is for batches: a stream reads active messages.")
+    names = tuple(name.strip().lower() for name in text.split(","))
+    for name in names:
+        if name not in _STATES:
+            raise OptionError(
+                f"'states' has '{name[:40]}'; it must be some of {', '.join(_STATES)}."
+            )
+    return names
+
+
+def _reader_id(reader: OptionReader) -> str | None:
+    text = reader.text("readerId")
+    if text is not None and len(text) > 128:
+        raise OptionError(
+            f"'readerId' has {len(text)} characters; at most 128 are allowed."
+        )
+    return text
