@@ -1,11 +1,12 @@
 """How far a stream has come: small dicts of numbers, kept in Spark's own log.
 
     {"version": 1, "reader": "5f0c...", "entities": {
-        "orders": {"generation": "9a1b...", "next": {"0": 1042}}}}
+        "orders": {"generation": "9a1b...", "begin": {"0": 0}, "next": {"0": 1042}}}}
 
-`next` is the first sequence number that was not read, by fragment. An entity that was
-deleted and made again has another generation, and begins anew. The reader's id is that
-of its leases: a query that is restarted is known again by it.
+`next` is the first sequence number that was not read, by fragment, `begin` the first
+that was: all between the two is processed when Spark offers the offset as a start. An
+entity that was deleted and made again has another generation, and begins anew. The
+reader's id is that of its leases: a query that is restarted is known again by it.
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ class Position:
 
     generation: str
     # By fragment index.
+    begin: Mapping[int, int]
     next: Mapping[int, int]
 
 
@@ -43,7 +45,8 @@ class Offset:
             "entities": {
                 path: {
                     "generation": position.generation,
-                    "next": {str(i): number for i, number in position.next.items()},
+                    "begin": _numbers_to_json(position.begin),
+                    "next": _numbers_to_json(position.next),
                 }
                 for path, position in self.entities.items()
             },
@@ -63,7 +66,8 @@ def read_offset(content: Mapping[str, Any]) -> Offset:
             entities={
                 path: Position(
                     generation=str(entity["generation"]),
-                    next={int(i): int(n) for i, n in entity["next"].items()},
+                    begin=_numbers(entity["begin"]),
+                    next=_numbers(entity["next"]),
                 )
                 for path, entity in content["entities"].items()
             },
@@ -75,3 +79,11 @@ def read_offset(content: Mapping[str, Any]) -> Offset:
             "The checkpoint has offsets that are not of the format 'servicebus'. Use "
             "another checkpoint location."
         ) from None
+
+
+def _numbers_to_json(numbers: Mapping[int, int]) -> dict[str, int]:
+    return {str(index): number for index, number in numbers.items()}
+
+
+def _numbers(content: Mapping[str, Any]) -> dict[int, int]:
+    return {int(index): int(number) for index, number in content.items()}

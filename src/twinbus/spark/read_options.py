@@ -120,7 +120,7 @@ def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         max_messages=reader.number("maxMessagesPerBatch", 1, 1_000_000, 100_000),
         max_bytes=reader.size("maxBytesPerBatch", 1, 1 << 36, 256 << 20),
         fails_on_loss=_fails_on_loss(reader, settlement),
-        columns=_columns(reader),
+        columns=columns_of(reader),
         states=_states(reader, is_stream),
         max_partitions=reader.number("maxPartitions", 1, 10_000, _partitions()),
         lease_ms=lease_ms,
@@ -186,7 +186,7 @@ def _fails_on_loss(reader: OptionReader, settlement: Settlement) -> bool:
     return value == "true"
 
 
-def _columns(reader: OptionReader) -> tuple[str, ...]:
+def columns_of(reader: OptionReader) -> tuple[str, ...]:
     text = reader.text("columns") or "all"
     names: list[str]
     if text.lower() == "all":

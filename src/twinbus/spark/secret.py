@@ -49,8 +49,9 @@ class Secret:
         found = os.environ.get(name) if kind == "env" else _file_text(name)
         if not found or not found.strip():
             raise SecretError(
-                f"The credential '{self._reference}' is not there, or empty, on "
-                "this host. It is read on the driver and on every executor."
+                f"The credential '{self._reference}' is not there, or empty, on this "
+                "host. It is read where it is used: on the driver and on every "
+                "executor, in the environment with which Spark was started there."
             )
         return found.strip()
 

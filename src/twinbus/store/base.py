@@ -126,7 +126,7 @@ class Store(Protocol):
         self, fragment_number: int, first: int, last: int, limit: int
     ) -> Outlines:
         """Active messages with sequence numbers from `first` through `last`, in order
-        and without their bytes: at most `limit`."""
+        and without their bytes: at most `limit`. None if `last` is below `first`."""
         ...
 
     async def read_numbered(self, row_ids: list[int]) -> list[Message]:

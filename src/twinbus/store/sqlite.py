@@ -249,6 +249,8 @@ class SqliteStore:
         self, fragment_number: int, first: int, last: int, limit: int
     ) -> Outlines:
         base, outlines = base_of(fragment_number), Outlines()
+        if last < first:
+            return outlines
         for row in self._rows("outlines", (base + first, base + last, limit)):
             outlines.add(*row)
         return outlines

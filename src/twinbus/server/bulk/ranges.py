@@ -28,7 +28,8 @@ async def browse(
     least one if there is any."""
     await source.settle_down()
     found = MessageColumns(columns)
-    count, at = 0, first
+    # Numbers begin at one.
+    count, at = 0, max(first, 1)
     while at < end and found.size_bytes < max_bytes:
         room = max_bytes - found.size_bytes
         messages = await _read(source, at, states, min(room, _SLICE_BYTES))

@@ -20,7 +20,7 @@ from twinbus.spark.patience import BUSY_SECONDS, Patience
 _TIMEOUT_SECONDS: Final = 60.0
 _TOKEN_MARGIN_SECONDS: Final = 300.0
 _SERVER_BUSY: Final = "com.microsoft:server-busy"
-_TRANSIENT: Final = (408, 429, 500, 502, 503, 504)
+_TRANSIENT: Final = (408, 429, 502, 503, 504)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

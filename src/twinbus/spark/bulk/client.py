@@ -25,7 +25,8 @@ class Bounds:
     first: int | None
     next: int
     active_count: int
-    deferred_count: int
+    # Deferred and scheduled.
+    other_count: int
     lease_reader: str | None
 
 
@@ -267,7 +268,7 @@ def _bounds(entity: Mapping[str, Any]) -> EntityBounds:
                 first=fragment["first"],
                 next=fragment["next"],
                 active_count=fragment["active_count"],
-                deferred_count=fragment["deferred_count"],
+                other_count=fragment["deferred_count"] + fragment["scheduled_count"],
                 lease_reader=(fragment["lease"] or {}).get("reader"),
             )
             for fragment in entity["fragments"]

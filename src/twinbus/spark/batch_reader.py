@@ -1,0 +1,41 @@
+"""`spark.read`: what is there when the query is planned, and no more."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from twinbus.spark.packing import pack
+from twinbus.spark.ranges_read import RangePartition
+from twinbus.spark.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ServiceBusReader(DataSourceReader):
+    """Planned in the driver, read in executors; settles nothing."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        from twinbus.spark.engines import batch_ranges
+
+        options = self._options
+        return [
+            RangePartition(
+                options.connection,
+                part,
+                options.columns,
+                options.states,
+                options.fails_on_loss,
+                options.patience_ms,
+            )
+            for part in pack(batch_ranges(options), options.max_partitions)
+        ]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        # Without any partition Spark asks for one that is none.
+        if isinstance(partition, RangePartition):
+            yield from partition.read()

@@ -1,0 +1,78 @@
+"""The ranges of a batch query: everything that is there now, within the bounds."""
+
+from dataclasses import replace
+
+from twinbus.spark.bulk.client import BulkClient, EntityBounds, PlanPart
+from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.packing import Range
+from twinbus.spark.read_options import ReadOptions
+
+
+def snapshot(options: ReadOptions) -> list[Range]:
+    """Raises BulkError."""
+    client = BulkClient(options.connection, options.patience_ms)
+    try:
+        found, missing = client.runtime(options.entities, options.pattern)
+        if missing:
+            raise BulkError(
+                f"'{missing[0]}' does not exist in {client.address}, or is a topic. "
+                "Change the option 'entities'; of a topic read a subscription.",
+                condition="amqp:not-found",
+            )
+        ranges: list[Range] = []
+        for entity in found:
+            ranges += _ranges(client, options, entity)
+        return ranges
+    finally:
+        client.close()
+
+
+def _ranges(
+    client: BulkClient, options: ReadOptions, entity: EntityBounds
+) -> list[Range]:
+    bounds = options.bounds
+    ranges: list[Range] = []
+    for fragment in entity.fragments:
+        end = fragment.next
+        if bounds.to_sequence is not None:
+            end = min(end, bounds.to_sequence + 1)
+        first = max(end >> 48 << 48, bounds.from_sequence or 0)
+        if first >= end:
+            continue
+        part = PlanPart(
+            path=entity.path,
+            generation=entity.generation,
+            firsts={fragment.index: first},
+            ends={fragment.index: end},
+            from_time=bounds.start_time,
+            to_time=bounds.end_time,
+        )
+        if options.states == ("active",):
+            ranges += _planned(client, part)
+        else:
+            # Only active messages are planned; these are read as they come.
+            count = fragment.active_count + fragment.other_count
+            ranges.append(_whole(part, fragment.index, count))
+    return ranges
+
+
+def _planned(client: BulkClient, part: PlanPart) -> list[Range]:
+    ranges: list[Range] = []
+    while True:
+        [planned] = client.plan([part])
+        ranges += planned.splits
+        if not planned.splits:
+            return ranges
+        part = replace(part, firsts={planned.fragment: planned.end}, from_time=None)
+
+
+def _whole(part: PlanPart, index: int, message_count: int) -> Range:
+    return Range(
+        path=part.path,
+        generation=part.generation,
+        fragment=index,
+        first=part.firsts[index],
+        end=part.ends[index],
+        message_count=message_count,
+        size_bytes=0,
+    )

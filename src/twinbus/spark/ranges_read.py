@@ -1,0 +1,79 @@
+"""A partition: ranges of messages, and how an executor reads them.
+
+Reading is stateless: a task may be tried again, run twice, or be one of two that look
+at the same batch. What was read is counted against what was planned.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+from twinbus.spark.bulk.client import BulkClient
+from twinbus.spark.connection import Connection
+from twinbus.spark.packing import Range
+from twinbus.spark.schema import arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_log = logging.getLogger(__name__)
+
+
+class DataLoss(RuntimeError):
+    """Messages that were planned are not there any more."""
+
+
+class RangePartition(InputPartition):
+    """Ranges that one task reads, one after the other."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        ranges: Sequence[Range],
+        columns: tuple[str, ...],
+        states: tuple[str, ...],
+        fails_on_loss: bool,
+        patience_ms: int,
+    ) -> None:
+        super().__init__(None)
+        self._connection = connection
+        self._ranges = ranges
+        self._columns = columns
+        self._states = states
+        self._fails_on_loss = fails_on_loss
+        self._patience_ms = patience_ms
+
+    def __repr__(self) -> str:
+        parts = (f"{r.path} {r.first}..{r.end - 1}" for r in self._ranges)
+        return f"RangePartition({', '.join(parts)})"
+
+    def read(self) -> "Iterator[pa.RecordBatch]":
+        """Raises BulkError, DataLoss."""
+        client = BulkClient(self._connection, self._patience_ms)
+        try:
+            for found in self._ranges:
+                yield from self._read(client, found)
+        finally:
+            client.close()
+
+    def _read(self, client: BulkClient, found: Range) -> "Iterator[pa.RecordBatch]":
+        schema = arrow_schema(self._columns)
+        count = 0
+        for batch in client.browse(found, self._columns, self._states):
+            count += batch.num_rows
+            # The bus knows the columns in one order, and so do we.
+            yield batch.select(schema.names).cast(schema)
+        if count < found.message_count and self._states == ("active",):
+            self._miss(found, found.message_count - count)
+
+    def _miss(self, found: Range, missing: int) -> None:
+        text = (
+            f"{missing} of {found.message_count} messages of '{found.path}' with "
+            f"sequence numbers from {found.first} to {found.end - 1} are gone since "
+            "the batch was planned: received, expired or deleted by somebody else."
+        )
+        if self._fails_on_loss:
+            raise DataLoss(f"{text} Set failOnDataLoss to false to go on without them.")
+        _log.warning(text)
