@@ -1,0 +1,56 @@
+"""Fixtures of the Spark tests: one session for the whole run, a bus for each test.
+
+The session starts in seconds, so every process that runs tests has one and keeps it.
+`local[2,4]`: a task is tried up to four times, as on a cluster.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from twinbus.testing import Bus
+
+from .harness import Namespace
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session; its event log is in a folder of its own, for tests that search it."""
+    # Workers are to be of this Python, with what is installed in it.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    folder = tmp_path_factory.mktemp("spark")
+    (folder / "events").mkdir()
+    session = (
+        SparkSession.builder.master("local[2,4]")
+        .appName("twinbus tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "local"))
+        .config("spark.eventLog.enabled", "true")
+        .config("spark.eventLog.dir", (folder / "events").as_uri())
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def bus() -> Iterator[Bus]:
+    """A bus in this process, whose time is the test's."""
+    with Bus() as started:
+        yield started
+
+
+@pytest.fixture
+def namespace(bus: Bus, tmp_path: Path) -> Iterator[Namespace]:
+    """The bus as the tests use it: entities, messages, and options for Spark."""
+    with Namespace(bus, tmp_path) as made:
+        yield made
