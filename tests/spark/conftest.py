@@ -19,7 +19,7 @@ from .harness import Namespace
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session; its event log is in a folder of its own, for tests that search it."""
+    """The session; tests may search its event log, which has a folder of its own."""
     # Workers are to be of this Python, with what is installed in it.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     folder = tmp_path_factory.mktemp("spark")
