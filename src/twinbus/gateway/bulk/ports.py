@@ -16,6 +16,8 @@ class LeaseInfo:
     """Who reads a fragment."""
 
     reader: str
+    # For other processes of the same reader, which settle what it has planned.
+    epoch: str
     expires_in_ms: int
 
 
@@ -151,6 +153,7 @@ class SettleRequest:
 
     path: str
     epoch: str
+    # Active or deferred.
     dead_letter: Sequence[Poison] = ()
     defer: Sequence[int] = ()
     # Deferred ones that were processed after all.

@@ -36,4 +36,8 @@ async def runtime_of(source: Source) -> EntityRuntime:
 def _lease_info(lease: ReaderLease | None, now: int) -> LeaseInfo | None:
     if lease is None or lease.expires_at <= now:
         return None
-    return LeaseInfo(reader=lease.reader, expires_in_ms=lease.expires_at - now)
+    return LeaseInfo(
+        reader=lease.reader,
+        epoch=str(lease.epoch),
+        expires_in_ms=lease.expires_at - now,
+    )

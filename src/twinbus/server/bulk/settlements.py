@@ -5,7 +5,6 @@ from typing import Final
 
 from twinbus.broker import range_settlement, reader_lease
 from twinbus.broker.message import Message
-from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import sequence_of
 from twinbus.gateway.bulk.ports import Poison, Settled, SettleRequest
 from twinbus.server.bulk.source import Source
@@ -57,7 +56,8 @@ class Settlement:
                 source.owner.changes,
             )
 
-        return await self._for_each_active(list(by_row), dead_letter)
+        count = await self._for_each_active(list(by_row), dead_letter)
+        return count + await self._for_each_deferred(list(by_row), dead_letter)
 
     async def _defer(self, numbers: Sequence[int]) -> int:
         source = self._source
@@ -90,20 +90,35 @@ class Settlement:
         return count
 
     async def _complete_deferred(self, numbers: Sequence[int]) -> int:
+        source = self._source
+
+        def complete(message: Message) -> None:
+            range_settlement.complete_deferred(
+                source.fragment,
+                message,
+                self._actor,
+                source.now(),
+                source.owner.changes,
+            )
+
+        row_ids = [self._row_id(number, "complete") for number in numbers]
+        return await self._for_each_deferred(row_ids, complete)
+
+    async def _for_each_deferred(
+        self, row_ids: Sequence[int], settle: Callable[[Message], None]
+    ) -> int:
+        """Those that are there and that nobody has received by number."""
         source, count = self._source, 0
         fragment, owner = source.fragment, source.owner
-        row_ids = [self._row_id(number, "complete") for number in numbers]
         for portion in _portions(row_ids):
             async with owner.reading:
                 found = await owner.store.read_deferred(portion)
                 source.lease(self._reader, self._epoch)
-                # Somebody may have received one, and will settle it.
+                # Whoever has received one will settle it.
                 taken = {*fragment.locks, *owner.changes.deferred_removed}
                 for message in found:
                     if message.row_id not in taken:
-                        range_settlement.complete_deferred(
-                            fragment, message, self._actor, source.now(), owner.changes
-                        )
+                        settle(message)
                         count += 1
             await owner.durable()
         return count
@@ -122,7 +137,7 @@ class Settlement:
                 lease = source.lease(self._reader, self._epoch)
                 is_over = len(found) < _PORTION
                 done = last if is_over else sequence_of(found.row_ids[-1])
-                staying = _without(found, set(owner.changes.active_removed))
+                staying = found.without(set(owner.changes.active_removed))
                 range_settlement.complete(
                     fragment, staying, self._actor, source.now(), owner.changes
                 )
@@ -139,19 +154,3 @@ class Settlement:
 def _portions(row_ids: Sequence[int]) -> Iterator[list[int]]:
     for at in range(0, len(row_ids), _PORTION):
         yield list(row_ids[at : at + _PORTION])
-
-
-def _without(messages: Outlines, leaving: set[int]) -> Outlines:
-    """But for what the open change set removes."""
-    if not leaving:
-        return messages
-    staying = Outlines()
-    for at, row_id in enumerate(messages.row_ids):
-        if row_id not in leaving:
-            staying.add(
-                row_id,
-                messages.enqueued_at[at],
-                messages.sizes[at],
-                messages.body_ids[at],
-            )
-    return staying

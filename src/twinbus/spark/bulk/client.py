@@ -27,7 +27,9 @@ class Bounds:
     active_count: int
     # Deferred and scheduled.
     other_count: int
+    deferred_count: int
     lease_reader: str | None
+    lease_epoch: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,8 @@ class BulkClient:
         try:
             answer = self._channel.request("/$bulk", method="GET").json()
         except BulkError as error:
-            if error.status == 401:
+            # Refused, or not reached at all: nothing is known about the namespace.
+            if error.status in (0, 401, 403) or error.is_retryable:
                 raise
             return frozenset()
         except ValueError:
@@ -269,7 +272,9 @@ def _bounds(entity: Mapping[str, Any]) -> EntityBounds:
                 next=fragment["next"],
                 active_count=fragment["active_count"],
                 other_count=fragment["deferred_count"] + fragment["scheduled_count"],
+                deferred_count=fragment["deferred_count"],
                 lease_reader=(fragment["lease"] or {}).get("reader"),
+                lease_epoch=(fragment["lease"] or {}).get("epoch"),
             )
             for fragment in entity["fragments"]
         ],
