@@ -87,21 +87,31 @@ def _empty_plan(wanted: Sequence[Wanted], limits: PlanLimits) -> Plan:
         )
     return FairPlan(
         firsts,
-        [part.source.fragment.active_count for part in wanted],
+        [_backlog(part) for part in wanted],
         limits.max_messages,
         limits.max_bytes,
         limits.split_messages,
     )
 
 
+def _backlog(part: Wanted) -> int:
+    """At most so many messages are there to be planned: what lies before them, or
+    behind, earns an entity no larger share."""
+    fragment = part.source.fragment
+    last = min(part.last, fragment.next_sequence - 1)
+    return max(0, min(fragment.active_count, last - part.first + 1))
+
+
 async def _supply(made: Plan, index: int, part: Wanted) -> None:
     source, first = part.source, made.next_of(index)
     source.fragment.check_exists()
     async with source.owner.reading:
-        outlines = await source.owner.store.outlines(
+        found = await source.owner.store.outlines(
             source.fragment.number, first, part.last, _PORTION
         )
-    made.supply(index, outlines, len(outlines) < _PORTION)
+        # What expired, or was deleted, before it counted as planned.
+        staying = found.without(set(source.owner.changes.active_removed))
+    made.supply(index, staying, len(found) < _PORTION)
 
 
 def _planned(source: Source, planned: PlannedRange) -> PlannedFragment:

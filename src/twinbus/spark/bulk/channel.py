@@ -6,6 +6,7 @@ settlements because what is settled stays so, appends as far as messages carry i
 
 import http.client
 import json
+import logging
 import ssl
 import time
 from collections.abc import Mapping
@@ -17,7 +18,11 @@ from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.connection import Connection
 from twinbus.spark.patience import BUSY_SECONDS, Patience
 
+_log = logging.getLogger(__name__)
+
 _TIMEOUT_SECONDS: Final = 60.0
+"""Of one attempt, if there is patience for that long."""
+
 _TOKEN_MARGIN_SECONDS: Final = 300.0
 _SERVER_BUSY: Final = "com.microsoft:server-busy"
 _TRANSIENT: Final = (408, 429, 502, 503, 504)
@@ -72,6 +77,7 @@ class Channel:
     ) -> Answer:
         """Raises BulkError when the time is up, or at once if waiting is no use."""
         patience = patience or Patience(self._patience_seconds)
+        is_told = False
         while True:
             try:
                 return self._attempt(method, target, body)
@@ -81,8 +87,17 @@ class Channel:
                     raise
                 if not patience.wait(BUSY_SECONDS if busy else 0.0):
                     raise
+            except ssl.SSLCertVerificationError as error:
+                self.close()
+                raise BulkError(
+                    f"{self.address} is not trusted: {error.verify_message}. The "
+                    "option 'caFile' names the authorities that are."
+                ) from None
             except (OSError, http.client.HTTPException) as error:
                 self.close()
+                if not is_told:
+                    _log.warning("%s: %s. Waiting.", self.address, _reason(error))
+                is_told = True
                 if not patience.wait():
                     raise BulkError(
                         f"{self.address} did not answer within "
@@ -106,14 +121,13 @@ class Channel:
     def _connected(self) -> http.client.HTTPConnection:
         if self._http is None:
             host, port = self._url.hostname or "", self._url.port
+            timeout = min(_TIMEOUT_SECONDS, self._patience_seconds)
             if self._tls is not None:
                 self._http = http.client.HTTPSConnection(
-                    host, port, timeout=_TIMEOUT_SECONDS, context=self._tls
+                    host, port, timeout=timeout, context=self._tls
                 )
             else:
-                self._http = http.client.HTTPConnection(
-                    host, port, timeout=_TIMEOUT_SECONDS
-                )
+                self._http = http.client.HTTPConnection(host, port, timeout=timeout)
         return self._http
 
     def _valid_token(self) -> str:

@@ -2,10 +2,12 @@
 
 A batch may take longer than a lease lasts, and Spark calls nobody meanwhile; so a
 thread of its own renews them, over a connection of its own. It is a daemon: nothing may
-keep the process of a query that has ended, and what nobody renews ends by itself.
+keep the process of a query that has ended, and what nobody renews ends by itself. It
+also ends when the process has lost its parent: then there is no query any more.
 """
 
 import logging
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -51,26 +53,40 @@ class Leases:
 
         Waits for another reader's to end. Raises BulkError.
         """
-        try:
-            self._renew()
-        except BulkError as error:
-            if not error.is_lease_lost and not error.is_missing:
-                raise
-            _log.warning("taking the leases again: %s", error)
-            self.forget()
-        taken = [path for path in paths if path not in self._epochs]
+        self._renew(self._client)
+        held = self.epochs()
+        taken = [path for path in paths if path not in held]
         if taken:
             self._take(taken)
         self._start()
         return taken
 
-    def _renew(self) -> None:
+    def _renew(self, client: BulkClient) -> None:
+        """Renew what is held, and forget what is lost. Raises BulkError."""
         epochs = self.epochs()
-        if epochs:
-            self._client.renew(self._reader, self._lease_ms, epochs)
+        if not epochs:
+            return
+        try:
+            client.renew(self._reader, self._lease_ms, epochs)
+        except BulkError as error:
+            if not (error.is_lease_lost or error.is_missing):
+                raise
+            # All or none of a request are renewed; one that is lost costs no other.
+            for path, epoch in epochs.items():
+                self._renew_one(client, path, epoch)
+
+    def _renew_one(self, client: BulkClient, path: str, epoch: str) -> None:
+        try:
+            client.renew(self._reader, self._lease_ms, {path: epoch})
+        except BulkError as error:
+            if not (error.is_lease_lost or error.is_missing):
+                raise
+            _log.warning("a lease is lost: %s", error)
+            self._forget_one(path, epoch)
 
     def _take(self, paths: Sequence[str]) -> None:
         patience = Patience(self._wait_ms / 1000)
+        is_told = False
         while True:
             try:
                 granted = self._client.take(self._reader, self._lease_ms, paths)
@@ -78,7 +94,9 @@ class Leases:
             except BulkError as error:
                 if not error.is_lease_held or not patience.wait():
                     raise
-                _log.warning("%s Waiting.", error)
+                if not is_told:
+                    _log.warning("%s Waiting up to %g s.", error, self._wait_ms / 1000)
+                is_told = True
         with self._mutex:
             self._epochs.update(granted)
 
@@ -87,39 +105,44 @@ class Leases:
         with self._mutex:
             self._epochs.clear()
 
-    def drop(self, path: str) -> None:
-        """The entity is gone."""
+    def _forget_one(self, path: str, epoch: str) -> None:
         with self._mutex:
-            self._epochs.pop(path, None)
+            if self._epochs.get(path) == epoch:
+                del self._epochs[path]
 
-    def release(self) -> None:
-        """Give them back: nothing more is read."""
-        epochs = self.epochs()
-        self.forget()
+    def release(self, paths: Sequence[str] | None = None) -> None:
+        """Give these back, or all: nothing more is read of them."""
+        epochs = {
+            path: epoch
+            for path, epoch in self.epochs().items()
+            if paths is None or path in paths
+        }
+        for path, epoch in epochs.items():
+            self._forget_one(path, epoch)
         if epochs:
             try:
                 self._client.release(self._reader, epochs)
             except BulkError as error:
                 _log.warning("leases end by themselves: %s", error)
 
+    # --- the thread -----------------------------------------------------------
+
     def _start(self) -> None:
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(
-                target=self._renew_for_ever, name="servicebus-leases", daemon=True
+                target=self._renew_while_alive, name="servicebus-leases", daemon=True
             )
             self._thread.start()
 
-    def _renew_for_ever(self) -> None:
+    def _renew_while_alive(self) -> None:
         interval = self._lease_ms / 1000 / _RENEWALS
         client = BulkClient(self._connection, int(interval * 1000))
+        parent = os.getppid()
         pause = threading.Event()
-        while True:
-            pause.wait(interval)
-            epochs = self.epochs()
-            if not epochs:
-                continue
+        while os.getppid() == parent:
             try:
-                client.renew(self._reader, self._lease_ms, epochs)
+                self._renew(client)
             except BulkError as error:
                 # Whoever plans next finds out, and takes them again.
                 _log.warning("leases were not renewed: %s", error)
+            pause.wait(interval)

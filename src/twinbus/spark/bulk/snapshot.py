@@ -3,21 +3,21 @@
 from dataclasses import replace
 
 from twinbus.spark.bulk.client import BulkClient, EntityBounds, PlanPart
-from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
 from twinbus.spark.read_options import ReadOptions
 
 
 def snapshot(options: ReadOptions) -> list[Range]:
-    """Raises BulkError."""
+    """Raises BulkError, OptionError."""
     client = BulkClient(options.connection, options.patience_ms)
     try:
         found, missing = client.runtime(options.entities, options.pattern)
         if missing:
-            raise BulkError(
-                f"'{missing[0]}' does not exist in {client.address}, or is a topic. "
-                "Change the option 'entities'; of a topic read a subscription.",
-                condition="amqp:not-found",
+            raise OptionError(
+                f"'entities' names '{missing[0]}', which does not exist in "
+                f"{client.address}, or is a topic. Name another; of a topic read a "
+                "subscription: TOPIC/subscriptions/NAME."
             )
         ranges: list[Range] = []
         for entity in found:

@@ -10,9 +10,9 @@ leases.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 from uuid import uuid4
 
 from twinbus.spark.bulk.client import (
@@ -25,6 +25,7 @@ from twinbus.spark.bulk.client import (
 from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.bulk.leases import Leases
 from twinbus.spark.offsets import Offset, Position
+from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
 from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.read_options import ReadOptions, Settlement
@@ -33,6 +34,9 @@ _log = logging.getLogger(__name__)
 
 _SPLIT_MESSAGES: Final = 5_000
 _MAX_PLAN_MESSAGES: Final = 1_000_000
+_ATTEMPTS: Final = 3
+
+T = TypeVar("T")
 
 
 class BulkStream:
@@ -49,40 +53,47 @@ class BulkStream:
         # The last plan: the batch it is for, and its ranges.
         self._planned_for: tuple[Offset, Offset] | None = None
         self._planned: list[Range] = []
+        # Entities that the offset has and nobody reads any more.
+        self._gone: set[str] = set()
+        # What was told to be lost: paths, and the generation that is there instead.
+        self._lost: set[tuple[str, str | None]] = set()
 
     # --- what Spark asks ------------------------------------------------------
 
     def initial(self) -> Offset:
         """Where a query without a checkpoint begins. The same for every call."""
         if self._initial is None:
-            entities = self._entities()
+            found, missing = self._runtime()
+            if missing:
+                raise self._unknown(missing[0])
             self._initial = Offset(
                 reader=self._options.reader or uuid4().hex,
                 entities={
-                    entity.path: self._first_position(entity) for entity in entities
+                    entity.path: self._first_position(entity) for entity in found
                 },
             )
         return self._initial
 
     def end_with_what_is_there(self) -> None:
         """Nothing that comes from now on is read."""
-        self._targets = {
-            entity.path: {part.index: part.next for part in entity.fragments}
-            for entity in self._entities()
-        }
+        # What is missing is told by whoever plans.
+        found, _ = self._runtime()
+        self._targets = {entity.path: _ends(entity) for entity in found}
 
     def advance(self, start: Offset, max_messages: int | None) -> Offset:
         """Where the next batch ends; `start` itself if there is nothing to read."""
-        entities = self._entities()
-        self._check_vanished(start, entities)
+        return self._again_if_lost(lambda: self._advance(start, max_messages))
+
+    def _advance(self, start: Offset, max_messages: int | None) -> Offset:
+        entities = self._entities(start)
         if self._is_exclusive:
             self._settle(start, entities)
-        parts = self._parts(start, entities)
+        parts = self._parts(start, entities, is_bounded=max_messages is None)
         planned = self._plan(parts, start.reader, max_messages)
-        end = _advanced(start, parts, planned)
-        if end == start:
+        if not any(part.splits for part in planned):
             self._rest()
             return start
+        end = _advanced(start, parts, planned, self._gone)
         self._planned_for = (start, end)
         self._planned = [found for part in planned for found in part.splits]
         return end
@@ -91,57 +102,111 @@ class BulkStream:
         """The ranges of the batch between the two."""
         if self._planned_for == (start, end):
             return self._planned
-        if self._is_exclusive:
-            self._lease_holder(end.reader).hold(list(end.entities))
+        return self._again_if_lost(lambda: self._split_again(start, end))
+
+    def _split_again(self, start: Offset, end: Offset) -> list[Range]:
+        """A batch of before a restart, planned by its positions."""
+        moved = {
+            path: position
+            for path, position in end.entities.items()
+            if start.entities.get(path) != position
+        }
+        found, _ = self._client.runtime(list(moved))
+        there = {entity.path: entity.generation for entity in found}
+        for path, position in moved.items():
+            if there.get(path) != position.generation:
+                self._lose(path, "a batch that has to be read again", there.get(path))
+        left = [path for path in moved if there.get(path) == moved[path].generation]
+        if self._is_exclusive and left:
+            self._lease_holder(end.reader).hold(left)
         parts = [
             PlanPart(
                 path=path,
-                generation=position.generation,
-                firsts=_firsts(start.entities.get(path), position),
-                ends=position.next,
+                generation=moved[path].generation,
+                firsts=_firsts(start.entities.get(path), moved[path]),
+                ends=moved[path].next,
                 epoch=self._epoch(path),
             )
-            for path, position in end.entities.items()
-            if start.entities.get(path) != position
+            for path in left
         ]
-        try:
-            planned = self._plan_everything(parts, end.reader)
-        except BulkError as error:
-            if not error.is_missing:
-                raise
-            raise DataLoss(f"A batch cannot be read again: {error}") from None
+        planned = self._plan_everything(parts, end.reader)
         return [found for part in planned for found in part.splits]
 
     def committed(self, end: Offset) -> None:
-        """Spark has planned another batch since: settle, should it not be yet."""
-        if self._is_exclusive and self._leases is not None:
-            self._settle_before(end, list(self._leases.epochs()))
+        """Nothing is left to do: Spark plans before it tells, and planning has settled
+        all before the batch that it planned."""
+
+    def _again_if_lost(self, ask: Callable[[], T]) -> T:
+        """An entity may be deleted, and a lease may end, between two requests: what
+        is there is looked at again, and told or taken."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return ask()
+            except BulkError as error:
+                if not (error.is_missing or error.is_lease_lost):
+                    raise
+                _log.warning("planning again: %s", error)
+        return ask()
 
     # --- entities -------------------------------------------------------------
 
-    def _entities(self) -> list[EntityBounds]:
-        """Those that are to be read and exist. Raises BulkError for a name that
-        does not."""
-        options = self._options
-        found, missing = self._client.runtime(options.entities, options.pattern)
-        if missing:
-            raise BulkError(
-                f"'{missing[0]}' does not exist in {self._client.address}, or is a "
-                "topic. Make it, or change the option 'entities'; of a topic read a "
-                "subscription.",
-                condition="amqp:not-found",
-            )
+    def _runtime(self) -> tuple[list[EntityBounds], list[str]]:
+        return self._client.runtime(self._options.entities, self._options.pattern)
+
+    def _unknown(self, path: str) -> OptionError:
+        return OptionError(
+            f"'entities' names '{path}', which does not exist in "
+            f"{self._client.address}, or is a topic. Make it, or name another; of a "
+            "topic read a subscription: TOPIC/subscriptions/NAME."
+        )
+
+    def _entities(self, start: Offset) -> list[EntityBounds]:
+        """Those that are to be read. Raises OptionError for a name that never was
+        there, DataLoss for one that is gone."""
+        found, missing = self._runtime()
+        known = {path.lower() for path in start.entities}
+        for path in missing:
+            if path.lower() not in known:
+                raise self._unknown(path)
+        wanted = {entity.path for entity in found}
+        left = [path for path in start.entities if path not in wanted]
+        self._part_with(start, [path for path in left if path not in self._gone])
+        self._gone = set(left)
         return found
 
-    def _check_vanished(self, start: Offset, entities: Sequence[EntityBounds]) -> None:
-        there = {entity.path for entity in entities}
-        for path in start.entities:
-            if path not in there and self._options.fails_on_loss:
-                raise DataLoss(
-                    f"'{path}' was read by this query and does not exist any more; "
-                    "what it had that was not read is lost. Set failOnDataLoss to "
-                    "false to go on without it."
-                )
+    def _part_with(self, start: Offset, paths: Sequence[str]) -> None:
+        """Entities of the offset that are not to be read any more: they were deleted,
+        or the options name others now."""
+        if not paths:
+            return
+        found, missing = self._client.runtime(paths)
+        for path in missing:
+            self._lose(path, "this query", None)
+        still = [
+            entity.path
+            for entity in found
+            if entity.generation == start.entities[entity.path].generation
+        ]
+        if self._is_exclusive and still:
+            leases = self._lease_holder(start.reader)
+            leases.hold(still)
+            self._remind(start, still)
+            self._settle_before(start, still)
+            leases.release(still)
+
+    def _lose(self, path: str, reader: str, generation: str | None) -> None:
+        """Raises DataLoss unless that is no matter."""
+        if (path, generation) in self._lost:
+            return
+        state = "does not exist any more" if generation is None else "was made again"
+        text = (
+            f"'{path}' was read by {reader} and {state}; what it had that was not read "
+            "is lost."
+        )
+        if self._options.fails_on_loss:
+            raise DataLoss(f"{text} Set failOnDataLoss to false to go on without it.")
+        self._lost.add((path, generation))
+        _log.warning(text)
 
     def _first_position(self, entity: EntityBounds) -> Position:
         bounds, options = self._options.bounds, self._options
@@ -182,37 +247,32 @@ class BulkStream:
     def _settle(self, start: Offset, entities: Sequence[EntityBounds]) -> None:
         """Hold the leases, and settle all before `start`."""
         leases = self._lease_holder(start.reader)
-        by_path = {entity.path: entity for entity in entities}
-        taken = leases.hold(list(by_path))
+        taken = leases.hold([entity.path for entity in entities])
+        current = [
+            entity.path
+            for entity in entities
+            if entity.path in start.entities
+            and entity.generation == start.entities[entity.path].generation
+        ]
         # A lease that was not ours meanwhile may have forgotten what we had planned;
         # whatever of it is still there has been processed.
-        self._remind(start, [path for path in taken if path in start.entities])
-        current = [
-            path
-            for path, position in start.entities.items()
-            if path in by_path and by_path[path].generation == position.generation
-        ]
+        self._remind(start, [path for path in current if path in taken])
         self._settle_before(start, current)
 
     def _remind(self, start: Offset, paths: Sequence[str]) -> None:
-        parts = []
-        for path in paths:
-            position = start.entities[path]
-            if position.begin != position.next:
-                parts.append(
-                    PlanPart(
-                        path=path,
-                        generation=position.generation,
-                        firsts=position.begin,
-                        ends=position.next,
-                        epoch=self._epoch(path),
-                    )
-                )
-        try:
-            self._plan_everything(parts, start.reader)
-        except BulkError as error:
-            if not error.is_missing:
-                raise
+        positions = {path: start.entities[path] for path in paths}
+        parts = [
+            PlanPart(
+                path=path,
+                generation=position.generation,
+                firsts=position.begin,
+                ends=position.next,
+                epoch=self._epoch(path),
+            )
+            for path, position in positions.items()
+            if position.begin != position.next
+        ]
+        self._plan_everything(parts, start.reader)
 
     def _settle_before(self, offset: Offset, paths: Sequence[str]) -> None:
         assert self._leases is not None
@@ -233,42 +293,38 @@ class BulkStream:
 
     # --- planning -------------------------------------------------------------
 
-    def _parts(self, start: Offset, entities: Sequence[EntityBounds]) -> list[PlanPart]:
+    def _parts(
+        self, start: Offset, entities: Sequence[EntityBounds], *, is_bounded: bool
+    ) -> list[PlanPart]:
+        """Where there may be something to read; `is_bounded`: up to where it ends now,
+        since nobody else sets a limit."""
         parts = []
         for entity in entities:
             position = start.entities.get(entity.path)
             if position is not None and position.generation != entity.generation:
-                self._on_replaced(entity.path)
+                self._lose(entity.path, "this query", entity.generation)
                 position = None
+            ends: Mapping[int, int] = _ends(entity) if is_bounded else {}
+            if self._targets is not None:
+                ends = self._targets.get(entity.path, {})
+                if not ends:
+                    continue
             firsts = (
                 {part.index: _base(part.next) for part in entity.fragments}
                 if position is None
                 else position.next
             )
-            part = PlanPart(
-                path=entity.path,
-                generation=entity.generation,
-                firsts=firsts,
-                epoch=self._epoch(entity.path),
-            )
-            if self._targets is not None:
-                target = self._targets.get(entity.path)
-                if target is None:
-                    continue
-                part = replace(part, ends=target)
-            parts.append(part)
+            if any(firsts.get(part.index, 0) < part.next for part in entity.fragments):
+                parts.append(
+                    PlanPart(
+                        path=entity.path,
+                        generation=entity.generation,
+                        firsts=firsts,
+                        ends=ends,
+                        epoch=self._epoch(entity.path),
+                    )
+                )
         return parts
-
-    def _on_replaced(self, path: str) -> None:
-        text = (
-            f"'{path}' was deleted and made again since this query last read it; what "
-            "it had that was not read is lost."
-        )
-        if self._options.fails_on_loss:
-            raise DataLoss(
-                f"{text} Set failOnDataLoss to false to go on with the new one."
-            )
-        _log.warning(text)
 
     def _plan(
         self, parts: Sequence[PlanPart], reader: str, max_messages: int | None
@@ -310,6 +366,11 @@ class BulkStream:
         return [found[part.path] for part in parts]
 
 
+def _ends(entity: EntityBounds) -> dict[int, int]:
+    """The number that comes next, by fragment."""
+    return {part.index: part.next for part in entity.fragments}
+
+
 def _base(number: int) -> int:
     """The lowest number of the fragment that a number belongs to."""
     return number >> 48 << 48
@@ -328,10 +389,15 @@ def _joined(known: Planned, more: Planned) -> Planned:
 
 
 def _advanced(
-    start: Offset, parts: Sequence[PlanPart], planned: Sequence[Planned]
+    start: Offset,
+    parts: Sequence[PlanPart],
+    planned: Sequence[Planned],
+    gone: Collection[str],
 ) -> Offset:
-    """The start, moved on where something was planned."""
-    entities: dict[str, Position] = dict(start.entities)
+    """The start, moved on where something was planned, and without what is gone."""
+    entities: dict[str, Position] = {
+        path: position for path, position in start.entities.items() if path not in gone
+    }
     for part, found in zip(parts, planned, strict=True):
         if not found.splits:
             continue
