@@ -94,10 +94,12 @@ class Fragment:
         self.is_dropped: bool = False
         # Pings that were taken since the start: they are counted apart from messages.
         self.ping_count: int = 0
-        # The reader for whom the fragment stands still (`reader_lease.py`), if any, and
-        # the last one there was.
+        # The reader for whom the fragment stands still (`reader_lease.py`), until the
+        # end of that is durable; and the last one there was.
         self.lease: ReaderLease | None = None
         self.last_lease: ReaderLease | None = None
+        # The lease as the commit under way has it.
+        self._sealed_lease: ReaderLease | None = None
         # How often memory had to be thrown away: what rests on it is void then.
         self.restore_count: int = 0
         self._restore(record)
@@ -150,18 +152,22 @@ class Fragment:
             self.sessions.waiters = sessions.waiters
 
     def leave_to_disk(self) -> None:
-        """Hold no ready message any more: when they are wanted they are read anew."""
+        """Hold no ready message any more: when they are wanted they are read anew, and
+        so are those that are coming back."""
         is_wide = self.window.is_wide()
+        self.window.let_go()
         self.window = Window(self.window.tail)
         if is_wide:
             self.window.open_wide()
         self.expiries = ExpiryHeap()
+        self._coming_back = []
 
     def drop(self) -> None:
         """The entity is gone: no message, no lock and no timer is left of it, and
         nothing gets in any more. A store forgets numbers after it has purged their
         rows; a row written after that would belong to the number's next user."""
         self.is_dropped = True
+        self.lease = self.last_lease = None
         self._restore(self.record())
 
     def check_exists(self) -> None:
@@ -194,6 +200,7 @@ class Fragment:
         changes.published.append(self._pending)
         changes.returned.append(self._coming_back)
         changes.freed.append([] if self.sessions is None else self.sessions.seal())
+        self._sealed_lease = self.lease
         self._pending = []
         self._coming_back = []
         self._touched_by = None
@@ -208,6 +215,7 @@ class Fragment:
         that were given up are free."""
         if self.is_dropped:
             return
+        self._end_lease()
         if self.sessions is not None:
             self._publish_to_sessions(self.sessions, messages, returned, freed)
             return
@@ -225,6 +233,13 @@ class Fragment:
             # Behind it the disk is in charge: a lease came between.
             if sequence_of(message.row_id) <= self.window.loaded_through:
                 self._make_ready(message)
+
+    def _end_lease(self) -> None:
+        """Of a lease that is over by the commit that happened; not if it was granted
+        again meanwhile."""
+        lease = self.lease
+        if lease is not None and lease.expires_at == 0 and lease is self._sealed_lease:
+            self.lease = None
 
     def _publish_to_sessions(
         self,

@@ -116,6 +116,7 @@ class FragmentTable:
         self._quota(key[0]).used_bytes -= record.size_bytes
         del self._numbers[key]
         del self._records[number]
+        self._leases.pop(number, None)
         self._purging.add(number)
         changes.dropped.append(number)
         fragment = self._fragments.pop(number, None)
@@ -206,6 +207,21 @@ class FragmentTable:
     def _lease(self, fragment: Fragment) -> None:
         fragment.last_lease = lease = self._leases.get(fragment.number)
         fragment.lease = lease if lease is not None and lease.expires_at else None
+
+    def leased(self) -> list[Fragment]:
+        """Fragments that stand still for a reader."""
+        for lease in self._leases.values():
+            if lease.expires_at != 0:
+                self.by_number(lease.fragment_number)
+        return [item for item in self._fragments.values() if item.lease is not None]
+
+    def is_read(self, generation: bytes) -> bool:
+        """A reader has the lease of one of the entity's fragments."""
+        for key in self._keys.get(generation, ()):
+            fragment = self._fragments.get(self._numbers[key])
+            if fragment is not None and fragment.lease is not None:
+                return True
+        return False
 
     def in_memory(self, number: int) -> Fragment | None:
         """The fragment of that number, if somebody has touched it."""

@@ -20,6 +20,18 @@ class Outlines:
     def __len__(self) -> int:
         return len(self.row_ids)
 
+    def without(self, row_ids: set[int]) -> "Outlines":
+        """All but these."""
+        if row_ids.isdisjoint(self.row_ids):
+            return self
+        staying = Outlines()
+        for at, row_id in enumerate(self.row_ids):
+            if row_id not in row_ids:
+                staying.add(
+                    row_id, self.enqueued_at[at], self.sizes[at], self.body_ids[at]
+                )
+        return staying
+
     def add(self, row_id: int, enqueued_at: int, size_bytes: int, body_id: int) -> None:
         self.row_ids.append(row_id)
         self.enqueued_at.append(enqueued_at)

@@ -169,12 +169,20 @@ class FairPlan(Plan):
 
 @final
 class AlignedPlan(Plan):
-    """Everything up to one instant."""
+    """Everything up to one instant, which lies before the horizon."""
 
     def __init__(
-        self, firsts: list[int], max_messages: int, max_bytes: int, split_messages: int
+        self,
+        firsts: list[int],
+        max_messages: int,
+        max_bytes: int,
+        split_messages: int,
+        horizon: int,
     ) -> None:
         super().__init__(firsts, max_messages, max_bytes, split_messages)
+        # What was enqueued from then on is not planned: fragments are read one after
+        # the other, and of those read first the newest would be missing.
+        self._horizon: int = horizon
         self._message_count: int = 0
         self._size_bytes: int = 0
         # Of the last one that was planned: all of its instant are.
@@ -204,7 +212,9 @@ class AlignedPlan(Plan):
         heapify(heap)
         while heap and count > 0:
             instant, index = heap[0]
-            if self._is_full() and instant > self._instant:
+            if instant >= self._horizon or (
+                self._is_full() and instant > self._instant
+            ):
                 self._is_done = True
                 return
             portion = self._portions[index]

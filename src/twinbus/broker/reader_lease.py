@@ -14,7 +14,8 @@ go nor change hands:
 A grant raises the epoch, and settling must show it: a reader that was replaced can do
 no harm. A lease ends by itself unless it is renewed. It is part of the commit, so a bus
 that was killed still keeps what was planned; the reader that comes back is known by
-its id, and finds its plan.
+its id, and finds its plan. So is its end: receivers are kept away until that is
+durable, or a restart would give a reader what a receiver has had.
 """
 
 from dataclasses import replace
@@ -22,6 +23,7 @@ from dataclasses import replace
 from twinbus.broker import operation_log, session_lock
 from twinbus.broker.changes import ChangeSet, ReaderLease
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import NOWHERE
 from twinbus.broker.row_id import sequence_of
 from twinbus.errors import ReaderLeaseHeld, ReaderLeaseLost
@@ -71,10 +73,18 @@ def _revoke_locks(fragment: Fragment, now: int, changes: ChangeSet) -> None:
         )
     if fragment.sessions is not None:
         for session in list(fragment.sessions.held.values()):
-            session_lock.close(fragment, session, changes)
-            if session.receiver is not None:
-                session.receiver.session_lost()
+            _revoke_session(fragment, session, changes)
     fragment.leave_to_disk()
+
+
+def _revoke_session(
+    fragment: Fragment, session: HeldSession, changes: ChangeSet
+) -> None:
+    if session.is_released:
+        return
+    session_lock.close(fragment, session, changes)
+    if session.receiver is not None:
+        session.receiver.session_lost()
 
 
 def held(fragment: Fragment, reader: str, epoch: int, now: int) -> ReaderLease:
@@ -116,21 +126,21 @@ def give_back(fragment: Fragment, lease: ReaderLease, changes: ChangeSet) -> Non
 def end_if_due(fragment: Fragment, now: int, changes: ChangeSet) -> None:
     """A lease that nobody renewed is over; what it had planned is remembered, in case
     that its reader comes back before another one."""
-    if fragment.lease is not None and fragment.lease.expires_at <= now:
+    if fragment.lease is not None and 0 < fragment.lease.expires_at <= now:
         _end(fragment, fragment.lease, changes)
 
 
 def _end(fragment: Fragment, lease: ReaderLease, changes: ChangeSet) -> None:
-    """Receivers are served after the commit of this."""
+    """The commit of this ends it for the fragment, which then serves receivers."""
     _keep(fragment, replace(lease, expires_at=0), changes)
-    fragment.lease = None
 
 
-def after_start(lease: ReaderLease, now: int) -> ReaderLease:
-    """A lease of before has its whole time again: nobody could renew it."""
+def after_start(lease: ReaderLease, started_at: int) -> ReaderLease:
+    """A lease of before has its whole time again, from the start of the bus on: nobody
+    could renew it. One that is over stays so."""
     if lease.expires_at == 0:
         return lease
-    expires_at = max(lease.expires_at, now + lease.duration_ms)
+    expires_at = max(lease.expires_at, started_at + lease.duration_ms)
     return replace(lease, expires_at=expires_at)
 
 

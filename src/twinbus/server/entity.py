@@ -137,9 +137,10 @@ class Entity:
         main = self.counters(MAIN)
         return max(self.used_at, main.last_enqueued_at if main is not None else 0)
 
-    def notice_links(self, now: int) -> None:
-        """Whoever is attached uses it."""
-        if self._send_links or self._receive_links:
+    def notice_use(self, now: int) -> None:
+        """Whoever is attached, or reads ranges of it, uses it."""
+        is_read = self.owner.table.is_read(self.record.generation)
+        if self._send_links or self._receive_links or is_read:
             self.used_at = now
 
     def is_idle_since(self, instant: int) -> bool:

@@ -1,9 +1,10 @@
 """AutoDeleteOnIdle: entities that nobody uses any more remove themselves.
 
-In use is what has a link, a scheduled message, or was sent to, received from, looked
-at by a client or changed within its time. A subscription is not used by what its topic
-passes on, and a topic is in use with any of its subscriptions. An entity that forwards
-stays, because what fills it does not show here. After a start the time begins anew.
+In use is what has a link, a reader of ranges or a scheduled message, or was sent to,
+received from, looked at by a client or changed within its time. A subscription is not
+used by what its topic passes on, and a topic is in use with any of its subscriptions.
+An entity that forwards stays, because what fills it does not show here. After a start
+the time begins anew.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ class IdleEntities:
         entities = self._namespace.entities()
         # Noted, because a link that was there does not show when it has gone.
         for entity in entities:
-            entity.notice_links(now)
+            entity.notice_use(now)
         idle = [entity for entity in entities if _is_idle(entity, now)]
         if idle:
             self._deleting = asyncio.create_task(self._delete(idle))

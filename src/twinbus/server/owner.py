@@ -23,7 +23,7 @@ from typing import Final
 
 from twinbus.broker import expiry, operation_log, reader_lease, session_lock
 from twinbus.broker.admission import Admission
-from twinbus.broker.changes import ChangeSet, StoredRule
+from twinbus.broker.changes import ChangeSet, ReaderLease, StoredRule
 from twinbus.broker.dispatch import Dispatch
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.fragment_table import FragmentTable
@@ -70,7 +70,7 @@ class StoreOwner:
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
         *("is_under_pressure", "refuses_until", "_serve_at", "_must_serve"),
         *("_dispatches", "_session_dispatches", "_promising", "_hungry"),
-        *("_awaited", "_grants", "_timed", "housekeeping", "reading"),
+        *("_awaited", "_grants", "_timed", "housekeeping", "reading", "_opened_at"),
         *("_wake_up", "_must_turn", "_has_orphans", "_stopping", "_task"),
     )
 
@@ -107,6 +107,7 @@ class StoreOwner:
         self.store_uuid = b""
         self._epoch = 0
         self._batch = 0
+        self._opened_at = 0
         # The open change set, and who waits for it.
         self.changes = ChangeSet()
         self.listeners = Listeners()
@@ -144,23 +145,26 @@ class StoreOwner:
 
     async def open(self, description: str) -> None:
         """Take the lease and learn what there is. Raises StoreError."""
-        opened = await self.store.open(description, self.clock.now())
+        self._opened_at = self.clock.now()
+        opened = await self.store.open(description, self._opened_at)
         self.store_uuid = opened.store_uuid
         self._epoch = opened.epoch
         self._batch = opened.last_batch
         self.table = FragmentTable(opened.epoch, opened.fragments)
         self.table.purging().update(opened.purging)
-        await self._learn_leases()
+        self._learn_leases(await self.store.reader_leases())
         self.housekeeping.begin(opened.next_scheduled_at, self.clock.now())
 
-    async def _learn_leases(self) -> None:
+    def _learn_leases(self, leases: list[ReaderLease]) -> None:
         """Who reads ranges, as the store has it."""
-        now, leases = self.clock.now(), await self.store.reader_leases()
-        known = [reader_lease.after_start(lease, now) for lease in leases]
-        self.table.remember_leases(known)
+        since = self._opened_at
+        self.table.remember_leases(
+            [reader_lease.after_start(lease, since) for lease in leases]
+        )
 
     def start(self) -> None:
-        """Begin to commit."""
+        """Begin to commit; the entities have been admitted."""
+        self._watch_leases()
         self._task = asyncio.create_task(self._run(), name="store-owner")
 
     async def stop(self) -> None:
@@ -300,6 +304,11 @@ class StoreOwner:
         if expiry.has_timers(fragment):
             self._timed[fragment.number] = fragment
 
+    def _watch_leases(self) -> None:
+        """Those of before end in time, though nobody touches their fragments."""
+        for fragment in self.table.leased():
+            self.watch(fragment)
+
     # --- time -----------------------------------------------------------------
 
     def tick(self) -> None:
@@ -405,6 +414,8 @@ class StoreOwner:
         fragment, session = dispatch.fragment, dispatch.session
         if fragment.is_dropped or (session is not None and session.is_released):
             return
+        if fragment.lease is not None:
+            return  # granted since: all is left to the reader
         window = dispatch.window()
         after, limit = window.loaded_through, window.room()
         if limit <= 0:
@@ -528,15 +539,14 @@ class StoreOwner:
         self._refuse(error)
         self._batch = batch
         self.table.restore(records)
-        self.table.remember_leases(leases)
+        self._learn_leases(leases)
         self._has_orphans = bool(self.table.orphans())
         if self.on_restored is not None:
             self.on_restored(rules)
         self._timed.clear()
         self._hungry.clear()
         self._lose_sessions()
-        for fragment in self.table.loaded():
-            self.watch(fragment)
+        self._watch_leases()
         self.housekeeping.begin(next_scheduled_at, self.clock.now())
         self._must_serve = True
 

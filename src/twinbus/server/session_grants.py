@@ -77,6 +77,9 @@ class SessionGrants:
             )
             if fragment.sessions is not sessions or fragment.is_dropped:
                 return False
+            if fragment.lease is not None:
+                sessions.note_free(session_id)
+                return False  # granted while the store was read
             if waiter not in sessions.waiters:
                 sessions.note_free(session_id)
                 return True

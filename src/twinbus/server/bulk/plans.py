@@ -13,6 +13,7 @@ from twinbus.broker import reader_lease
 from twinbus.broker.changes import ReaderLease
 from twinbus.broker.planning import AlignedPlan, FairPlan, Plan, PlannedRange
 from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
+from twinbus.errors import ServerBusy
 from twinbus.gateway.bulk.ports import PlanLimits, PlannedFragment, PlannedSplit
 from twinbus.server.bulk.source import ONLY_FRAGMENT, Source
 
@@ -33,16 +34,20 @@ class Wanted:
 async def plan(
     reader: str, wanted: Sequence[Wanted], limits: PlanLimits
 ) -> list[PlannedFragment]:
-    """Raises ReaderLeaseLost, MessagingEntityNotFound."""
+    """Raises ReaderLeaseLost, MessagingEntityNotFound, ServerBusy."""
+    horizon = _horizon(wanted)
     for part in wanted:
         await part.source.settle_down()
         _hold(reader, part, SEQUENCE_MASK)
-    made = _empty_plan(wanted, limits)
+    restore_counts = [part.source.fragment.restore_count for part in wanted]
+    made = _empty_plan(wanted, limits, horizon)
     while not made.is_done():
         for index in made.wanted():
             await _supply(made, index, wanted[index])
         made.advance(_PORTION)
         await asyncio.sleep(0)
+    for part, restore_count in zip(wanted, restore_counts, strict=True):
+        _check_held(part, restore_count)
     for part, planned in zip(wanted, made.ranges, strict=True):
         _hold(reader, part, planned.end - 1)
     for owner in {part.source.owner for part in wanted if part.epoch is not None}:
@@ -79,11 +84,37 @@ def _hold(reader: str, part: Wanted, through: int) -> None:
     reader_lease.note_plan(source.fragment, lease, part.first, through, changes)
 
 
-def _empty_plan(wanted: Sequence[Wanted], limits: PlanLimits) -> Plan:
+def _check_held(part: Wanted, restore_count: int) -> None:
+    """A commit that failed has voided the hold, and something may have gone since.
+    Raises ServerBusy."""
+    fragment = part.source.fragment
+    if part.epoch is not None and fragment.restore_count != restore_count:
+        raise ServerBusy(
+            f"The message store failed while '{part.source.path}' was planned. "
+            "Plan again."
+        )
+
+
+def _horizon(wanted: Sequence[Wanted]) -> int:
+    """The instant before which all that was enqueued is durable when the first source
+    is read. Later messages come in while the others are read. A clock that was set
+    back has left fragments ahead of it: they go by their own."""
+    horizon = 0
+    for part in wanted:
+        now, last = part.source.now(), part.source.fragment.last_enqueued_at
+        horizon = max(horizon, now if last <= now else last + 1)
+    return horizon
+
+
+def _empty_plan(wanted: Sequence[Wanted], limits: PlanLimits, horizon: int) -> Plan:
     firsts = [part.first for part in wanted]
     if limits.is_aligned:
         return AlignedPlan(
-            firsts, limits.max_messages, limits.max_bytes, limits.split_messages
+            firsts,
+            limits.max_messages,
+            limits.max_bytes,
+            limits.split_messages,
+            horizon,
         )
     return FairPlan(
         firsts,
