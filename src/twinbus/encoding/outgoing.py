@@ -58,7 +58,8 @@ _OWN_ANNOTATIONS: Final = frozenset(
     )
 )
 
-_OWN_AND_IDS: Final = _OWN_ANNOTATIONS | {SEND_ID.encode(), RESTORED_FROM.encode()}
+OWN_AND_IDS: Final = _OWN_ANNOTATIONS | {SEND_ID.encode(), RESTORED_FROM.encode()}
+"""What is the bus's to say, and what a message is known again by."""
 
 _PROPERTIES_SECTION: Final = b"\x00\x53\x73"
 
@@ -241,7 +242,7 @@ def _left_out(layout: int) -> frozenset[bytes]:
     again what it received, annotations and all; that would be taken for a copy.
     """
     if layout & IDENTIFIED != 0 and layout & IN_TRANSFER == 0:
-        return _OWN_AND_IDS
+        return OWN_AND_IDS
     return _OWN_ANNOTATIONS
 
 

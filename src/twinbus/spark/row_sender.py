@@ -1,0 +1,54 @@
+"""What sends the rows of one task, whatever kind of namespace they go to."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from twinbus.amqp.errors import DecodeError
+from twinbus.amqp.messaging import decode_message
+from twinbus.spark.row_messages import EncodedRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentRows:
+    """What became of the rows of a task."""
+
+    sent_count: int
+    # Sent by an earlier attempt, and dropped now.
+    known_count: int = 0
+
+
+class RowSender(Protocol):
+    """Lives in one task. Rows of an entity arrive in the order in which they came."""
+
+    def send(self, rows: EncodedRows) -> None:
+        """Raises RowsRefused, BulkError. Some may wait until the end."""
+
+    def finish(self) -> SentRows:
+        """Send what waits. Raises as `send`."""
+
+    def close(self) -> None: ...
+
+
+class RowsRefused(RuntimeError):
+    """A namespace did not take rows. What was sent before stays sent."""
+
+    @classmethod
+    def because(
+        cls, entity: str, message: bytes, text: str, *, refused: int, of: int
+    ) -> "RowsRefused":
+        return cls(
+            f"A row for '{entity}'{_named(message)} was not sent: {text} Of the {of} "
+            f"rows that went with it {refused} were refused, and the task fails; what "
+            "was sent stays sent, and is sent again by the next attempt unless the "
+            "rows have ids (option 'idColumn')."
+        )
+
+
+def _named(message: bytes) -> str:
+    """By its message id, if it has one."""
+    try:
+        properties = decode_message(message).properties
+    except DecodeError:
+        return ""
+    message_id = None if properties is None else properties.message_id
+    return "" if message_id is None else f" with the message id '{message_id}'"
