@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from twinbus.spark.packing import pack
 from twinbus.spark.ranges_read import RangePartition
 from twinbus.spark.read_options import ReadOptions
 
@@ -20,20 +19,9 @@ class ServiceBusReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        from twinbus.spark.engines import batch_ranges
+        from twinbus.spark.engines import batch_partitions
 
-        options = self._options
-        return [
-            RangePartition(
-                options.connection,
-                part,
-                options.columns,
-                options.states,
-                options.fails_on_loss,
-                options.patience_ms,
-            )
-            for part in pack(batch_ranges(options), options.max_partitions)
-        ]
+        return batch_partitions(self._options)
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         # Without any partition Spark asks for one that is none.

@@ -1,33 +1,56 @@
-"""Which engine serves a query: the bulk requests of a twinbus, or the vendor's SDK."""
+"""Which engine serves a query: the bulk requests of a twinbus, or the vendor's SDK.
+
+What is not a twinbus, or is a strict one, is asked over AMQP alone; the SDK is imported
+only then.
+"""
+
+from pyspark.sql.datasource import InputPartition
 
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.snapshot import snapshot
 from twinbus.spark.bulk.stream import BulkStream
+from twinbus.spark.foreign import speaks_amqp_alone
 from twinbus.spark.option_reader import OptionError
-from twinbus.spark.packing import Range
+from twinbus.spark.positioned_stream import PositionedStream, partitions_of
+from twinbus.spark.ranges_read import RangePartition
 from twinbus.spark.read_options import ReadOptions, Settlement
 from twinbus.spark.stream_reader import StreamEngine
 
 
 def stream_engine(options: ReadOptions) -> StreamEngine:
-    """Raises OptionError, BulkError."""
+    """Raises OptionError, BulkError, PortableError."""
     if options.settlement is Settlement.DEFER:
         from twinbus.spark.portable.deferring import DeferringStream
 
         return DeferringStream(options)
     if _is_twinbus(options):
-        return BulkStream(options)
-    raise OptionError(
-        f"'settlement' is {options.settlement}, which needs a twinbus namespace that "
-        "is not strict. Elsewhere use defer."
-    )
+        return PositionedStream(options, BulkStream(options), RangePartition)
+    if options.settlement is Settlement.EXCLUSIVE:
+        raise OptionError(
+            "'settlement' is exclusive, which needs a twinbus namespace that is not "
+            "strict: no other can keep messages for one reader. Use defer, which "
+            "settles what was processed in any namespace."
+        )
+    from twinbus.spark.portable.browsing import BrowsingStream
+    from twinbus.spark.portable.peeked_ranges import PeekPartition
+
+    return PositionedStream(options, BrowsingStream(options), PeekPartition)
 
 
-def batch_ranges(options: ReadOptions) -> list[Range]:
-    return snapshot(options)
+def batch_partitions(options: ReadOptions) -> list[InputPartition]:
+    """Everything that is there now. Raises BulkError, PortableError."""
+    if _is_twinbus(options):
+        return partitions_of(options, snapshot(options), options.states, RangePartition)
+    from twinbus.spark.portable.browsing import present_ranges
+    from twinbus.spark.portable.peeked_ranges import PeekPartition
+
+    ranges = present_ranges(options)
+    return partitions_of(options, ranges, options.states, PeekPartition)
 
 
 def _is_twinbus(options: ReadOptions) -> bool:
+    if speaks_amqp_alone(options.connection):
+        return False
     client = BulkClient(options.connection, options.patience_ms)
     try:
         return {"lease", "plan", "browse", "settle"} <= client.offered()

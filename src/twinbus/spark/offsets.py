@@ -55,6 +55,11 @@ class Offset:
 
 def read_offset(content: Mapping[str, Any]) -> Offset:
     """Raises OffsetError."""
+    if "mode" in content:
+        raise OffsetError(
+            f"The checkpoint is of a stream with settlement={content['mode']}, which "
+            "keeps other offsets. Use another checkpoint location, or that settlement."
+        )
     try:
         if content["version"] != _VERSION:
             raise OffsetError(

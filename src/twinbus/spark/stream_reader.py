@@ -1,7 +1,7 @@
 """Spark's streaming source: its calls, handed to the engine of the chosen mode."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -11,9 +11,6 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from twinbus.spark.offsets import Offset, read_offset
-from twinbus.spark.packing import Range, pack
-from twinbus.spark.ranges_read import RangePartition
 from twinbus.spark.read_options import ReadOptions
 
 if TYPE_CHECKING:
@@ -21,17 +18,29 @@ if TYPE_CHECKING:
 
 
 class StreamEngine(Protocol):
-    """What is behind a stream."""
+    """What is behind a stream. Offsets are as Spark's log has them: each engine has a
+    shape of its own."""
 
-    def initial(self) -> Offset: ...
+    def initial(self) -> dict[str, Any]: ...
 
     def end_with_what_is_there(self) -> None: ...
 
-    def advance(self, start: Offset, max_messages: int | None) -> Offset: ...
+    def advance(
+        self, start: Mapping[str, Any], max_messages: int | None
+    ) -> dict[str, Any]: ...
 
-    def split(self, start: Offset, end: Offset) -> list[Range]: ...
+    def partitions(
+        self, start: Mapping[str, Any], end: Mapping[str, Any]
+    ) -> Sequence[InputPartition]: ...
 
-    def committed(self, end: Offset) -> None: ...
+    def committed(self, end: Mapping[str, Any]) -> None: ...
+
+
+@runtime_checkable
+class ReadablePartition(Protocol):
+    """A partition knows how it is read, in an executor."""
+
+    def read(self) -> "Iterator[pa.RecordBatch]": ...
 
 
 class ServiceBusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -57,7 +66,7 @@ class ServiceBusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         self._opened().end_with_what_is_there()
 
     def initialOffset(self) -> dict[str, Any]:
-        return self._opened().initial().to_json()
+        return self._opened().initial()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.max_messages)
@@ -65,34 +74,22 @@ class ServiceBusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def latestOffset(
         self, start: Mapping[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        end = self._opened().advance(read_offset(start), _max_messages(limit))
-        return end.to_json()
+        return self._opened().advance(start, _max_messages(limit))
 
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[InputPartition]:
         if start == end:
             return []
-        ranges = self._opened().split(read_offset(start), read_offset(end))
-        options = self._options
-        return [
-            RangePartition(
-                options.connection,
-                part,
-                options.columns,
-                ("active",),
-                options.fails_on_loss,
-                options.patience_ms,
-            )
-            for part in pack(ranges, options.max_partitions)
-        ]
+        return self._opened().partitions(start, end)
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        if isinstance(partition, RangePartition):
+        # Without any partition Spark asks for one that is none.
+        if isinstance(partition, ReadablePartition):
             yield from partition.read()
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        self._opened().committed(read_offset(end))
+        self._opened().committed(end)
 
 
 def _max_messages(limit: ReadLimit) -> int | None:
