@@ -47,7 +47,7 @@ class PlannedRange:
 
     def add(self, sequence: int, size_bytes: int) -> None:
         if not self.splits or self.splits[-1].message_count >= self._split_messages:
-            # What lies between two messages belongs to the split before it.
+            # What lies between two messages belongs to the split of the second.
             self.splits.append(Split(self.end))
         split = self.splits[-1]
         split.end = self.end = sequence + 1

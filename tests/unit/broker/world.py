@@ -58,6 +58,7 @@ class Place:
         """The open change set is not committed, and memory believes the store."""
         self.changes = ChangeSet()
         self.table.restore(run(self.store.fragments()))
+        self.table.remember_leases(run(self.store.reader_leases()))
 
     def send(self, *bodies: bytes, ttl_ms: int = 0) -> None:
         for body in bodies:
