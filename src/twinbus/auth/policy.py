@@ -36,12 +36,7 @@ class Policy:
         rule = self._signing_rule(parsed, path)
         if rule is None:
             raise AuthenticationFailed(entity_path=path)
-        if parsed.expires_at <= now:
-            raise AuthenticationFailed(
-                f"The token for '{path}' expired at {_iso(parsed.expires_at)}; it is "
-                f"{_iso(now)}. Make a new one, and check the clocks.",
-                entity_path=path,
-            )
+        _check_expiry(parsed, path, now)
         if not covers(parsed.scope, path):
             raise UnauthorizedAccess(
                 f"Unauthorized access to '{path}'. The token is for "
@@ -54,6 +49,23 @@ class Policy:
             entity=rule.scope,
             expires_at=parsed.expires_at,
         )
+
+    def widest_grant(self, token: str, now: int) -> Grant:
+        """What the token gives wherever it gives anything.
+
+        Raises AuthenticationFailed for one that is good for nothing at all.
+        """
+        parsed = sas.parse(token)
+        for rule in self._rules:
+            if rule.key_name in parsed.key_names and parsed.is_signed_with(rule.keys()):
+                _check_expiry(parsed, parsed.scope, now)
+                return Grant(
+                    path=parsed.scope,
+                    claims=rule.claims,
+                    entity=rule.scope,
+                    expires_at=parsed.expires_at,
+                )
+        raise AuthenticationFailed(entity_path=parsed.scope)
 
     def grant_by_key(self, key_name: str, key: str) -> Grant:
         """What the key itself gives, for as long as the connection lasts.
@@ -74,6 +86,16 @@ class Policy:
             ):
                 return rule
         return None
+
+
+def _check_expiry(token: sas.SasToken, path: str, now: int) -> None:
+    """Raises AuthenticationFailed."""
+    if token.expires_at <= now:
+        raise AuthenticationFailed(
+            f"The token for '{path}' expired at {_iso(token.expires_at)}; it is "
+            f"{_iso(now)}. Make a new one, and check the clocks.",
+            entity_path=path,
+        )
 
 
 def _iso(instant: int) -> str:

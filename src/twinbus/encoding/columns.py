@@ -1,9 +1,10 @@
 """Messages as columns, for whoever reads thousands at a time.
 
 Only the columns that were asked for are filled, and a message's bytes are looked at
-only as far as those need it. Texts for identifiers of other types, and for values of
-application properties, are those that the SDKs show: what is lost in them is in `raw`,
-the message as a receiver gets it.
+only as far as those need it: once, from left to right, with the short forms that nearly
+all values have read on the spot. Texts for identifiers of other types, and for values
+of application properties, are those that the SDKs show: what is lost in them is in
+`raw`, the message as a receiver gets it.
 
 What cannot be decoded is null: a reader of ranges must get past any message.
 """
@@ -15,7 +16,7 @@ from typing import Final, final
 from uuid import UUID
 
 from twinbus.amqp.codec import decode
-from twinbus.amqp.decoder import field_offsets
+from twinbus.amqp.decoder import list_header, skip
 from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.types import Described, Timestamp
 from twinbus.broker.message import Message
@@ -27,9 +28,9 @@ from twinbus.encoding.layout import (
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
 )
-from twinbus.encoding.maps import map_entries
-from twinbus.encoding.outgoing import encode_delivery
-from twinbus.encoding.sections import find_sections, section_code
+from twinbus.encoding.maps import map_header
+from twinbus.encoding.outgoing import DeliveryEncoder
+from twinbus.encoding.sections import section_code
 
 # Known without looking at the bytes.
 _OF_THE_BUS: Final = (
@@ -58,6 +59,7 @@ _FIELDS: Final = {
     "session_id": 10,
     "reply_to_session_id": 12,
 }
+_FIELD_COUNT: Final = 13
 
 COLUMNS: Final = (
     *_OF_THE_BUS,
@@ -68,18 +70,26 @@ COLUMNS: Final = (
 )
 
 _STATES: Final = ("active", "deferred", "scheduled")
+_PARTITION_KEY: Final = "x-opt-partition-key"
+
+_NULL: Final = 0x40
+_SHORT_TEXT: Final = 0xA1
 
 
 @final
 class MessageColumns:
-    """The messages of one answer, column by column."""
+    """Messages, column by column."""
 
     def __init__(self, wanted: Collection[str]) -> None:
         self.columns: dict[str, list[object]] = {name: [] for name in wanted}
-        self.size_bytes: int = 0
+        self.count: int = 0
         self._of_the_bus: list[str] = [n for n in wanted if n in _OF_THE_BUS]
         self._fields: list[tuple[int, list[object]]] = [
             (_FIELDS[name], self.columns[name]) for name in wanted if name in _FIELDS
+        ]
+        indexes = {index for index, _ in self._fields}
+        self._is_field_wanted: list[bool] = [
+            index in indexes for index in range(_FIELD_COUNT)
         ]
         self._partition_keys: list[object] | None = self.columns.get("partition_key")
         self._properties: list[object] | None = self.columns.get(
@@ -92,22 +102,55 @@ class MessageColumns:
             or self._properties is not None
             or self._bodies is not None
         )
+        self._encoder: DeliveryEncoder = DeliveryEncoder(0, True)
 
-    def add(self, message: Message, sequence_number: int) -> None:
-        self.size_bytes += len(message.raw)
+    def extend(self, messages: list[Message], sequence_numbers: list[int]) -> None:
+        """Add messages with the numbers that clients see."""
+        self.count += len(messages)
         for name in self._of_the_bus:
-            self.columns[name].append(_bus_value(name, message, sequence_number))
+            self.columns[name] += self._bus_values(name, messages, sequence_numbers)
         if self._looks_inside:
-            self._look_inside(message)
+            for message in messages:
+                self._look_inside(message)
+
+    def _bus_values(
+        self, name: str, messages: list[Message], sequence_numbers: list[int]
+    ) -> list[object]:
+        if name == "sequence_number":
+            return list(sequence_numbers)
+        if name == "raw":
+            encode = self._encoder.encode
+            return [
+                encode(message, number)
+                for message, number in zip(messages, sequence_numbers, strict=True)
+            ]
+        if name == "enqueued_time":
+            return [message.enqueued_at * 1000 for message in messages]
+        if name == "state":
+            return [_STATES[message.state] for message in messages]
+        if name == "delivery_count":
+            return [message.delivery_count for message in messages]
+        if name == "time_to_live_ms":
+            return [message.ttl_ms or None for message in messages]
+        if name == "expires_at":
+            return [message.expires_at * 1000 or None for message in messages]
+        if name == "scheduled_time":
+            return [message.scheduled_at * 1000 or None for message in messages]
+        if name == "size_bytes":
+            return [len(message.raw) for message in messages]
+        return [_annex_value(name, message) for message in messages]
 
     def _look_inside(self, message: Message) -> None:
         raw = message.raw
         try:
-            sections = find_sections(raw)
+            sections = _sections(raw)
         except DecodeError:
             sections = {}
         if self._fields:
-            self._add_fields(raw, sections.get(PROPERTIES))
+            values = _field_values(raw, sections.get(PROPERTIES), self._is_field_wanted)
+            count = len(values)
+            for index, column in self._fields:
+                column.append(values[index] if index < count else None)
         if self._partition_keys is not None:
             self._partition_keys.append(
                 _partition_key(raw, sections.get(MESSAGE_ANNOTATIONS))
@@ -119,37 +162,8 @@ class MessageColumns:
         if self._bodies is not None:
             self._bodies.append(_body(raw, sections))
 
-    def _add_fields(self, raw: bytes, section: tuple[int, int] | None) -> None:
-        offsets: list[int] = []
-        if section is not None:
-            try:
-                offsets = field_offsets(raw, section[0])
-            except DecodeError:
-                offsets = []
-        last = len(offsets) - 1
-        for index, column in self._fields:
-            column.append(_field(raw, offsets[index]) if index < last else None)
 
-
-def _bus_value(name: str, message: Message, sequence_number: int) -> object:
-    if name == "sequence_number":
-        return sequence_number
-    if name == "enqueued_time":
-        return message.enqueued_at * 1000
-    if name == "raw":
-        return encode_delivery(message, sequence_number, 0)
-    if name == "state":
-        return _STATES[message.state]
-    if name == "delivery_count":
-        return message.delivery_count
-    if name == "time_to_live_ms":
-        return message.ttl_ms or None
-    if name == "expires_at":
-        return message.expires_at * 1000 or None
-    if name == "scheduled_time":
-        return message.scheduled_at * 1000 or None
-    if name == "size_bytes":
-        return len(message.raw)
+def _annex_value(name: str, message: Message) -> object:
     annex = message.annex
     if annex is None:
         return None
@@ -160,45 +174,130 @@ def _bus_value(name: str, message: Message, sequence_number: int) -> object:
     return annex.dead_letter_description
 
 
-def _field(raw: bytes, at: int) -> object:
-    # Short strings, which most of them are, without a call for each.
+def _sections(raw: bytes) -> dict[int, tuple[int, int]]:
+    """As `find_sections` has it. Raises DecodeError."""
+    found: dict[int, tuple[int, int]] = {}
+    at, total = 0, len(raw)
+    while at < total:
+        code = section_code(raw, at)
+        if code == 0:
+            raise DecodeError("a message section has no known descriptor")
+        start = at + 3
+        at = _end_of(raw, start)
+        if at > total:
+            raise DecodeError("a section ends behind its message")
+        found[code] = (found[code][0] if code in found else start, at)
+    return found
+
+
+def _end_of(raw: bytes, at: int) -> int:
+    """Where the value at `at` ends, perhaps behind the bytes. Raises DecodeError."""
     code = raw[at]
-    if code == 0xA1:
-        end = at + 2 + raw[at + 1]
-        try:
-            return raw[at + 2 : end].decode()
-        except UnicodeDecodeError:
-            return None
-    if code == 0x40:
+    if code == _NULL:
+        return at + 1
+    # What has its size in front: texts, binaries, lists and maps.
+    if 0xA0 <= code <= 0xDF and at + 5 <= len(raw):
+        if code & 0x10 == 0:
+            return at + 2 + raw[at + 1]
+        return at + 5 + int.from_bytes(raw[at + 1 : at + 5], "big")
+    return skip(raw, at)
+
+
+def _field_values(
+    raw: bytes, section: tuple[int, int] | None, is_wanted: list[bool]
+) -> list[object]:
+    """Of the properties section: texts of the fields that are wanted. All of them are
+    null in one that is broken."""
+    if section is None:
+        return []
+    values: list[object] = []
+    try:
+        count, at, end = list_header(raw, section[0])
+        if count > _FIELD_COUNT:
+            return []
+        for index in range(count):
+            if at >= end:
+                return []
+            if raw[at] == _NULL:
+                at += 1
+                values.append(None)
+                continue
+            following = _end_of(raw, at)
+            if following > end:
+                return []
+            values.append(_text_at(raw, at, following) if is_wanted[index] else None)
+            at = following
+    except DecodeError:
+        return []
+    return values if at == end else []
+
+
+def _text_at(raw: bytes, at: int, end: int) -> str | None:
+    """Short strings, which most values are, without a call of the decoder."""
+    if raw[at] != _SHORT_TEXT:
+        return _text_of(_decoded(raw, at))
+    try:
+        return raw[at + 2 : end].decode()
+    except UnicodeDecodeError:
         return None
-    return _text_of(_decoded(raw, at))
 
 
 def _partition_key(raw: bytes, section: tuple[int, int] | None) -> object:
     if section is None:
         return None
-    for key_at, value_at, _ in _entries(raw, section[0]):
-        if _decoded(raw, key_at) == "x-opt-partition-key":
-            return _text_of(_decoded(raw, value_at))
+    for key_at, value_at, end in _entries(raw, section):
+        if _decoded(raw, key_at) == _PARTITION_KEY:
+            return _text_at(raw, value_at, end)
     return None
 
 
 def _application_properties(
     message: Message, section: tuple[int, int] | None
-) -> list[tuple[str, object]]:
+) -> list[tuple[str, str | None]]:
     """As a map's entries; those that a settlement set come last, and count."""
     raw = message.raw
-    found: dict[str, object] = {}
+    found: dict[str, str | None] = {}
     if section is not None:
-        for key_at, value_at, _ in _entries(raw, section[0]):
-            name = _decoded(raw, key_at)
-            if isinstance(name, str):
-                found[str(name)] = _text_of(_decoded(raw, value_at))
+        for key_at, value_at, end in _entries(raw, section):
+            name = _name_at(raw, key_at, value_at)
+            if name is not None:
+                found[name] = _text_at(raw, value_at, end)
     annex = message.annex
     if annex is not None:
         for name, encoded in annex.modified.items():
             found[name] = _text_of(_decoded(encoded, 0))
     return list(found.items())
+
+
+def _name_at(raw: bytes, at: int, end: int) -> str | None:
+    """A key that is a text."""
+    if raw[at] == _SHORT_TEXT:
+        return _text_at(raw, at, end)
+    name = _decoded(raw, at)
+    return str(name) if isinstance(name, str) else None
+
+
+def _entries(raw: bytes, section: tuple[int, int]) -> list[tuple[int, int, int]]:
+    """Of each entry of a map: where its key and its value start and end. A broken map
+    has none."""
+    found: list[tuple[int, int, int]] = []
+    at, end = section
+    try:
+        count, at = map_header(raw, at)
+        for _ in range(count // 2):
+            if at >= end:
+                return []
+            value_at = _end_of(raw, at)
+            if value_at >= end:
+                return []
+            following = _end_of(raw, value_at)
+            if following > end:
+                return []
+            found.append((at, value_at, following))
+            at = following
+    except DecodeError:
+        return []
+    return found
 
 
 def _body(raw: bytes, sections: dict[int, tuple[int, int]]) -> object:
@@ -235,13 +334,6 @@ def _data(raw: bytes, place: tuple[int, int]) -> object:
         if at < end and section_code(raw, at) == DATA:
             at += 3
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _entries(raw: bytes, at: int) -> list[tuple[int, int, int]]:
-    try:
-        return map_entries(raw, at)
-    except DecodeError:
-        return []
 
 
 def _decoded(raw: bytes, at: int) -> object:

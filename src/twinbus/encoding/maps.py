@@ -12,7 +12,7 @@ from twinbus.amqp.errors import DecodeError
 
 def check_map(raw: bytes, at: int, end: int) -> None:
     """Raises DecodeError unless a map of whole entries lies from `at` to `end`."""
-    count, at = _map_header(raw, at)
+    count, at = map_header(raw, at)
     if count % 2:
         raise DecodeError("a map has a key without a value")
     for _ in range(count):
@@ -21,7 +21,7 @@ def check_map(raw: bytes, at: int, end: int) -> None:
         raise DecodeError("a map's size does not match its entries")
 
 
-def _map_header(raw: bytes, at: int) -> tuple[int, int]:
+def map_header(raw: bytes, at: int) -> tuple[int, int]:
     """How many keys and values there are, and where the first one is."""
     code = raw[at]
     if code == 0xC1 and at + 3 <= len(raw):
@@ -48,7 +48,7 @@ def changed_map(
 
 def map_entries(raw: bytes, at: int) -> list[tuple[int, int, int]]:
     """Of each entry of the map at `at`: where its key and its value start and end."""
-    count, at = _map_header(raw, at)
+    count, at = map_header(raw, at)
     entries: list[tuple[int, int, int]] = []
     for _ in range(count // 2):
         value_at = skip(raw, at)

@@ -224,11 +224,11 @@ class HttpConnection(asyncio.Protocol):
             # Python shows it to its users.
             reason=HTTPStatus(response.status).phrase,
         )
-        data = self._engine.send(head) or b""
+        self._write(self._engine.send(head))
         if has_body:
-            data += self._engine.send(h11.Data(data=response.body)) or b""
-        data += self._engine.send(h11.EndOfMessage()) or b""
-        self._write(data)
+            # Of megabytes no copy is made.
+            self._write(self._engine.send(h11.Data(data=response.body)))
+        self._write(self._engine.send(h11.EndOfMessage()))
         if self._engine.our_state is h11.DONE and self._engine.their_state is h11.DONE:
             self._engine.start_next_cycle()
             self._due_in(HTTP_KEEP_ALIVE_SECONDS * 1000)

@@ -51,11 +51,14 @@ def holds_claim(
     return True
 
 
-def require_token(request: HttpRequest, policy: Policy, now: int) -> None:
-    """A token for whatever it was made for. Raises AuthenticationFailed,
-    UnauthorizedAccess."""
+def widest_grant(request: HttpRequest, policy: Policy, now: int) -> Grant:
+    """What the token gives, wherever that is. Raises AuthenticationFailed."""
     token = request.headers.get(_HEADER, "")
-    _grant(token, policy, sas.parse(token).scope if sas.is_sas(token) else "", now)
+    _check_form(token, "")
+    try:
+        return policy.widest_grant(token, now)
+    except AuthenticationFailed as error:
+        raise _worded(error, token, "", now) from None
 
 
 def require_send(
@@ -86,7 +89,17 @@ def _grant_by_key(encoded: str, policy: Policy) -> Grant:
 
 
 def _grant(token: str, policy: Policy, path: str, now: int) -> Grant:
-    """What the token gives; the words before the colon are the service's."""
+    """What the token gives for a path."""
+    _check_form(token, path)
+    try:
+        # Audiences come percent-encoded, and this one was decoded.
+        return policy.grant_by_token(token, quote(path), now)
+    except AuthenticationFailed as error:
+        raise _worded(error, token, path, now) from None
+
+
+def _check_form(token: str, path: str) -> None:
+    """Raises AuthenticationFailed; the words before the colon are the service's."""
     if not token:
         raise AuthenticationFailed(
             "MissingToken: The request has no Authorization header. Send a shared "
@@ -99,11 +112,13 @@ def _grant(token: str, policy: Policy, path: str, now: int) -> Grant:
             "kind that this server takes.",
             entity_path=path,
         )
-    try:
-        # Audiences come percent-encoded, and this one was decoded.
-        return policy.grant_by_token(token, quote(path), now)
-    except AuthenticationFailed as error:
-        has_expired = sas.parse(token).expires_at <= now
-        kind = "ExpiredToken" if has_expired else "InvalidSignature"
-        text = f"{kind}: {error.text}"
-        raise AuthenticationFailed(text, entity_path=path) from None
+
+
+def _worded(
+    error: AuthenticationFailed, token: str, path: str, now: int
+) -> AuthenticationFailed:
+    """With the word that the service begins with. Raises AuthenticationFailed for a
+    token that cannot be read."""
+    has_expired = sas.parse(token).expires_at <= now
+    kind = "ExpiredToken" if has_expired else "InvalidSignature"
+    return AuthenticationFailed(f"{kind}: {error.text}", entity_path=path)

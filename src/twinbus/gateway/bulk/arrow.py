@@ -4,7 +4,7 @@
 Arrow does without it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -70,26 +70,41 @@ def _types() -> "dict[str, pa.DataType]":
     }
 
 
-def encode_columns(
-    columns: Mapping[str, Sequence[object]], count: int, constants: Mapping[str, object]
-) -> bytes:
-    """One record batch as an IPC stream; without rows the schema alone."""
-    import pyarrow as pa
+class MessageStream:
+    """An IPC stream of messages in the making, a record batch for each portion.
+    Without any it is the schema alone."""
 
-    names = [name for name in TYPES if name in columns or name in constants]
-    types = _types()
-    schema = pa.schema([(name, types[TYPES[name]]) for name in names])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        if count:
-            arrays = [
-                pa.array(columns[field.name], type=field.type)
-                if field.name in columns
-                else pa.repeat(pa.scalar(constants[field.name], field.type), count)
-                for field in schema
-            ]
-            writer.write_batch(pa.record_batch(arrays, schema=schema))
-    return bytes(sink.getvalue().to_pybytes())
+    def __init__(self, columns: Collection[str], constants: Mapping[str, object]):
+        import pyarrow as pa
+
+        types = _types()
+        names = [name for name in TYPES if name in columns]
+        self._schema = pa.schema([(name, types[TYPES[name]]) for name in names])
+        self._constants = {
+            name: pa.scalar(constants[name], types[TYPES[name]])
+            for name in names
+            if name in constants
+        }
+        self._sink = pa.BufferOutputStream()
+        self._writer = pa.ipc.new_stream(self._sink, self._schema)
+
+    def add(self, columns: Mapping[str, Sequence[object]], count: int) -> None:
+        import pyarrow as pa
+
+        if not count:
+            return
+        arrays = [
+            pa.repeat(self._constants[field.name], count)
+            if field.name in self._constants
+            else pa.array(columns[field.name], type=field.type)
+            for field in self._schema
+        ]
+        self._writer.write_batch(pa.record_batch(arrays, schema=self._schema))
+
+    def finish(self) -> bytes:
+        self._writer.close()
+        encoded: bytes = self._sink.getvalue().to_pybytes()
+        return encoded
 
 
 def decode_append(body: bytes) -> tuple[list[str], list[bytes]]:

@@ -12,6 +12,7 @@ Tokens are those of the administration, with Listen on every entity that is read
 Send on every one that is written to. A strict bus knows nothing of all this.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
@@ -21,21 +22,17 @@ from twinbus.auth.claims import Claim
 from twinbus.clock import Clock
 from twinbus.errors import (
     ArgumentError,
+    ArgumentOutOfRange,
+    AuthenticationFailed,
     MessagingEntityNotFound,
     NotSupported,
     ServiceBusError,
-)
-from twinbus.gateway.administration.authorization import (
-    holds_claim,
-    require_claim,
-    require_token,
 )
 from twinbus.gateway.bulk import arrow
 from twinbus.gateway.bulk.fields import Fields, read_fields
 from twinbus.gateway.bulk.ports import (
     BrowseRequest,
     BulkNamespace,
-    EntityRuntime,
     LeaseRequest,
     PlanLimits,
     PlannedFragment,
@@ -43,10 +40,12 @@ from twinbus.gateway.bulk.ports import (
     Poison,
     SettleRequest,
 )
+from twinbus.gateway.bulk.rights import Rights
 from twinbus.gateway.request import HttpRequest
 from twinbus.gateway.response import HttpResponse
 from twinbus.limits import (
     BULK_APPEND_BYTES,
+    BULK_APPEND_ROWS,
     BULK_BROWSE_BYTES,
     BULK_ENTITIES,
     BULK_NUMBERS,
@@ -55,6 +54,7 @@ from twinbus.limits import (
     BULK_REQUEST_BYTES,
     DEAD_LETTER_TEXT_CHARACTERS,
     ENTITY_PATH_CHARACTERS,
+    ENTITY_REQUEST_BYTES,
     READER_CHARACTERS,
     READER_LEASE_MS_MAX,
     READER_LEASE_MS_MIN,
@@ -69,6 +69,9 @@ _WITHOUT_ARROW: Final = ("runtime", "lease", "plan", "settle")
 _WITH_ARROW: Final = ("browse", "append")
 _STATES: Final = ("active", "deferred", "scheduled")
 _SPLIT_MESSAGES: Final = 5_000
+_CHECKS: Final = 100
+"""Entities whose claims are looked at before others have their turn."""
+
 _NEXT: Final = "x-twinbus-next"
 _COUNT: Final = "x-twinbus-messages"
 
@@ -79,7 +82,9 @@ class Bulk:
     def __init__(self, namespace: BulkNamespace, clock: Clock) -> None:
         self._namespace = namespace
         self._clock = clock
-        self._requests: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {
+        self._requests: dict[
+            str, Callable[[HttpRequest, Rights], Awaitable[HttpResponse]]
+        ] = {
             "runtime": self._runtime,
             "lease": self._lease,
             "plan": self._plan,
@@ -88,8 +93,12 @@ class Bulk:
             "append": self._append,
         }
 
-    @staticmethod
-    def max_body_bytes(request: HttpRequest) -> int:
+    def max_body_bytes(self, request: HttpRequest) -> int:
+        """Who shows no good token may send what any other request may have."""
+        try:
+            self._rights(request)
+        except AuthenticationFailed:
+            return ENTITY_REQUEST_BYTES
         is_append = request.path == f"{PREFIX}/append"
         return BULK_APPEND_BYTES if is_append else BULK_REQUEST_BYTES
 
@@ -100,17 +109,17 @@ class Bulk:
             return _refusal(error)
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
+        # Whoever has no token learns nothing, not even which requests there are.
+        rights = self._rights(request)
         name = request.path.removeprefix(PREFIX).strip("/")
         if not name:
-            return self._offer(request)
+            return _offer(request)
         answer = self._requests.get(name)
         if answer is None:
             known = ", ".join(self._requests)
             raise MessagingEntityNotFound(
                 f"There is no bulk request '{name[:60]}'; there are {known}."
             )
-        # Whoever has no token learns nothing about methods either.
-        self._token(request)
         if request.method != "POST":
             return _refusal(ArgumentError("Use POST."), status=405)
         if name in _WITH_ARROW and not arrow.is_available():
@@ -118,51 +127,32 @@ class Bulk:
                 f"'{name}' needs pyarrow, which this server lacks: install "
                 "'twinbus[spark]' there."
             )
-        return await answer(request)
+        return await answer(request, rights)
 
-    # --- who may --------------------------------------------------------------
-
-    def _token(self, request: HttpRequest) -> None:
-        """Raises AuthenticationFailed, UnauthorizedAccess: any claim will do."""
-        require_token(request, self._namespace.policy, self._clock.now())
-
-    def _require(self, request: HttpRequest, claim: Claim, path: str) -> None:
-        now = self._clock.now()
-        require_claim(request, claim, self._namespace.policy, path.strip("/"), now)
+    def _rights(self, request: HttpRequest) -> Rights:
+        """Raises AuthenticationFailed."""
+        return Rights(request, self._namespace.policy, self._clock.now())
 
     # --- requests -------------------------------------------------------------
 
-    def _offer(self, request: HttpRequest) -> HttpResponse:
-        self._token(request)
-        names = _WITHOUT_ARROW + (_WITH_ARROW if arrow.is_available() else ())
-        return _json_response(
-            {
-                "server": "twinbus",
-                "version": VERSION,
-                "requests": sorted(names),
-                "limits": {
-                    "browse_bytes": BULK_BROWSE_BYTES,
-                    "append_bytes": BULK_APPEND_BYTES,
-                    "entities": BULK_ENTITIES,
-                    "lease_ms": [READER_LEASE_MS_MIN, READER_LEASE_MS_MAX],
-                    "plan_messages": BULK_PLAN_MESSAGES,
-                },
-            }
-        )
-
-    async def _runtime(self, request: HttpRequest) -> HttpResponse:
+    async def _runtime(self, request: HttpRequest, rights: Rights) -> HttpResponse:
         fields = read_fields(request.body)
         fields.only("entities", "pattern")
         paths = fields.texts("entities", BULK_ENTITIES, _PATH_CHARACTERS)
         for path in paths:
-            self._require(request, Claim.LISTEN, path)
+            rights.require(Claim.LISTEN, path)
         pattern = fields.optional_text("pattern", _PATH_CHARACTERS)
         if pattern is not None:
-            paths += self._readable(request, pattern)
+            named = {path.strip("/").lower() for path in paths}
+            paths += [
+                path
+                for path in await self._readable(rights, pattern)
+                if path.lower() not in named
+            ]
         found = await self._namespace.runtime(paths)
         return _json_response(
             {
-                "entities": [_shown_runtime(r) for r in found if r is not None],
+                "entities": [asdict(runtime) for runtime in found if runtime],
                 "missing": [
                     path
                     for path, runtime in zip(paths, found, strict=True)
@@ -171,16 +161,25 @@ class Bulk:
             }
         )
 
-    def _readable(self, request: HttpRequest, pattern: str) -> list[str]:
+    async def _readable(self, rights: Rights, pattern: str) -> list[str]:
         """Those that a pattern fits and the token may listen to."""
-        policy, now = self._namespace.policy, self._clock.now()
-        return [
-            path
-            for path in self._namespace.matching(pattern)
-            if holds_claim(request, Claim.LISTEN, policy, path, now)
-        ]
+        fitting = self._namespace.matching(pattern)
+        found: list[str] = []
+        for first in range(0, len(fitting), _CHECKS):
+            found += [
+                path
+                for path in fitting[first : first + _CHECKS]
+                if rights.hold(Claim.LISTEN, path)
+            ]
+            await asyncio.sleep(0)
+        if len(found) > BULK_ENTITIES:
+            raise ArgumentOutOfRange(
+                f"'pattern' fits {len(found)} entities; at most {BULK_ENTITIES} are "
+                "allowed. Ask with narrower ones, in several requests."
+            )
+        return found
 
-    async def _lease(self, request: HttpRequest) -> HttpResponse:
+    async def _lease(self, request: HttpRequest, rights: Rights) -> HttpResponse:
         fields = read_fields(request.body)
         fields.only("reader", "duration_ms", "entities", "release")
         reader = fields.text("reader", READER_CHARACTERS)
@@ -188,7 +187,7 @@ class Bulk:
         for entity in fields.objects("entities", BULK_ENTITIES):
             entity.only("path", "epoch")
             path = entity.text("path", _PATH_CHARACTERS)
-            self._require(request, Claim.LISTEN, path)
+            rights.require(Claim.LISTEN, path)
             epoch = entity.optional_text("epoch", READER_CHARACTERS)
             wanted.append(LeaseRequest(path=path, epoch=epoch))
         if fields.flag("release"):
@@ -200,7 +199,7 @@ class Bulk:
         grants = await self._namespace.lease(reader, duration_ms, wanted)
         return _json_response({"leases": [asdict(grant) for grant in grants]})
 
-    async def _plan(self, request: HttpRequest) -> HttpResponse:
+    async def _plan(self, request: HttpRequest, rights: Rights) -> HttpResponse:
         fields = read_fields(request.body)
         fields.only(
             *("reader", "entities", "max_messages", "max_bytes", "split_messages"),
@@ -218,36 +217,20 @@ class Bulk:
             is_aligned=fields.flag("aligned"),
         )
         wanted = [
-            self._plan_request(request, entity)
+            _plan_request(rights, entity)
             for entity in fields.objects("entities", BULK_ENTITIES)
         ]
         planned = await self._namespace.plan(reader, wanted, limits)
         return _json_response({"fragments": [_shown_plan(part) for part in planned]})
 
-    def _plan_request(self, request: HttpRequest, fields: Fields) -> PlanRequest:
-        fields.only(
-            *("path", "generation", "epoch", "from", "to", "from_time", "to_time")
-        )
-        path = fields.text("path", _PATH_CHARACTERS)
-        self._require(request, Claim.LISTEN, path)
-        return PlanRequest(
-            path=path,
-            generation=fields.text("generation", READER_CHARACTERS),
-            epoch=fields.optional_text("epoch", READER_CHARACTERS),
-            firsts=fields.positions("from", _MAX_NUMBER),
-            ends=fields.positions("to", _MAX_NUMBER),
-            first_time=fields.optional_number("from_time", 0, _MAX_NUMBER),
-            end_time=fields.optional_number("to_time", 0, _MAX_NUMBER),
-        )
-
-    async def _browse(self, request: HttpRequest) -> HttpResponse:
+    async def _browse(self, request: HttpRequest, rights: Rights) -> HttpResponse:
         fields = read_fields(request.body)
         fields.only(
             *("path", "generation", "fragment", "from", "to", "columns", "states"),
             "max_bytes",
         )
         path = fields.text("path", _PATH_CHARACTERS)
-        self._require(request, Claim.LISTEN, path)
+        rights.require(Claim.LISTEN, path)
         columns = _columns(fields.texts("columns", len(arrow.TYPES), 40))
         states = fields.texts("states", len(_STATES), 20) or ["active"]
         wanted = BrowseRequest(
@@ -262,50 +245,33 @@ class Bulk:
                 "max_bytes", 1, BULK_BROWSE_BYTES, BULK_BROWSE_BYTES
             ),
         )
-        found = await self._namespace.browse(wanted)
-        constants = _constants(path, wanted.index)
-        body = arrow.encode_columns(
-            found.columns,
-            found.count,
-            {name: value for name, value in constants.items() if name in columns},
-        )
+        stream = arrow.MessageStream(columns, _constants(path, wanted.index))
+        count, following = 0, wanted.first
+        async for portion in self._namespace.browse(wanted):
+            stream.add(portion.columns, portion.count)
+            count, following = count + portion.count, portion.next
         return HttpResponse(
             status=200,
-            body=body,
+            body=stream.finish(),
             headers={
                 "content-type": arrow.CONTENT_TYPE,
-                _NEXT: str(found.next),
-                _COUNT: str(found.count),
+                _NEXT: str(following),
+                _COUNT: str(count),
             },
         )
 
-    async def _settle(self, request: HttpRequest) -> HttpResponse:
+    async def _settle(self, request: HttpRequest, rights: Rights) -> HttpResponse:
         fields = read_fields(request.body)
         fields.only("reader", "entities")
         reader = fields.text("reader", READER_CHARACTERS)
         wanted = [
-            self._settle_request(request, entity)
+            _settle_request(rights, entity)
             for entity in fields.objects("entities", BULK_ENTITIES)
         ]
         settled = await self._namespace.settle(reader, wanted)
         return _json_response({"entities": [asdict(part) for part in settled]})
 
-    def _settle_request(self, request: HttpRequest, fields: Fields) -> SettleRequest:
-        fields.only("path", "epoch", "to", "dead_letter", "defer", "complete")
-        path = fields.text("path", _PATH_CHARACTERS)
-        self._require(request, Claim.LISTEN, path)
-        return SettleRequest(
-            path=path,
-            epoch=fields.text("epoch", READER_CHARACTERS),
-            dead_letter=[
-                _poison(item) for item in fields.objects("dead_letter", BULK_NUMBERS)
-            ],
-            defer=fields.numbers("defer", BULK_NUMBERS, _MAX_NUMBER),
-            complete=fields.numbers("complete", BULK_NUMBERS, _MAX_NUMBER),
-            ends=fields.positions("to", _MAX_NUMBER),
-        )
-
-    async def _append(self, request: HttpRequest) -> HttpResponse:
+    async def _append(self, request: HttpRequest, rights: Rights) -> HttpResponse:
         entities, messages = arrow.decode_append(request.body)
         paths = set(entities)
         if len(paths) > BULK_ENTITIES:
@@ -314,13 +280,12 @@ class Bulk:
                 "are allowed. Send it in several requests."
             )
         for path in paths:
-            self._require(request, Claim.SEND, path)
-        policy, now = self._namespace.policy, self._clock.now()
+            rights.require(Claim.SEND, path)
         appended = await self._namespace.append(
             [path.strip("/") for path in entities],
             messages,
             "append",
-            holds_claim(request, Claim.SEND, policy, "", now),
+            rights.hold(Claim.SEND, ""),
         )
         return _json_response(
             {
@@ -337,6 +302,61 @@ class Bulk:
                 ],
             }
         )
+
+
+def _offer(request: HttpRequest) -> HttpResponse:
+    if request.method not in ("GET", "HEAD"):
+        return _refusal(ArgumentError("Use GET."), status=405)
+    names = _WITHOUT_ARROW + (_WITH_ARROW if arrow.is_available() else ())
+    return _json_response(
+        {
+            "server": "twinbus",
+            "version": VERSION,
+            "requests": sorted(names),
+            "limits": {
+                "browse_bytes": BULK_BROWSE_BYTES,
+                "append_bytes": BULK_APPEND_BYTES,
+                "append_rows": BULK_APPEND_ROWS,
+                "entities": BULK_ENTITIES,
+                "lease_ms": [READER_LEASE_MS_MIN, READER_LEASE_MS_MAX],
+                "numbers": BULK_NUMBERS,
+                "plan_messages": BULK_PLAN_MESSAGES,
+                "plan_bytes": BULK_PLAN_BYTES,
+                "request_bytes": BULK_REQUEST_BYTES,
+            },
+        }
+    )
+
+
+def _plan_request(rights: Rights, fields: Fields) -> PlanRequest:
+    fields.only(*("path", "generation", "epoch", "from", "to", "from_time", "to_time"))
+    path = fields.text("path", _PATH_CHARACTERS)
+    rights.require(Claim.LISTEN, path)
+    return PlanRequest(
+        path=path,
+        generation=fields.text("generation", READER_CHARACTERS),
+        epoch=fields.optional_text("epoch", READER_CHARACTERS),
+        firsts=fields.positions("from", _MAX_NUMBER),
+        ends=fields.positions("to", _MAX_NUMBER),
+        first_time=fields.optional_number("from_time", 0, _MAX_NUMBER),
+        end_time=fields.optional_number("to_time", 0, _MAX_NUMBER),
+    )
+
+
+def _settle_request(rights: Rights, fields: Fields) -> SettleRequest:
+    fields.only("path", "epoch", "to", "dead_letter", "defer", "complete")
+    path = fields.text("path", _PATH_CHARACTERS)
+    rights.require(Claim.LISTEN, path)
+    return SettleRequest(
+        path=path,
+        epoch=fields.text("epoch", READER_CHARACTERS),
+        dead_letter=[
+            _poison(item) for item in fields.objects("dead_letter", BULK_NUMBERS)
+        ],
+        defer=fields.numbers("defer", BULK_NUMBERS, _MAX_NUMBER),
+        complete=fields.numbers("complete", BULK_NUMBERS, _MAX_NUMBER),
+        ends=fields.positions("to", _MAX_NUMBER),
+    )
 
 
 def _columns(names: list[str]) -> list[str]:
@@ -373,13 +393,9 @@ def _poison(fields: Fields) -> Poison:
     texts = DEAD_LETTER_TEXT_CHARACTERS
     return Poison(
         sequence_number=fields.number("sequence_number", 0, _MAX_NUMBER),
-        reason=fields.text("reason", texts),
-        description=fields.optional_text("description", texts) or "",
+        reason=fields.prose("reason", texts),
+        description=fields.prose("description", texts),
     )
-
-
-def _shown_runtime(runtime: EntityRuntime) -> dict[str, Any]:
-    return asdict(runtime)
 
 
 def _shown_plan(part: PlannedFragment) -> dict[str, Any]:

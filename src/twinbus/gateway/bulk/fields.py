@@ -37,17 +37,31 @@ class Fields:
 
     def text(self, name: str, max_characters: int) -> str:
         value = self._content.get(name)
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not value or not value.isprintable():
+            raise ArgumentError(
+                f"'{self._name(name)}' must be a text of printable characters."
+            )
+        return self._bounded(name, value, max_characters)
+
+    def optional_text(self, name: str, max_characters: int) -> str | None:
+        return self.text(name, max_characters) if self.has(name) else None
+
+    def prose(self, name: str, max_characters: int) -> str:
+        """A text for people, which may have lines; empty if there is none."""
+        value = self._content.get(name)
+        if value is None:
+            return ""
+        if not isinstance(value, str) or not _is_sound(value):
             raise ArgumentError(f"'{self._name(name)}' must be a text.")
+        return self._bounded(name, value, max_characters)
+
+    def _bounded(self, name: str, value: str, max_characters: int) -> str:
         if len(value) > max_characters:
             raise ArgumentOutOfRange(
                 f"'{self._name(name)}' has {len(value)} characters; at most "
                 f"{max_characters} are allowed."
             )
         return value
-
-    def optional_text(self, name: str, max_characters: int) -> str | None:
-        return self.text(name, max_characters) if self.has(name) else None
 
     def number(self, name: str, low: int, high: int, default: int | None = None) -> int:
         if default is not None and not self.has(name):
@@ -66,10 +80,14 @@ class Fields:
     def texts(self, name: str, max_items: int, max_characters: int) -> list[str]:
         found = []
         for item in self._items(name, max_items):
-            if not isinstance(item, str) or len(item) > max_characters:
+            if (
+                not isinstance(item, str)
+                or not 0 < len(item) <= max_characters
+                or not item.isprintable()
+            ):
                 raise ArgumentError(
-                    f"'{self._name(name)}' must have texts of at most "
-                    f"{max_characters} characters."
+                    f"'{self._name(name)}' must have texts of 1 to {max_characters} "
+                    "printable characters."
                 )
             found.append(item)
         return found
@@ -114,6 +132,11 @@ class Fields:
                 "are allowed. Ask in several requests."
             )
         return value
+
+
+def _is_sound(text: str) -> bool:
+    """Not half a pair of surrogates, and without the sign that ends texts in C."""
+    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _number(value: Any, name: str, low: int, high: int) -> int:

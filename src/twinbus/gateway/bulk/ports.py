@@ -4,7 +4,7 @@ Sequence numbers are those that clients see, and ranges end before their `end`. 
 is opaque to whoever asks: it is shown again as it was got.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -130,7 +130,7 @@ class BrowseRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowsedMessages:
-    """As much of a range as fits into one answer."""
+    """A portion of an answer."""
 
     columns: Mapping[str, Sequence[object]]
     count: int
@@ -223,7 +223,9 @@ class BulkNamespace(Protocol):
         self, reader: str, requests: Sequence[PlanRequest], limits: PlanLimits
     ) -> list[PlannedFragment]: ...
 
-    async def browse(self, request: BrowseRequest) -> BrowsedMessages: ...
+    def browse(self, request: BrowseRequest) -> AsyncIterator[BrowsedMessages]:
+        """As much of a range as fits into one answer; at least one portion."""
+        ...
 
     async def settle(
         self, reader: str, requests: Sequence[SettleRequest]

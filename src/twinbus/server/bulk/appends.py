@@ -1,10 +1,15 @@
 """Sending many messages at a time, each to its entity.
 
-An append is a send: the same checks, the same ledgers, one commit for what came
-together. What an entity does not take is refused row by row, and the rest is sent.
+An append is a send: the same checks, the same ledgers, and durable before the answer.
+It is done in portions, one after the other, so that others have their turn. What an
+entity does not take is refused row by row, and the rest is sent; but when an entity has
+no room for a portion, nothing that follows in it is sent either. Whoever sends the
+refused rows again then finds the order kept.
 """
 
+import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from twinbus.broker.message import Message
 from twinbus.encoding.layout import PING
@@ -16,6 +21,19 @@ from twinbus.server.awaited_commit import AwaitedCommit
 from twinbus.server.entity import Entity
 from twinbus.server.namespace import Namespace
 
+_PORTION: Final = 250
+"""Rows at a time: a few milliseconds."""
+
+
+class _Portion:
+    """Rows of one entity on their way to the store."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.rows: list[int] = []
+        self.messages: list[Message] = []
+        self.commit = AwaitedCommit()
+
 
 class Append:
     """The rows of one request."""
@@ -24,52 +42,48 @@ class Append:
         self._namespace = namespace
         self._actor = actor
         self._may_restore = may_restore
+        self._applied_count = 0
+        self._known: list[int] = []
         self._refused: list[RefusedRow] = []
-        # What is being sent: rows, messages, and who is told.
-        self._sendings: list[tuple[list[int], list[Message], AwaitedCommit]] = []
+        # Why the rest of what is for an entity is not sent, by its path.
+        self._closed: dict[str, ServiceBusError] = {}
 
     async def apply(
         self, entities: Sequence[str], messages: Sequence[bytes]
     ) -> Appended:
-        by_entity: dict[str, list[int]] = {}
-        for row, path in enumerate(entities):
-            by_entity.setdefault(path, []).append(row)
-        for path, rows in by_entity.items():
-            self._send(path, rows, messages)
-        known: list[int] = []
-        applied_count = 0
-        for rows, sent, commit in self._sendings:
-            try:
-                await commit.done()
-            except ServiceBusError as error:
-                self._refuse(rows, error)
-                continue
-            # A duplicate was given no number.
-            copies = [
-                row
-                for row, message in zip(rows, sent, strict=True)
-                if _is_copy(message)
+        for first in range(0, len(messages), _PORTION):
+            by_entity: dict[str, list[int]] = {}
+            for row in range(first, min(first + _PORTION, len(messages))):
+                by_entity.setdefault(entities[row], []).append(row)
+            sent = [
+                self._send(path, rows, messages) for path, rows in by_entity.items()
             ]
-            known += copies
-            applied_count += len(rows) - len(copies)
+            for portion in sent:
+                if portion.messages:
+                    await self._note_outcome(portion)
+            # Even if nothing of them was sent.
+            await asyncio.sleep(0)
         self._refused.sort(key=lambda refused: refused.row)
         return Appended(
-            applied_count=applied_count, known=sorted(known), refused=self._refused
+            applied_count=self._applied_count,
+            known=sorted(self._known),
+            refused=self._refused,
         )
 
-    def _send(self, path: str, rows: list[int], messages: Sequence[bytes]) -> None:
+    def _send(self, path: str, rows: list[int], messages: Sequence[bytes]) -> _Portion:
         """Read what goes to one entity, and have it sent."""
+        portion = _Portion(path)
         try:
+            if path in self._closed:
+                raise self._closed[path]
             entity = self._namespace.entity(path)
             entity.check_may_send()
             fragment = entity.fragment()
             check_status(fragment)
         except ServiceBusError as error:
             self._refuse(rows, error)
-            return
+            return portion
         owner, arrivals = entity.owner, self._arrivals(entity)
-        taken: list[int] = []
-        read: list[Message] = []
         for row in rows:
             try:
                 message = arrivals.read_one(messages[row], owner.clock.now())
@@ -77,12 +91,14 @@ class Append:
             except ServiceBusError as error:
                 self._refuse([row], error)
             else:
-                taken.append(row)
-                read.append(message)
-        if read:
-            commit = AwaitedCommit()
-            owner.admit(Sending(owner, fragment, read, self._actor, 0, commit))
-            self._sendings.append((taken, read, commit))
+                portion.rows.append(row)
+                portion.messages.append(message)
+        if portion.messages:
+            sending = Sending(
+                owner, fragment, portion.messages, self._actor, 0, portion.commit
+            )
+            owner.admit(sending)
+        return portion
 
     def _arrivals(self, entity: Entity) -> Arrivals:
         return Arrivals(
@@ -92,6 +108,19 @@ class Append:
             self._namespace.headroom_bytes_of(entity),
             lambda now: self._may_restore,
         )
+
+    async def _note_outcome(self, portion: _Portion) -> None:
+        try:
+            await portion.commit.done()
+        except ServiceBusError as error:
+            self._closed[portion.path] = error
+            self._refuse(portion.rows, error)
+            return
+        for row, message in zip(portion.rows, portion.messages, strict=True):
+            if _is_copy(message):
+                self._known.append(row)
+            else:
+                self._applied_count += 1
 
     def _refuse(self, rows: list[int], error: ServiceBusError) -> None:
         self._refused += [
@@ -106,4 +135,5 @@ class Append:
 
 
 def _is_copy(message: Message) -> bool:
+    """A duplicate was given no number."""
     return message.row_id == 0 and message.layout & PING == 0

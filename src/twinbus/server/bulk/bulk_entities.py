@@ -1,6 +1,7 @@
 """The entities of a namespace, as bulk requests see them."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -26,7 +27,12 @@ from twinbus.server.bulk.appends import Append
 from twinbus.server.bulk.plans import Wanted
 from twinbus.server.bulk.runtimes import runtime_of
 from twinbus.server.bulk.settlements import Settlement
-from twinbus.server.bulk.source import ONLY_FRAGMENT, Source, find_source
+from twinbus.server.bulk.source import (
+    ONLY_FRAGMENT,
+    Source,
+    check_distinct,
+    find_source,
+)
 from twinbus.server.message_source import MessageSource
 from twinbus.server.namespace import Namespace
 from twinbus.server.owner import StoreOwner
@@ -75,7 +81,12 @@ class BulkEntities:
         ]
 
     async def runtime(self, paths: Sequence[str]) -> list[EntityRuntime | None]:
-        return [await self._runtime(path) for path in paths]
+        found = []
+        for path in paths:
+            found.append(await self._runtime(path))
+            # A thousand of them take their time.
+            await asyncio.sleep(0)
+        return found
 
     async def _runtime(self, path: str) -> EntityRuntime | None:
         try:
@@ -87,6 +98,7 @@ class BulkEntities:
         self, reader: str, duration_ms: int, requests: Sequence[LeaseRequest]
     ) -> list[LeaseGrant]:
         wanted = [(self._source(r.path), r.epoch) for r in requests]
+        check_distinct(source for source, _ in wanted)
         return await leases.lease(reader, duration_ms, wanted)
 
     async def release(self, reader: str, requests: Sequence[LeaseRequest]) -> int:
@@ -94,7 +106,7 @@ class BulkEntities:
         for request in requests:
             try:
                 held.append((self._source(request.path), request.epoch or ""))
-            except MessagingEntityNotFound:
+            except (MessagingEntityNotFound, NotAllowed):
                 continue
         return await leases.release(reader, held)
 
@@ -102,6 +114,7 @@ class BulkEntities:
         self, reader: str, requests: Sequence[PlanRequest], limits: PlanLimits
     ) -> list[PlannedFragment]:
         wanted = [await self._wanted(request) for request in requests]
+        check_distinct(part.source for part in wanted)
         return await plans.plan(reader, wanted, limits)
 
     async def _wanted(self, request: PlanRequest) -> Wanted:
@@ -122,7 +135,7 @@ class BulkEntities:
             epoch=request.epoch,
         )
 
-    async def browse(self, request: BrowseRequest) -> BrowsedMessages:
+    def browse(self, request: BrowseRequest) -> AsyncIterator[BrowsedMessages]:
         source = self._source(request.path)
         source.check_generation(request.generation)
         if request.index != ONLY_FRAGMENT:
@@ -130,7 +143,7 @@ class BulkEntities:
                 f"'{source.path}' has fragment 0 only, not {request.index}.",
                 entity_path=source.path,
             )
-        return await ranges.browse(
+        return ranges.browse(
             source,
             source.local(request.first, "from"),
             source.local(request.end, "to"),

@@ -1,11 +1,13 @@
 """Planning: the outlines of messages are read in portions, and the loop has its turns.
 
 Under a lease nothing of what is looked at may expire before it is known to be planned:
-meanwhile all of it counts as planned.
+meanwhile all of it counts as planned, and if nothing comes of the plan, what was
+planned before.
 """
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,11 +15,11 @@ from twinbus.broker import reader_lease
 from twinbus.broker.changes import ReaderLease
 from twinbus.broker.planning import AlignedPlan, FairPlan, Plan, PlannedRange
 from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
-from twinbus.errors import ServerBusy
+from twinbus.errors import ReaderLeaseLost, ServerBusy
 from twinbus.gateway.bulk.ports import PlanLimits, PlannedFragment, PlannedSplit
 from twinbus.server.bulk.source import ONLY_FRAGMENT, Source
 
-_PORTION: Final = 4_000
+_PORTION: Final = 1_000
 """Outlines read at once: a few milliseconds."""
 
 
@@ -38,24 +40,33 @@ async def plan(
     horizon = _horizon(wanted)
     for part in wanted:
         await part.source.settle_down()
-        _hold(reader, part, SEQUENCE_MASK)
+    before = [_lease(reader, part) for part in wanted]
+    _hold(reader, wanted, [SEQUENCE_MASK for _ in wanted])
     restore_counts = [part.source.fragment.restore_count for part in wanted]
-    made = _empty_plan(wanted, limits, horizon)
-    while not made.is_done():
-        for index in made.wanted():
-            await _supply(made, index, wanted[index])
-        made.advance(_PORTION)
-        await asyncio.sleep(0)
-    for part, restore_count in zip(wanted, restore_counts, strict=True):
-        _check_held(part, restore_count)
-    for part, planned in zip(wanted, made.ranges, strict=True):
-        _hold(reader, part, planned.end - 1)
+    try:
+        made = await _made(_empty_plan(wanted, limits, horizon), wanted)
+        for part, restore_count in zip(wanted, restore_counts, strict=True):
+            _check_held(part, restore_count)
+        _hold(reader, wanted, [planned.end - 1 for planned in made.ranges])
+    except BaseException:
+        _restore(reader, wanted, before)
+        raise
     for owner in {part.source.owner for part in wanted if part.epoch is not None}:
         await owner.durable()
     return [
         _planned(part.source, planned)
         for part, planned in zip(wanted, made.ranges, strict=True)
     ]
+
+
+async def _made(made: Plan, wanted: Sequence[Wanted]) -> Plan:
+    while not made.is_done():
+        for index in made.wanted():
+            await _supply(made, index, wanted[index])
+            await asyncio.sleep(0)
+        made.advance(_PORTION)
+        await asyncio.sleep(0)
+    return made
 
 
 async def first_since(source: Source, instant: int) -> int:
@@ -75,13 +86,33 @@ async def first_since(source: Source, instant: int) -> int:
     return low
 
 
-def _hold(reader: str, part: Wanted, through: int) -> None:
-    if part.epoch is None:
-        return
-    source = part.source
-    lease: ReaderLease = source.lease(reader, part.epoch)
-    changes = source.owner.changes
-    reader_lease.note_plan(source.fragment, lease, part.first, through, changes)
+def _lease(reader: str, part: Wanted) -> ReaderLease | None:
+    """None where nothing is to be held. Raises ReaderLeaseLost."""
+    return None if part.epoch is None else part.source.lease(reader, part.epoch)
+
+
+def _hold(reader: str, wanted: Sequence[Wanted], throughs: Sequence[int]) -> None:
+    """All of them or none. Raises ReaderLeaseLost."""
+    leases = [_lease(reader, part) for part in wanted]
+    for part, lease, through in zip(wanted, leases, throughs, strict=True):
+        if lease is not None:
+            _note(part, lease, part.first, through)
+
+
+def _restore(
+    reader: str, wanted: Sequence[Wanted], before: Sequence[ReaderLease | None]
+) -> None:
+    """As far as the leases are still held."""
+    for part, old in zip(wanted, before, strict=True):
+        with suppress(ReaderLeaseLost):
+            lease = _lease(reader, part)
+            if lease is not None and old is not None:
+                _note(part, lease, old.planned_from, old.planned_through)
+
+
+def _note(part: Wanted, lease: ReaderLease, first: int, through: int) -> None:
+    fragment, changes = part.source.fragment, part.source.owner.changes
+    reader_lease.note_plan(fragment, lease, first, through, changes)
 
 
 def _check_held(part: Wanted, restore_count: int) -> None:

@@ -1,7 +1,8 @@
-"""Reading a range of messages into columns, in slices."""
+"""Reading a range of messages into columns, in slices: others have their turn after
+every one."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from typing import Final
 
 from twinbus.broker.message import ACTIVE, Message
@@ -10,10 +11,16 @@ from twinbus.encoding.columns import MessageColumns
 from twinbus.gateway.bulk.ports import BrowsedMessages
 from twinbus.server.bulk.source import Source
 
-_SLICE: Final = 500
+_SLICE: Final = 250
 """Messages at a time: a few milliseconds."""
 
 _SLICE_BYTES: Final = 1024 * 1024
+
+_PORTION: Final = 1_000
+"""Messages that are handed on together: enough for what each portion costs."""
+
+_SLICES: Final = 400
+"""Of one answer, so that it comes in time however few of the messages are wanted."""
 
 
 async def browse(
@@ -23,29 +30,40 @@ async def browse(
     columns: Collection[str],
     states: frozenset[int],
     max_bytes: int,
-) -> BrowsedMessages:
-    """Messages from `first` on and before `end`, until the answer has its size; at
-    least one if there is any."""
+) -> AsyncIterator[BrowsedMessages]:
+    """Messages from `first` on and before `end`, in portions, until the answer has its
+    size; the last portion, which may be empty, says where to go on."""
     await source.settle_down()
-    found = MessageColumns(columns)
+    portion = MessageColumns(columns)
     # Numbers begin at one.
-    count, at = 0, max(first, 1)
-    while at < end and found.size_bytes < max_bytes:
-        room = max_bytes - found.size_bytes
+    at, room = max(first, 1), max_bytes
+    for _ in range(_SLICES):
+        if at >= end or room <= 0:
+            break
         messages = await _read(source, at, states, min(room, _SLICE_BYTES))
-        if not messages:
-            at = end
-        for message in messages:
-            sequence = sequence_of(message.row_id)
-            if sequence >= end:
-                at = end
-                break
-            at = sequence + 1
-            if message.state in states:
-                found.add(message, source.fragment.sequence_number(message))
-                count += 1
+        at = sequence_of(messages[-1].row_id) + 1 if messages else end
+        wanted = _wanted(messages, end, states)
+        portion.extend(wanted, [source.fragment.sequence_number(m) for m in wanted])
+        room -= sum([len(message.raw) for message in wanted])
+        if portion.count >= _PORTION:
+            yield _browsed(source, portion, min(at, end))
+            portion = MessageColumns(columns)
         await asyncio.sleep(0)
-    return BrowsedMessages(columns=found.columns, count=count, next=source.visible(at))
+    yield _browsed(source, portion, min(at, end))
+
+
+def _wanted(messages: list[Message], end: int, states: frozenset[int]) -> list[Message]:
+    return [
+        message
+        for message in messages
+        if message.state in states and sequence_of(message.row_id) < end
+    ]
+
+
+def _browsed(source: Source, portion: MessageColumns, at: int) -> BrowsedMessages:
+    return BrowsedMessages(
+        columns=portion.columns, count=portion.count, next=source.visible(at)
+    )
 
 
 async def _read(

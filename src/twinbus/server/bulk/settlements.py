@@ -9,7 +9,7 @@ from twinbus.broker.row_id import sequence_of
 from twinbus.gateway.bulk.ports import Poison, Settled, SettleRequest
 from twinbus.server.bulk.source import Source
 
-_PORTION: Final = 2_000
+_PORTION: Final = 500
 """Messages of one commit: others have their turn in between."""
 
 

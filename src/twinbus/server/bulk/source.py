@@ -1,6 +1,6 @@
 """A queue, a subscription or a sub-queue of one, as bulk requests see it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from twinbus.broker import reader_lease
 from twinbus.broker.changes import ReaderLease
@@ -104,6 +104,8 @@ class Source:
 def find_source(namespace: Namespace, path: str) -> Source:
     """Raises MessagingEntityNotFound, NotAllowed."""
     parsed = parse_entity_path(path.strip("/"))
+    if parsed.is_management:
+        raise MessagingEntityNotFound(entity_path=path)
     entity = namespace.entity(parsed.entity)
     if not isinstance(entity, MessageSource):
         raise NotAllowed(
@@ -111,3 +113,15 @@ def find_source(namespace: Namespace, path: str) -> Source:
             entity_path=entity.path,
         )
     return Source(entity, parsed.sub_queue)
+
+
+def check_distinct(sources: Iterable[Source]) -> None:
+    """Raises ArgumentError: of two answers for one entity only one could hold."""
+    seen: set[int] = set()
+    for source in sources:
+        if source.fragment.number in seen:
+            raise ArgumentError(
+                f"'entities' names '{source.path}' more than once.",
+                entity_path=source.path,
+            )
+        seen.add(source.fragment.number)
