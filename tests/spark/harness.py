@@ -9,6 +9,7 @@ from azure.servicebus import (
     ServiceBusClient,
     ServiceBusMessage,
     ServiceBusReceivedMessage,
+    ServiceBusReceiver,
 )
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -68,6 +69,20 @@ class Namespace:
 
     def bodies(self, entity: str, **place: Any) -> list[str]:
         return [str(message) for message in self.peek(entity, **place)]
+
+    def receiver(self, entity: str, **place: Any) -> ServiceBusReceiver:
+        """For a `with` statement."""
+        return self._client.get_queue_receiver(entity, **place)
+
+    def receive(
+        self, entity: str, count: int = 100, wait_seconds: float = 5
+    ) -> list[str]:
+        """Receive and complete what comes at once."""
+        with self.receiver(entity) as receiver:
+            found = receiver.receive_messages(count, max_wait_time=wait_seconds)
+            for message in found:
+                receiver.complete_message(message)
+            return [str(message) for message in found]
 
     # --- Spark ----------------------------------------------------------------
 
