@@ -150,7 +150,7 @@ def _number(value: Any, name: str, low: int, high: int) -> int:
 def read_fields(body: bytes) -> Fields:
     """The object that a request's body is. Raises ArgumentError."""
     try:
-        content = json.loads(body)
+        content = json.loads(body.decode())
     except (ValueError, RecursionError):
         raise ArgumentError("The body is not JSON.") from None
     if not isinstance(content, dict):

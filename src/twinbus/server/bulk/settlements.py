@@ -40,7 +40,7 @@ class Settlement:
         )
 
     async def _dead_letter(self, poison: Sequence[Poison]) -> int:
-        by_row = {self._row_id(p.sequence_number, "dead_letter"): p for p in poison}
+        by_row = {self._row_id(p.sequence_number, "sequence_number"): p for p in poison}
         source = self._source
         fragment = source.fragment
 
