@@ -230,9 +230,7 @@ class Fragment:
                 if message.expires_at != 0 and message.place == READY:
                     self.expiries.watch(message)
         for message in returned:
-            # Behind it the disk is in charge: a lease came between.
-            if sequence_of(message.row_id) <= self.window.loaded_through:
-                self._make_ready(message)
+            self._make_ready(message)
 
     def _end_lease(self) -> None:
         """Of a lease that is over by the commit that happened; not if it was granted

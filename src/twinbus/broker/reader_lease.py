@@ -48,7 +48,9 @@ def take(
     lease = ReaderLease(
         fragment_number=fragment.number,
         reader=reader,
-        epoch=1 if last is None else last.epoch + 1,
+        # The first is the time, and none that an entity of the same name gave out
+        # before it was deleted.
+        epoch=now if last is None else last.epoch + 1,
         duration_ms=duration_ms,
         expires_at=now + duration_ms,
     )

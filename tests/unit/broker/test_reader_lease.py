@@ -87,11 +87,11 @@ def delivered(place: Place, dispatch: Dispatch) -> list[bytes]:
 
 def test_every_grant_raises_the_epoch(place: Place) -> None:
     first = taken(place)
-    assert (first.epoch, first.expires_at) == (1, NOW + MINUTE)
-    assert taken(place).epoch == 2
+    assert (first.epoch, first.expires_at) == (NOW, NOW + MINUTE)
+    assert taken(place).epoch == NOW + 1
     with pytest.raises(ReaderLeaseLost):
-        reader_lease.held(place.queue, "spark", 1, NOW)
-    assert reader_lease.held(place.queue, "spark", 2, NOW).epoch == 2
+        reader_lease.held(place.queue, "spark", NOW, NOW)
+    assert reader_lease.held(place.queue, "spark", NOW + 1, NOW).epoch == NOW + 1
 
 
 def test_another_reader_waits_until_it_has_ended(place: Place) -> None:
@@ -99,18 +99,18 @@ def test_another_reader_waits_until_it_has_ended(place: Place) -> None:
     with pytest.raises(ReaderLeaseHeld, match="'spark' for 60 more seconds"):
         take(place, "other")
     place.now += MINUTE
-    assert taken(place, "other").epoch == 2
+    assert taken(place, "other").epoch == NOW + 1
 
 
 def test_it_is_held_by_its_reader_until_its_end(place: Place) -> None:
     with pytest.raises(ReaderLeaseLost):
-        reader_lease.held(place.queue, "spark", 1, NOW)
+        reader_lease.held(place.queue, "spark", NOW, NOW)
     taken(place)
-    reader_lease.held(place.queue, "spark", 1, NOW + MINUTE - 1)
+    reader_lease.held(place.queue, "spark", NOW, NOW + MINUTE - 1)
     for reader, epoch, now in (
-        ("spark", 1, NOW + MINUTE),
-        ("spark", 2, NOW),
-        ("other", 1, NOW),
+        ("spark", NOW, NOW + MINUTE),
+        ("spark", NOW + 1, NOW),
+        ("other", NOW, NOW),
     ):
         with pytest.raises(ReaderLeaseLost):
             reader_lease.held(place.queue, reader, epoch, now)
@@ -122,9 +122,10 @@ def test_renewal_lasts_a_whole_duration(place: Place) -> None:
     reader_lease.renew(place.queue, lease, 30_000, place.now, place.changes)
     place.commit()
     assert stored(place).expires_at == NOW + 70_000
-    assert stored(place).epoch == 1
+    assert stored(place).epoch == NOW
     let_time_pass(place, 29_999)
-    assert reader_lease.held(place.queue, "spark", 1, place.now).duration_ms == 30_000
+    held = reader_lease.held(place.queue, "spark", NOW, place.now)
+    assert held.duration_ms == 30_000
 
 
 def test_no_epoch_comes_twice_after_it_was_given_back(place: Place) -> None:
@@ -133,7 +134,7 @@ def test_no_epoch_comes_twice_after_it_was_given_back(place: Place) -> None:
     place.commit()
     assert place.queue.lease is None
     place.fail()
-    assert taken(place, "other").epoch == 2
+    assert taken(place, "other").epoch == NOW + 1
 
 
 # --- locks ------------------------------------------------------------------------
@@ -431,7 +432,8 @@ def test_reader_that_comes_back_finds_its_plan(place: Place) -> None:
     let_time_pass(place, MINUTE)
     place.commit()
     again = taken(place)
-    assert (again.epoch, again.planned_from, again.planned_through) == (2, 1, 5)
+    assert again.epoch == NOW + 1
+    assert (again.planned_from, again.planned_through) == (1, 5)
 
 
 def test_another_reader_does_not_inherit_the_plan(place: Place) -> None:
@@ -448,7 +450,8 @@ def test_given_back_leaves_nothing_planned(place: Place) -> None:
     assert not reader_lease.is_planned(place.queue, place.queue.base + 1)
     place.commit()
     again = taken(place)
-    assert (again.epoch, again.planned_from, again.planned_through) == (2, 0, -1)
+    assert again.epoch == NOW + 1
+    assert (again.planned_from, again.planned_through) == (0, -1)
 
 
 # --- failed commits, restarts, deletion -------------------------------------------
@@ -526,9 +529,19 @@ def test_lease_of_a_deleted_entity_is_gone(place: Place) -> None:
     let_time_pass(place, MINUTE)
     assert place.changes.reader_leases == []
     with pytest.raises(ReaderLeaseLost):
-        reader_lease.held(place.queue, "spark", 1, NOW)
+        reader_lease.held(place.queue, "spark", NOW, NOW)
     place.commit()
     assert run(place.store.reader_leases()) == []
+
+
+def test_entity_that_is_made_again_gives_out_no_epoch_of_before(place: Place) -> None:
+    before = taken(place)
+    place.table.drop(GENERATION, place.changes)
+    place.commit()
+    place.now += 1
+    place.table.admit(b"h" * 16, place.settings)
+    place.queue = place.table.create(b"h" * 16, 0, place.changes)
+    assert taken(place).epoch > before.epoch
 
 
 def test_next_user_of_the_number_has_no_lease(place: Place) -> None:
