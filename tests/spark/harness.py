@@ -53,6 +53,11 @@ class Namespace:
             for at in range(0, len(messages), 500):
                 sender.send_messages(messages[at : at + 500])
 
+    def send_to_topic(self, topic: str, bodies: Iterable[str]) -> None:
+        with self._client.get_topic_sender(topic) as sender:
+            for body in bodies:
+                sender.send_messages(ServiceBusMessage(body))
+
     def peek(
         self, entity: str, count: int = 1000, **place: Any
     ) -> list[ServiceBusReceivedMessage]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from twinbus.spark.bulk.client import BulkClient
+from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.connection import Connection
 from twinbus.spark.packing import Range
 from twinbus.spark.schema import arrow_schema
@@ -61,10 +62,15 @@ class RangePartition(InputPartition):
     def _read(self, client: BulkClient, found: Range) -> "Iterator[pa.RecordBatch]":
         schema = arrow_schema(self._columns)
         count = 0
-        for batch in client.browse(found, self._columns, self._states):
-            count += batch.num_rows
-            # The bus knows the columns in one order, and so do we.
-            yield batch.select(schema.names).cast(schema)
+        try:
+            for batch in client.browse(found, self._columns, self._states):
+                count += batch.num_rows
+                # The bus knows the columns in one order, and so do we.
+                yield batch.select(schema.names).cast(schema)
+        except BulkError as error:
+            # The whole entity is gone, with all that was planned of it.
+            if not error.is_missing:
+                raise
         if count < found.message_count and self._states == ("active",):
             self._miss(found, found.message_count - count)
 

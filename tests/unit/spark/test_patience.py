@@ -1,0 +1,53 @@
+"""How long a namespace is waited for."""
+
+import pytest
+
+from twinbus.spark.patience import BUSY_SECONDS, Patience
+
+
+class Time:
+    """A clock that sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+def test_waiting_ends_when_the_time_is_up(time: Time) -> None:
+    patience = Patience(30, clock=time.clock, sleep=time.sleep)
+    while patience.wait():
+        assert time.now <= 130.0
+    assert time.now == 130.0
+    assert len(time.slept) > 5
+
+
+def test_steps_grow_and_stay_bounded(time: Time) -> None:
+    patience = Patience(3600, clock=time.clock, sleep=time.sleep)
+    while patience.wait():
+        pass
+    assert time.slept[0] <= 0.2
+    assert max(time.slept) <= 10.0
+    assert len(time.slept) < 1000
+
+
+def test_a_busy_namespace_is_left_alone_for_its_ten_seconds(time: Time) -> None:
+    patience = Patience(60, clock=time.clock, sleep=time.sleep)
+    assert patience.wait(BUSY_SECONDS)
+    assert time.slept == [10.0]
+
+
+def test_no_patience_is_no_wait(time: Time) -> None:
+    assert not Patience(0, clock=time.clock, sleep=time.sleep).wait()
+    assert time.slept == []
