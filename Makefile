@@ -8,16 +8,20 @@
 VENV := .venv
 PYTHON_IN := $(VENV)/bin/python
 READY := $(VENV)/.ready
+# Java, PySpark and Arrow: for what has to do with Spark only.
+SPARK_READY := $(VENV)/.spark-ready
 JOBS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n < 2 ? 2 : n)))
 PYTEST := $(PYTHON_IN) -m pytest -q -n $(JOBS) --dist worksteal
 PLAIN := TWINBUS_PURE=1
+SPARK_TESTS := $(PYTEST) tests/spark
 
 # Which queues `make run` makes, and all other settings.
 CONFIG ?= $(CURDIR)/examples/bus.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check style types unit property store wire sdk sim crash \
-	conformance conformance-page bench bench-pairing nightly docs compiled clean
+.PHONY: help run test check style types unit property store wire sdk sim crash spark \
+	conformance conformance-page bench bench-pairing bench-spark nightly docs compiled \
+	clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -26,10 +30,11 @@ run: compiled ## The bus on the embedded store in ./data (CONFIG, ARGS)
 	@exec $(VENV)/bin/twinbus serve --data ./data --config $(CONFIG) $(ARGS)
 
 # Pairs wait for outages and for the SDK most of the time: twice as many at once.
-test: compiled ## All tests, and unit and property tests in plain Python too
+test: compiled $(SPARK_READY) ## All tests; unit and property tests in plain Python too
 	@$(PLAIN) $(PYTEST) tests/unit tests/property
-	@$(PYTEST) tests --ignore tests/pairs
+	@$(PYTEST) tests --ignore tests/pairs --ignore tests/spark
 	@$(PYTEST) -n $$((2 * $(JOBS))) tests/pairs
+	@$(SPARK_TESTS)
 
 check: style types unit property ## What must pass before a commit
 
@@ -38,13 +43,13 @@ style: $(READY) ## ruff: rules and format
 	@$(VENV)/bin/ruff format --quiet --check || \
 		{ echo "ruff format would change files: run it"; exit 1; }
 
-types: $(READY) ## mypy --strict over src
+types: $(SPARK_READY) ## mypy --strict over src
 	@$(VENV)/bin/mypy --no-error-summary
 
-unit: $(READY) ## Tests without sockets, architecture and tidiness among them
+unit: $(SPARK_READY) ## Tests without sockets, architecture and tidiness among them
 	@$(PLAIN) $(PYTEST) tests/unit
 
-property: $(READY) ## Properties and state machines, by Hypothesis
+property: $(SPARK_READY) ## Properties and state machines, by Hypothesis
 	@$(PLAIN) $(PYTEST) tests/property
 
 store: compiled ## The store suite over each backend
@@ -62,6 +67,9 @@ sim: compiled ## Simulated worlds (TWINBUS_SIM_SEEDS: how many)
 crash: compiled ## kill -9 under load (TWINBUS_CRASH_ROUNDS: how often)
 	@$(PYTEST) tests/crash
 
+spark: compiled $(SPARK_READY) ## The format `servicebus`, on real Spark and clusters
+	@$(SPARK_TESTS)
+
 conformance: compiled ## The vendor's own live tests of the SDK (ARGS: which)
 	@$(PYTHON_IN) -m conformance $(ARGS)
 
@@ -70,11 +78,12 @@ conformance-page: $(READY) ## Its last result, into docs/compatibility.md
 
 nightly: export TWINBUS_CRASH_ROUNDS ?= 200
 nightly: export TWINBUS_SIM_SEEDS ?= 20000
-nightly: compiled ## The long form of property, sim, crash and pairs; conformance
+nightly: compiled $(SPARK_READY) ## The long form of property, sim, crash and pairs; conformance
 	@$(PYTEST) --timeout 0 --hypothesis-profile nightly \
 		tests/property tests/sim tests/crash
 	@$(PYTHON_IN) -m conformance
 	@$(PYTHON_IN) -m bench.pairing
+	@$(PYTHON_IN) -m bench.spark
 	@scripts/newcomer.sh
 
 bench: compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
@@ -83,11 +92,15 @@ bench: compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
 bench-pairing: compiled ## A pair under load while its primary goes away (ARGS)
 	@exec $(PYTHON_IN) -m bench.pairing $(ARGS)
 
-docs: $(READY) ## Regenerate the pages that are made from the code
+bench-spark: compiled $(SPARK_READY) ## Spark beside the SDK, and a million drained (ARGS)
+	@exec $(PYTHON_IN) -m bench.spark $(ARGS)
+
+docs: $(SPARK_READY) ## Regenerate the pages that are made from the code
 	@$(PYTHON_IN) scripts/cli_reference.py
 	@$(PYTHON_IN) scripts/errors_reference.py
 	@$(PYTHON_IN) scripts/amqp_states_reference.py
 	@$(PYTHON_IN) scripts/pairing_page.py
+	@$(PYTHON_IN) scripts/spark_page.py
 
 compiled: $(READY) ## The hot modules, compiled for the sources as they are now
 	@nice $(PYTHON_IN) setup.py --quiet native
@@ -99,4 +112,8 @@ clean: ## Remove all that make made, except ./data
 
 $(READY): pyproject.toml setup.py scripts/setup.sh
 	@scripts/setup.sh
+	@touch $@
+
+$(SPARK_READY): $(READY) scripts/setup_spark.sh
+	@scripts/setup_spark.sh
 	@touch $@

@@ -5,12 +5,17 @@ A block of Python or shell is run by the tests, unless the line above it is
     <!-- not run: the reason -->
 
 That is the only way to be left out, so that it can be seen on the page and counted.
+A block of Python below the line
+
+    <!-- goes on -->
+
+is the next part of the program above it; any other is a program of its own.
 It understands as much Markdown as our pages use: fences at the beginning of a line,
 inline links, headings with a hash.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +24,7 @@ RUNNABLE = ("python", "sh")
 SHOWN = ("json", "mermaid", "text", "toml")
 
 _NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
+_GOES_ON = "<!-- goes on -->"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"#+ (.*)")
 _INLINE_CODE = re.compile(r"`[^`]*`")
@@ -34,7 +40,9 @@ class Block:
     language: str
     text: str
     # Why it is not run; empty if it is.
-    not_run: str
+    not_run: str = ""
+    # Whether it is a part of the program above it.
+    goes_on: bool = False
 
     @property
     def place(self) -> str:
@@ -56,7 +64,8 @@ def blocks_of(page: Path) -> list[Block]:
         if opened_at is None:
             opened_at = number
             continue
-        mark = _NOT_RUN.fullmatch(lines[opened_at - 1]) if opened_at else None
+        above = lines[opened_at - 1] if opened_at else ""
+        mark = _NOT_RUN.fullmatch(above)
         found.append(
             Block(
                 page=page,
@@ -64,10 +73,25 @@ def blocks_of(page: Path) -> list[Block]:
                 language=lines[opened_at].removeprefix("```"),
                 text="\n".join(lines[opened_at + 1 : number]) + "\n",
                 not_run=mark.group(1) if mark else "",
+                goes_on=above == _GOES_ON,
             )
         )
         opened_at = None
     assert opened_at is None, f"{page}: a fence is not closed"
+    return found
+
+
+def programs_of(page: Path) -> list[Block]:
+    """What of a page is run, in order: blocks, with those that go on joined."""
+    found: list[Block] = []
+    for block in blocks_of(page):
+        if not block.is_run:
+            continue
+        if not block.goes_on:
+            found.append(block)
+            continue
+        assert found and found[-1].language == block.language, block.place
+        found[-1] = replace(found[-1], text=found[-1].text + block.text)
     return found
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from .pages import ROOT, Block
 
 # A bound against hanging; never waited out.
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 240.0
 
 _PORT = "5672"
 # What a page says is printed: the comment beside the call.

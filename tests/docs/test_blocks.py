@@ -8,7 +8,7 @@ import pytest
 
 from twinbus.config import load_config
 
-from .pages import ROOT, RUNNABLE, SHOWN, Block, blocks_of
+from .pages import ROOT, RUNNABLE, SHOWN, Block, blocks_of, programs_of
 from .place import Place
 
 PAGES = [
@@ -39,10 +39,11 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place.close()
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_code_of_a_page_runs_as_printed(page: Path, place: Place) -> None:
-    for block in blocks_of(page):
-        if block.is_run and not _needs_what_is_missing(block):
+    for block in programs_of(page):
+        if not _needs_what_is_missing(block):
             place.run(block)
 
 

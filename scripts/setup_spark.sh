@@ -1,0 +1,44 @@
+#!/bin/sh
+# Adds Spark to the virtual environment: PySpark and Arrow, and beside it, under build/,
+# the oldest PySpark that is supported. `make` runs this for what needs Spark; a bus
+# does without. Some 900 MB are loaded, once.
+#
+# Java is the system's: where it is missing the command is named, or run as root.
+set -eu
+cd "$(dirname "$0")/.."
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+
+java_needed=17
+
+say() { printf '%s\n' "$*" >&2; }
+
+has_java() {
+    major=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 |
+        sed -n 's/.* version "\([0-9]*\).*/\1/p')
+    [ "${major:-0}" -ge "$java_needed" ]
+}
+
+if ! has_java; then
+    package="openjdk-$java_needed-jre-headless"
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "Installing the Debian package $package"
+        apt-get update -qq && apt-get install -qq -y "$package" >/dev/null
+    fi
+    if ! has_java; then
+        say "Spark needs Java $java_needed or newer: sudo apt-get install -y $package"
+        exit 1
+    fi
+fi
+
+say "Installing PySpark into .venv"
+pip="nice .venv/bin/python -m pip --quiet"
+$pip install --group spark
+
+oldest=$(sed -n 's/^spark-oldest = \["pyspark==\(.*\)"\]$/\1/p' pyproject.toml)
+if [ ! -d "build/pyspark-$oldest" ]; then
+    say "Installing PySpark $oldest into build/pyspark-$oldest"
+    draft="build/draft-$$"
+    trap 'rm -rf "$draft"' EXIT
+    $pip install --group spark-oldest --target "$draft"
+    mv "$draft" "build/pyspark-$oldest"
+fi
