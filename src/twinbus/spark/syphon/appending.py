@@ -1,0 +1,140 @@
+"""One task: sends messages to the primary in order, and says what became of each.
+
+Comes after the shuffle: all messages of a session are here, one behind the other. What
+an entity does not take now closes it for this task, so that nothing overtakes.
+
+Tried again, run twice or left over from an application that was killed, a task does no
+harm: what was restored before is known to the primary, and what it sends is always what
+follows on something that is there.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from twinbus.limits import DEAD_LETTER_TEXT_CHARACTERS
+from twinbus.pairing.syphon.ports import Refusal
+from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment, fault_of
+from twinbus.spark.connection import Connection
+from twinbus.spark.syphon.errors import SideAway
+from twinbus.spark.syphon.outlet import MESSAGE_LIMIT_BYTES, Outlet
+from twinbus.spark.syphon.verdicts import (
+    BEHIND,
+    KNOWN,
+    RESTORED,
+    Fate,
+    Told,
+    told_array,
+)
+
+_BYTES: Final = min(4 * 1024 * 1024, MESSAGE_LIMIT_BYTES)
+_ENTITIES: Final = 500
+"""Of one append, well within what the bus takes; rows come some thousand at a time."""
+
+_TEXT: Final = DEAD_LETTER_TEXT_CHARACTERS
+
+COLUMNS: Final = ("path", "entity", "message", "reason", "description")
+"""Of `preparing`, in the order in which they come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appending:
+    """How the rows of one batch are sent. Travels to executors."""
+
+    primary: Connection
+    patience_ms: int
+    # Entities that are parked, in lower case.
+    closed: frozenset[str]
+
+    def columns(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        """For `arrow_udf`: from COLUMNS to one of what was told, for one task."""
+        outlet = Outlet(self.primary, self.patience_ms)
+        task = _Task(outlet, set(self.closed))
+        try:
+            for batch in batches:
+                yield told_array(task.told(*batch))
+        finally:
+            outlet.close()
+
+
+class _Task:
+    """What one task knows of the primary, and the rows that wait to be sent."""
+
+    def __init__(self, outlet: Outlet, closed: set[str]) -> None:
+        self._outlet = outlet
+        self._closed = closed
+        # The primary as a whole does not answer: what it last said.
+        self._away: Told | None = None
+        # Entities are the same in any letter case; the first spelling stands.
+        self._spellings: dict[str, str] = {}
+        # Places in the batch, with where they go and what they are.
+        self._waiting: list[tuple[int, str, bytes]] = []
+        self._waiting_bytes = 0
+
+    def told(
+        self,
+        paths: pa.Array,
+        entities: pa.Array,
+        messages: pa.Array,
+        reasons: pa.Array,
+        descriptions: pa.Array,
+    ) -> list[Told]:
+        """Send what is fit to be sent, and say what became of each row."""
+        told = [RESTORED] * len(paths)
+        for at, path in enumerate(paths.to_pylist()):
+            reason, entity = reasons[at].as_py(), entities[at].as_py()
+            if reason is not None:
+                text = descriptions[at].as_py()
+                told[at] = Told(Fate.DEAD, reason, text[:_TEXT])
+                continue
+            message = messages[at].as_py()
+            self._send_if_full(told, len(message))
+            # Sending may have closed it just now.
+            if entity in self._closed:
+                told[at] = BEHIND
+                continue
+            spelled = self._spellings.setdefault(entity, path)
+            self._waiting.append((at, spelled, message))
+            self._waiting_bytes += len(message)
+        self._send(told)
+        return told
+
+    def _send_if_full(self, told: list[Told], size_bytes: int) -> None:
+        if (
+            self._waiting_bytes + size_bytes > _BYTES
+            or len({path for _, path, _ in self._waiting}) >= _ENTITIES
+        ):
+            self._send(told)
+
+    def _send(self, told: list[Told]) -> None:
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        if not waiting:
+            return
+        if self._away is None:
+            try:
+                self._append(waiting, told)
+            except SideAway as error:
+                self._away = Told(Fate.AWAY, "", str(error)[:_TEXT])
+        if self._away is not None:
+            for at, _, _ in waiting:
+                told[at] = self._away
+
+    def _append(self, waiting: list[tuple[int, str, bytes]], told: list[Told]) -> None:
+        """Raises SideAway."""
+        outcome = self._outlet.append(
+            [path for _, path, _ in waiting], [message for _, _, message in waiting]
+        )
+        for row in outcome.known:
+            told[waiting[row][0]] = KNOWN
+        for row, refusal in outcome.refused.items():
+            at, path, _ = waiting[row]
+            told[at] = self._refused(path, refusal)
+
+    def _refused(self, path: str, refusal: Refusal) -> Told:
+        if TREATMENTS[refusal.kind] is Treatment.POISON:
+            fault = fault_of(refusal)
+            return Told(Fate.DEAD, fault.reason, fault.description[:_TEXT])
+        self._closed.add(path.lower())
+        return Told(Fate.REFUSED, refusal.kind.name, refusal.text[:_TEXT])

@@ -1,0 +1,155 @@
+"""The backlog queues of a pair, as the driver sees and settles them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from twinbus.spark.bulk.client import BulkClient, EntityBounds, Verdict
+from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.syphon.errors import LeaseGone
+from twinbus.spark.syphon.options import SyphonOptions
+from twinbus.spark.syphon.parked import Parked
+
+_NUMBERS: Final = 5_000
+_DEAD_LETTERS: Final = 200
+"""Of one request: each of them has texts."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogQueue:
+    """A backlog queue at one moment."""
+
+    path: str
+    generation: str
+    created_at: int
+    # The first number that a message of it can have, and what the next will have.
+    base: int
+    next: int
+    # Of the first active message.
+    first: int | None
+    active_count: int
+    deferred_count: int
+    # Of our lease; None if we hold none.
+    epoch: str | None
+
+
+@dataclass(slots=True)
+class Settlement:
+    """What becomes of single messages of one queue."""
+
+    defer: list[int] = field(default_factory=list)
+    complete: list[int] = field(default_factory=list)
+    # Number, reason, description.
+    dead_letter: list[tuple[int, str, str]] = field(default_factory=list)
+
+
+Look = Mapping[str, BacklogQueue]
+
+Bounds = dict[str, tuple[int, int]]
+"""The first and the last number of a range, by queue."""
+
+
+class Backlog:
+    """The queues at the secondary. Not shared between threads."""
+
+    def __init__(self, options: SyphonOptions, reader: str) -> None:
+        self.reader = reader
+        self._options = options
+        self._client = BulkClient(options.connection("secondary"), options.timeout_ms)
+        self.name = options.secondary_name or self._client.host.lower()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def look(self) -> Look:
+        """The queues as they are now, by path. Raises BulkError."""
+        found, _ = self._client.runtime(pattern=self._options.pattern)
+        return {
+            entity.path: self._queue(entity)
+            for entity in found
+            if self._options.is_backlog_queue(entity.path)
+        }
+
+    def _queue(self, entity: EntityBounds) -> BacklogQueue:
+        [part] = entity.fragments
+        is_ours = part.lease_reader == self.reader
+        return BacklogQueue(
+            path=entity.path,
+            generation=entity.generation,
+            created_at=entity.created_at,
+            base=part.next >> 48 << 48,
+            next=part.next,
+            first=part.first,
+            active_count=part.active_count,
+            deferred_count=part.deferred_count,
+            epoch=part.lease_epoch if is_ours else None,
+        )
+
+    def take(self, paths: Sequence[str]) -> bool:
+        """Hold the leases for a while, where no stream does. Returns whether they are
+        ours; they are not while another reader works on the backlog."""
+        try:
+            self._client.take(self.reader, self._options.lease_ms, paths)
+        except BulkError as error:
+            if error.is_lease_held or error.is_missing:
+                return False
+            raise
+        return True
+
+    def release(self, look: Look) -> None:
+        held = {path: q.epoch for path, q in look.items() if q.epoch is not None}
+        if held:
+            self._client.release(self.reader, held)
+
+    def settle(self, look: Look, settlements: Mapping[str, Settlement]) -> None:
+        """Raises LeaseGone if a queue is not ours any more."""
+        for path, settlement in settlements.items():
+            queue = look.get(path)
+            if queue is None or queue.epoch is None:
+                raise LeaseGone(f"The lease of '{path}' is not ours any more.")
+            for verdict in _portions(path, queue.epoch, settlement):
+                self._settle(verdict)
+
+    def _settle(self, verdict: Verdict) -> None:
+        try:
+            self._client.settle(self.reader, [verdict])
+        except BulkError as error:
+            if error.is_lease_lost or error.is_missing:
+                raise LeaseGone(str(error)) from None
+            raise
+
+
+def passed_bounds(look: Look, parked: Parked) -> Bounds:
+    """Where deferred messages lie that the book does not have: before the first active
+    message, which is as far as anybody has come."""
+    return {
+        path: (queue.base, queue.next if queue.first is None else queue.first)
+        for path, queue in look.items()
+        if queue.deferred_count != parked.count_in(path)
+    }
+
+
+def other_bounds(look: Look, parked: Parked) -> Bounds:
+    """Where else they can be."""
+    return {
+        path: (queue.first, queue.next)
+        for path, queue in look.items()
+        if queue.first is not None and queue.deferred_count != parked.count_in(path)
+    }
+
+
+def _portions(path: str, epoch: str, settlement: Settlement) -> Iterator[Verdict]:
+    """As many requests as it takes."""
+    for poison in _slices(settlement.dead_letter, _DEAD_LETTERS):
+        yield Verdict(path=path, epoch=epoch, dead_letter=poison)
+    for numbers in _slices(settlement.defer, _NUMBERS):
+        yield Verdict(path=path, epoch=epoch, defer=numbers)
+    for numbers in _slices(settlement.complete, _NUMBERS):
+        yield Verdict(path=path, epoch=epoch, complete=numbers)
+
+
+def _slices(items: list[T], size: int) -> Iterator[list[T]]:
+    for at in range(0, len(items), size):
+        yield items[at : at + size]

@@ -1,0 +1,271 @@
+"""What is done with a batch, and between two of them.
+
+Theory of operation. First what was deferred: entities that have parked messages are
+asked by a ping whether they take any, and where they do, all that waits for them goes
+back, in order. Then what is new: it is parted by entity and session, ordered by time,
+and sent; what an entity does not take, and what belongs to one that still has parked
+messages, is deferred behind them. Poison becomes a dead letter. All that is settled by
+number, before the batch counts as done; the rest of it is settled by the stream.
+
+While the primary as a whole does not answer, nothing is settled: the batch fails, and
+is read again.
+"""
+
+import logging
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from twinbus.clock import Clock, SystemClock
+from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.syphon.gates import Gates
+from twinbus.pairing.syphon.ports import Refusal
+from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment, fault_of
+from twinbus.spark.syphon.backlog import (
+    Backlog,
+    Look,
+    Settlement,
+    other_bounds,
+    passed_bounds,
+)
+from twinbus.spark.syphon.errors import Stopped
+from twinbus.spark.syphon.options import SyphonOptions
+from twinbus.spark.syphon.outlet import Outlet
+from twinbus.spark.syphon.parked import Parked
+from twinbus.spark.syphon.restoring import Restoring
+from twinbus.spark.syphon.summary import Tally
+from twinbus.spark.syphon.verdicts import Fate, Verdict, of_fate
+
+_log = logging.getLogger(__name__)
+
+
+class Drain:
+    """The driver's part. Batches come on a thread of Spark's, other calls on ours; one
+    at a time works."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        options: SyphonOptions,
+        backlog: Backlog,
+        clock: Clock | None = None,
+    ) -> None:
+        self._backlog = backlog
+        self._restoring = Restoring(spark, options, backlog.name)
+        self._clock = clock or SystemClock()
+        self._gates = Gates(options.settings())
+        self._outlet = Outlet(options.connection("primary"), options.timeout_ms)
+        self._parked = Parked()
+        self._mutex = threading.Lock()
+        self._is_stopping = False
+        self.tally = Tally()
+        # What a batch failed by, since Spark tells it as a text only.
+        self.failure: Exception | None = None
+
+    # --- who calls ------------------------------------------------------------
+
+    def batch(self, rows: DataFrame, batch_id: int) -> None:
+        """For `foreachBatch`."""
+        with self._mutex:
+            try:
+                if self._is_stopping:
+                    raise Stopped("The job was told to stop.")
+                self._batch(rows)
+            except Exception as error:
+                self.failure = error
+                raise
+
+    def return_parked(self) -> None:
+        """Bring back what can be, while the stream has the leases and nothing to do."""
+        with self._mutex:
+            look = self._backlog.look()
+            waiting = [queue for queue in look.values() if queue.deferred_count]
+            if waiting and all(queue.epoch is not None for queue in waiting):
+                self._return(look)
+
+    def return_last(self) -> Look:
+        """The same when no stream has the leases any more. Returns what is left."""
+        with self._mutex:
+            look = self._backlog.look()
+            waiting = [path for path, q in look.items() if q.deferred_count]
+            if waiting and self._backlog.take(waiting):
+                look = self._backlog.look()
+                self._return(look)
+                self._backlog.release(look)
+                look = self._backlog.look()
+            self._learn(look)
+            return look
+
+    def look(self) -> Look:
+        with self._mutex:
+            return self._backlog.look()
+
+    def parked(self) -> dict[str, int]:
+        """Messages by entity."""
+        return self._parked.counts()
+
+    def stop(self) -> None:
+        """Wait for the batch in hand; any other fails at once."""
+        self._is_stopping = True
+        with self._mutex:
+            self._outlet.close()
+
+    # --- a batch --------------------------------------------------------------
+
+    def _batch(self, rows: DataFrame) -> None:
+        look = self._backlog.look()
+        self._return(look)
+        found = self._restoring.restore(rows, look, closed=self._closed())
+        self._settle_new(look, found)
+        self.tally.batches += 1
+
+    def _closed(self) -> frozenset[str]:
+        """Entities whose messages have to wait. One that is given up is none of them:
+        it may have been made just now."""
+        now = self._clock.monotonic()
+        gates = ((path, self._gates.of(path)) for path in self._gates.closed())
+        resting = (
+            path
+            for path, gate in gates
+            if not gate.may_probe(now) and not gate.is_given_up(now)
+        )
+        return frozenset((*self._parked.entities(), *resting))
+
+    # --- what became of it ----------------------------------------------------
+
+    def _settle_new(self, look: Look, found: Sequence[Verdict]) -> None:
+        """Of active messages: what was restored is left to the stream."""
+        settlements: defaultdict[str, Settlement] = defaultdict(Settlement)
+        waiting = self._judged(found, settlements)
+        for verdict in waiting:
+            settlements[verdict.queue].defer += verdict.numbers
+        self._backlog.settle(look, settlements)
+        for verdict in waiting:
+            self._parked.note(verdict.queue, verdict.path, verdict.numbers)
+            self.tally.deferred += len(verdict.numbers)
+        self._count(found, settlements)
+
+    def _settle_returned(self, look: Look, found: Sequence[Verdict]) -> None:
+        """Of deferred ones: what has to wait is left as it is."""
+        settlements: defaultdict[str, Settlement] = defaultdict(Settlement)
+        waiting = self._judged(found, settlements)
+        for verdict in of_fate(found, Fate.RESTORED, Fate.KNOWN):
+            settlements[verdict.queue].complete += verdict.numbers
+        self._backlog.settle(look, settlements)
+        for verdict in waiting:
+            self._parked.note(verdict.queue, verdict.path, verdict.numbers)
+        self._count(found, settlements)
+
+    def _judged(
+        self,
+        found: Sequence[Verdict],
+        settlements: defaultdict[str, Settlement],
+    ) -> list[Verdict]:
+        """Close the gates of entities that refused, and add the dead letters. Returns
+        what has to wait."""
+        for verdict in of_fate(found, Fate.REFUSED):
+            refusal = Refusal(FailureKind[verdict.reason], verdict.description)
+            self._close(verdict.path, refusal)
+        for verdict in of_fate(found, Fate.DEAD):
+            settlements[verdict.queue].dead_letter += [
+                (number, verdict.reason, verdict.description)
+                for number in verdict.numbers
+            ]
+        waiting = []
+        for verdict in of_fate(found, Fate.REFUSED, Fate.BEHIND):
+            gate = self._gates.of(verdict.path)
+            if gate.refusal is None or not gate.is_given_up(self._clock.monotonic()):
+                waiting.append(verdict)
+                continue
+            fault = fault_of(gate.refusal)
+            settlements[verdict.queue].dead_letter += [
+                (number, fault.reason, fault.description) for number in verdict.numbers
+            ]
+        return waiting
+
+    def _close(self, path: str, refusal: Refusal) -> None:
+        """The entity does not take messages now."""
+        if not self._gates.of(path).close(refusal, self._clock.monotonic()):
+            return
+        level = logging.WARNING
+        if TREATMENTS[refusal.kind] is Treatment.COMPLAIN:
+            level = logging.ERROR
+        _log.log(level, "%s on the primary is parked: %s", path, refusal.text)
+
+    def _count(
+        self,
+        found: Sequence[Verdict],
+        settlements: defaultdict[str, Settlement],
+    ) -> None:
+        for verdict in of_fate(found, Fate.RESTORED):
+            self.tally.restored += len(verdict.numbers)
+        for verdict in of_fate(found, Fate.KNOWN):
+            self.tally.known += len(verdict.numbers)
+        for queue, settlement in settlements.items():
+            texts = {reason: text for _, reason, text in settlement.dead_letter}
+            counts = Counter(reason for _, reason, _ in settlement.dead_letter)
+            self.tally.dead_lettered += counts
+            for reason, count in counts.items():
+                _log.warning(
+                    "%d messages of %s are dead-lettered as %s: %s",
+                    *(count, queue, reason, texts[reason]),
+                )
+
+    # --- what was deferred ----------------------------------------------------
+
+    def _return(self, look: Look) -> None:
+        """Bring back what entities take again."""
+        self._learn(look)
+        entities = self._returning()
+        if not entities:
+            return
+        rows = self._restoring.deferred(self._parked.bounds(entities))
+        found = self._restoring.restore(rows, look, only=entities)
+        self._parked.forget_entities(entities)
+        self._settle_returned(look, found)
+
+    def _learn(self, look: Look) -> None:
+        """Find what somebody else has deferred, or taken back."""
+        parked = self._parked
+        for path in parked.queues() - set(look):
+            parked.forget_queue(path)
+        passed = passed_bounds(look, parked)
+        for path in passed:
+            parked.forget_queue(path)
+        parked.learn(self._restoring.spans(passed))
+        parked.learn(self._restoring.spans(other_bounds(look, parked)))
+
+    def _returning(self) -> Collection[str]:
+        """Entities whose deferred messages can go now: back, or to the dead letters.
+        Raises SideAway."""
+        spelled = self._parked.entities()
+        now = self._clock.monotonic()
+        asked = [
+            entity
+            for entity in spelled
+            if entity
+            and (
+                self._gates.of(entity).is_open or self._gates.of(entity).may_probe(now)
+            )
+        ]
+        refused = self._outlet.ping(asked) if asked else {}
+        for entity in asked:
+            refusal = refused.get(entity)
+            if refusal is None:
+                self._gates.of(entity).open()
+            else:
+                self._close(entity, refusal)
+        return {entity for entity in spelled if self._may_return(entity)}
+
+    def _may_return(self, entity: str) -> bool:
+        gate = self._gates.of(entity)
+        return (
+            # Nobody knows whose it is.
+            not entity
+            or gate.refusal is None
+            or gate.is_given_up(self._clock.monotonic())
+            # It is the messages that decide.
+            or TREATMENTS[gate.refusal.kind] is Treatment.POISON
+        )

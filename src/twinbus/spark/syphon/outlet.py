@@ -1,0 +1,122 @@
+"""The way into the primary, in executors: appends, and what was refused.
+
+An append is one commit for each entity: its rows are taken in their order, or none of
+them is. What names one entity too many, or one that the key is not for, is refused as a
+whole; it is then tried entity by entity.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from twinbus.amqp.errors import AmqpError
+from twinbus.amqp.messaging import Message, Properties, encode_message
+from twinbus.limits import BULK_APPEND_BYTES
+from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.own.failures import kind_of_condition
+from twinbus.pairing.syphon.ports import Refusal
+from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment
+from twinbus.spark.bulk.client import BulkClient
+from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.connection import Connection
+from twinbus.spark.syphon.errors import SideAway
+
+MESSAGE_LIMIT_BYTES: Final = BULK_APPEND_BYTES - 64 * 1024
+"""Of one message: what an append takes, but for what is around it."""
+
+_TOO_LARGE: Final = Refusal(
+    FailureKind.SERVICE,
+    f"a message has more than {MESSAGE_LIMIT_BYTES} bytes, which only `twinbus syphon` "
+    "restores",
+)
+
+_PING: Final = encode_message(
+    Message(properties=Properties(content_type="application/vnd.ms-servicebus-ping"))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of the rows of an append; all others were applied."""
+
+    known: set[int] = field(default_factory=set)
+    refused: dict[int, Refusal] = field(default_factory=dict)
+
+
+class Outlet:
+    """Into a twinbus namespace. Not shared between threads."""
+
+    def __init__(self, connection: Connection, patience_ms: int) -> None:
+        self._client = BulkClient(connection, patience_ms)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ping(self, paths: Sequence[str]) -> dict[str, Refusal]:
+        """Those of the entities that would not take a message now. Raises SideAway."""
+        refused = self.append(paths, [_PING] * len(paths)).refused
+        return {paths[row]: refusal for row, refusal in refused.items()}
+
+    def append(self, paths: Sequence[str], messages: Sequence[bytes]) -> Outcome:
+        """Send messages, those of one entity in their order. Raises SideAway."""
+        outcome = Outcome()
+        rows = []
+        for row, message in enumerate(messages):
+            if len(message) > MESSAGE_LIMIT_BYTES:
+                outcome.refused[row] = _TOO_LARGE
+            else:
+                rows.append(row)
+        self._append(rows, paths, messages, outcome)
+        return outcome
+
+    def _append(
+        self,
+        rows: Sequence[int],
+        paths: Sequence[str],
+        messages: Sequence[bytes],
+        outcome: Outcome,
+    ) -> None:
+        import pyarrow as pa
+
+        if not rows:
+            return
+        table = pa.table(
+            {
+                "entity": pa.array([paths[row] for row in rows], pa.string()),
+                "message": pa.array([messages[row] for row in rows], pa.binary()),
+            }
+        )
+        try:
+            appended = self._client.append(table)
+        except BulkError as error:
+            for part in _parts(error, rows, paths):
+                self._append(part, paths, messages, outcome)
+            if not _parts(error, rows, paths):
+                refusal = Refusal(_kind(error.condition), str(error))
+                outcome.refused.update((row, refusal) for row in rows)
+            return
+        outcome.known.update(rows[at] for at in appended.known)
+        for refused in appended.refused:
+            refusal = Refusal(_kind(refused.condition), refused.text)
+            outcome.refused[rows[refused.row]] = refusal
+
+
+def _parts(
+    error: BulkError, rows: Sequence[int], paths: Sequence[str]
+) -> list[list[int]]:
+    """What to try instead of a request that was refused as a whole: each entity, then
+    each row if rows may be what is wrong; none if that was tried. Raises SideAway."""
+    if error.status == 0 or error.status >= 500:
+        raise SideAway(f"The primary: {error}")
+    by_path: dict[str, list[int]] = {}
+    for row in rows:
+        by_path.setdefault(paths[row], []).append(row)
+    if len(by_path) > 1:
+        return list(by_path.values())
+    if TREATMENTS[_kind(error.condition)] is Treatment.POISON and len(rows) > 1:
+        return [[row] for row in rows]
+    return []
+
+
+def _kind(condition: str) -> FailureKind:
+    return kind_of_condition(AmqpError(condition))

@@ -1,0 +1,90 @@
+"""What the two namespaces offer the job, and what went wrong with one of them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from twinbus.spark.bulk.client import BulkClient
+from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.secret import SecretError
+from twinbus.spark.syphon.backlog import Backlog
+from twinbus.spark.syphon.errors import (
+    NotOffered,
+    SideAway,
+    SideRefuses,
+    SyphonError,
+)
+from twinbus.spark.syphon.options import SyphonOptions
+
+_OF_SECONDARY: Final = frozenset(("browse", "lease", "plan", "runtime", "settle"))
+_OF_PRIMARY: Final = frozenset(("append",))
+
+_WITHOUT_ARROW: Final = (
+    "is a twinbus without pyarrow: install 'twinbus[spark]' there, and start it again."
+)
+_SECONDARY_FOREIGN: Final = (
+    "is not twinbus, or strict. The Spark syphon holds reader leases there, which only "
+    "twinbus has. Use `twinbus syphon`, which works with any namespace."
+)
+_PRIMARY_FOREIGN: Final = (
+    "is not twinbus, or strict. The Spark syphon sends by bulk appends with a restore "
+    "ledger, which only twinbus has; elsewhere messages could be doubled. Use `twinbus "
+    "syphon`, which works with any namespace."
+)
+
+
+def check_sides(options: SyphonOptions) -> None:
+    """Raises NotOffered, SideAway, SideRefuses."""
+    for side, needed, foreign in (
+        ("secondary", _OF_SECONDARY, _SECONDARY_FOREIGN),
+        ("primary", _OF_PRIMARY, _PRIMARY_FOREIGN),
+    ):
+        with told(side):
+            client = BulkClient(options.connection(side), options.timeout_ms)
+            try:
+                offered, address = client.offered(), client.address
+            finally:
+                client.close()
+        if not needed <= offered:
+            why = _WITHOUT_ARROW if offered else foreign
+            raise NotOffered(f"The {side} {address} {why}")
+
+
+@contextmanager
+def told(side: str) -> Iterator[None]:
+    """What a namespace refused, or that it is away, as the job tells it."""
+    try:
+        yield
+    except SecretError as error:
+        raise SyphonError(f"The {side}: {error}") from None
+    except BulkError as error:
+        raise as_told(side, error) from None
+
+
+def as_told(side: str, error: BulkError) -> SyphonError:
+    if error.status in (401, 403):
+        return SideRefuses(f"The {side}: {error}")
+    if error.status == 0 or error.status >= 500:
+        return SideAway(f"The {side} cannot be reached: {error}")
+    return SyphonError(f"The {side}: {error}")
+
+
+def diagnosed(options: SyphonOptions, reader: str, error: Exception) -> SyphonError:
+    """Why a query ended: Spark tells what its source said as a text in a text."""
+    try:
+        with told("secondary"):
+            backlog = Backlog(options, reader)
+            try:
+                backlog.look()
+            finally:
+                backlog.close()
+    except SyphonError as found:
+        return found
+    return SyphonError(_last_line(str(error)))
+
+
+def _last_line(text: str) -> str:
+    """Of a traceback in what Spark says: the error itself."""
+    lines = [line.strip() for line in text.splitlines() if "Error: " in line]
+    named = [line for line in lines if line.startswith("twinbus.")]
+    return (named or lines or [text])[-1].partition(": ")[2] or text
