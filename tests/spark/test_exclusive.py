@@ -117,7 +117,7 @@ def test_a_task_that_is_tried_again_reads_the_same(
     bodies: list[str] = []
 
     def process(batch: DataFrame, batch_id: int) -> None:
-        text = udf(fail_the_first_attempt)(batch.body).alias("text")
+        text = udf(fail_the_first_attempt, useArrow=False)(batch.body).alias("text")
         bodies.extend(row.text for row in batch.select(text).collect())
 
     stream = namespace.stream(spark, "orders", settlement="exclusive")
