@@ -64,6 +64,8 @@ class ReadOptions:
     lease_wait_ms: int
     reader: str | None
     is_aligned: bool
+    # Whether messages that others deferred are taken, too.
+    adopts_deferred: bool
     patience_ms: int
 
 
@@ -86,8 +88,10 @@ READ_OPTIONS: Final = {
     "maxPartitions": "at most so many partitions",
     "leaseDuration": "exclusive: how long others are kept away after a crash",
     "leaseWait": "exclusive: how long to wait for another reader's lease",
-    "readerId": "exclusive: the id of the lease, instead of one that is made up",
+    "readerId": "exclusive, defer: the id of the reader, instead of one made up",
     "alignment": "time: batches reach up to one enqueued time over all entities",
+    "adoptDeferred": "defer: own or all: whether the query takes up only what it "
+    "deferred itself before it was stopped, or what others deferred, too",
     "timeout": "how long a namespace that does not answer, or is busy, is waited for",
 }
 """Every option, besides those of the connection, and what it is for."""
@@ -129,6 +133,7 @@ def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         ),
         reader=_reader_id(reader),
         is_aligned=reader.choice("alignment", ("none", "time"), "none") == "time",
+        adopts_deferred=reader.choice("adoptDeferred", ("own", "all"), "own") == "all",
         patience_ms=reader.milliseconds("timeout", 1_000, 86_400_000, 300_000),
     )
 

@@ -1,0 +1,232 @@
+"""Browsing any namespace: what is there now, and what comes.
+
+Nothing but a peek is needed, and the claim Listen. Without a bulk plan nobody knows how
+many messages lie between two numbers, so a batch of at most so many messages is a range
+of at most so many numbers, and its bytes are reckoned by those of the first messages.
+"""
+
+import logging
+from dataclasses import replace
+from typing import Final
+from uuid import uuid4
+
+from twinbus.spark.offsets import Offset, OffsetError, Position
+from twinbus.spark.option_reader import OptionError
+from twinbus.spark.packing import Range
+from twinbus.spark.portable.delivered import Delivered
+from twinbus.spark.portable.errors import EntityMissing, PortableError
+from twinbus.spark.portable.namespace import PortableNamespace
+from twinbus.spark.portable.peeking import first_since, last_number, peek
+from twinbus.spark.portable.shares import Shares
+from twinbus.spark.ranges_read import DataLoss
+from twinbus.spark.read_options import ReadOptions
+
+_log = logging.getLogger(__name__)
+
+GENERATION: Final = "amqp"
+"""Over AMQP an entity that was made again cannot be told from the one before."""
+
+_FRAGMENT: Final = 0
+_NO_LIMIT: Final = 1 << 47
+_FIRST_NUMBER: Final = 1
+_SMALLEST_SPLIT: Final = 1_000
+"""Numbers of a range; a partition costs more than reading fewer."""
+
+_SPLITS_PER_PARTITION: Final = 4
+
+
+def present_ranges(options: ReadOptions) -> list[Range]:
+    """Everything that is there, within the bounds. Raises PortableError."""
+    ranges: list[Range] = []
+    with PortableNamespace(options.connection, options.patience_ms) as namespace:
+        for path in named_entities(options):
+            first, end = _bounds(namespace, options, path)
+            ranges += split_range(path, first, end, options.max_partitions)
+    return ranges
+
+
+def named_entities(options: ReadOptions) -> tuple[str, ...]:
+    """Raises OptionError."""
+    if options.pattern is not None:
+        raise OptionError(
+            "'entityPattern' needs a twinbus namespace that is not strict: others do "
+            "not tell a reader which entities there are. Name them in 'entities'."
+        )
+    return options.entities
+
+
+def _bounds(
+    namespace: PortableNamespace, options: ReadOptions, path: str
+) -> tuple[int, int]:
+    """The first number that is wanted, and the one after the last."""
+    bounds = options.bounds
+    last = conventional_last(namespace, path)
+    if last is None:
+        return _FIRST_NUMBER, _FIRST_NUMBER
+    first, end = bounds.from_sequence or _FIRST_NUMBER, last + 1
+    if bounds.start_time is not None:
+        first = first_since(namespace, path, bounds.start_time, last)
+    if bounds.to_sequence is not None:
+        end = min(end, bounds.to_sequence + 1)
+    if bounds.end_time is not None:
+        end = first_since(namespace, path, bounds.end_time, last)
+    return _first_there(namespace, path, first), end
+
+
+def _first_there(namespace: PortableNamespace, path: str, first: int) -> int:
+    """Where there is something: whole ranges of numbers may have been settled."""
+    found = peek(namespace, path, first, 1)
+    return found[0].number if found else first
+
+
+def conventional_last(
+    namespace: PortableNamespace, path: str, known: int | None = None
+) -> int | None:
+    """The last number there is. Raises PortableError for a partitioned entity: its
+    fragments have numbers far apart, and new ones come at the end of each."""
+    last = last_number(namespace, path, known)
+    if last is not None and last >> 48:
+        raise PortableError(
+            f"'{path}' is partitioned, and cannot be browsed by number over AMQP. Use "
+            "spark.readStream with settlement=defer, or an entity that is not."
+        )
+    return last
+
+
+def split_range(path: str, first: int, end: int, max_partitions: int) -> list[Range]:
+    """A range in pieces that tasks can share."""
+    count = max_partitions * _SPLITS_PER_PARTITION
+    width = max(-(-(end - first) // count), _SMALLEST_SPLIT)
+    return [
+        Range(
+            path=path,
+            generation=GENERATION,
+            fragment=_FRAGMENT,
+            first=at,
+            end=min(at + width, end),
+            message_count=min(at + width, end) - at,
+            size_bytes=0,
+        )
+        for at in range(first, end, width)
+    ]
+
+
+class BrowsingStream:
+    """`PositionedEngine` that settles nothing."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._paths = named_entities(options)
+        self._namespace = PortableNamespace(options.connection, options.patience_ms)
+        self._initial: Offset | None = None
+        # Of a query that ends with what is there: the number after the last, by path.
+        self._targets: dict[str, int] | None = None
+
+    def initial(self) -> Offset:
+        """Where a query without a checkpoint begins. The same for every call."""
+        if self._initial is None:
+            self._initial = Offset(
+                reader=self._options.reader or uuid4().hex,
+                entities={path: _position(self._begin(path)) for path in self._paths},
+            )
+        return self._initial
+
+    def _begin(self, path: str) -> int:
+        options, bounds = self._options, self._options.bounds
+        last = conventional_last(self._namespace, path)
+        if options.starts_with_latest:
+            return _FIRST_NUMBER if last is None else last + 1
+        if bounds.start_time is not None and last is not None:
+            return first_since(self._namespace, path, bounds.start_time, last)
+        return bounds.from_sequence or _FIRST_NUMBER
+
+    def end_with_what_is_there(self) -> None:
+        self._targets = {path: self._end(path) for path in self._paths}
+
+    def _end(self, path: str, known: int | None = None) -> int:
+        """One after the last number; 0 if there is nothing, or no entity."""
+        try:
+            last = conventional_last(self._namespace, path, known)
+        except EntityMissing as error:
+            self._on_missing(error)
+            return 0
+        return 0 if last is None else last + 1
+
+    def _on_missing(self, error: EntityMissing) -> None:
+        if self._options.fails_on_loss:
+            raise DataLoss(
+                f"{error} What it had that was not read is lost. Set failOnDataLoss to "
+                "false to go on without it."
+            )
+        _log.warning("%s", error)
+
+    def advance(self, start: Offset, max_messages: int | None) -> Offset:
+        """Where the next batch ends; `start` itself if there is nothing to read."""
+        _check_mode(start)
+        entities = dict(start.entities)
+        shares = Shares(
+            self._paths,
+            _NO_LIMIT if max_messages is None else max_messages,
+            self._options.max_bytes,
+            turn=sum(position.next[_FRAGMENT] for position in entities.values()),
+        )
+        for path, messages, size_bytes in shares:
+            position = entities.get(path) or _position(_FIRST_NUMBER)
+            found = self._next_end(path, position, messages, size_bytes)
+            if found is not None:
+                end, count, used_bytes = found
+                entities[path] = replace(position, next={_FRAGMENT: end})
+                shares.spend(path, count, used_bytes)
+        return replace(start, entities=entities)
+
+    def _next_end(
+        self, path: str, position: Position, messages: int, size_bytes: int
+    ) -> tuple[int, int, int] | None:
+        """Where the batch ends in an entity, and how many messages and bytes that may
+        be; None if there is nothing."""
+        sample = self._sample(path, position.next[_FRAGMENT])
+        if not sample:
+            return None
+        first = sample[0].number
+        end = self._end(path, sample[-1].number)
+        if self._targets is not None:
+            end = min(end, self._targets.get(path, 0))
+        mean_bytes = sum(len(message.raw) for message in sample) // len(sample)
+        end = min(end, first + max(min(messages, size_bytes // mean_bytes), 1))
+        count = end - first
+        return (end, count, count * mean_bytes) if count > 0 else None
+
+    def _sample(self, path: str, first: int) -> list[Delivered]:
+        try:
+            return peek(self._namespace, path, first)
+        except EntityMissing as error:
+            self._on_missing(error)
+            return []
+
+    def split(self, start: Offset, end: Offset) -> list[Range]:
+        _check_mode(end)
+        ranges: list[Range] = []
+        for path, position in end.entities.items():
+            before = start.entities.get(path)
+            first = _FIRST_NUMBER if before is None else before.next[_FRAGMENT]
+            following = position.next[_FRAGMENT]
+            ranges += split_range(path, first, following, self._options.max_partitions)
+        return ranges
+
+    def committed(self, end: Offset) -> None:
+        """Nothing is settled."""
+
+
+def _position(number: int) -> Position:
+    numbers = {_FRAGMENT: number}
+    return Position(generation=GENERATION, begin=numbers, next=numbers)
+
+
+def _check_mode(offset: Offset) -> None:
+    for position in offset.entities.values():
+        if position.generation != GENERATION:
+            raise OffsetError(
+                "The checkpoint is of a stream over a twinbus namespace, and this one "
+                "offers no bulk requests: it is another, or strict now. Use another "
+                "checkpoint location."
+            )

@@ -1,0 +1,306 @@
+"""A stream over any namespace that settles what was processed, by deferring it first.
+
+    advance(start)   what `start` names is durably processed: remove it, then receive
+                     the next messages, defer them, and name their numbers
+    partitions(start, end)  what `end` names, to be peeked at by number
+
+Deferred messages are out of the reach of other receivers, need no lock, and can be read
+again by number as often as Spark likes; a crash costs them nothing. Each is given the
+stream's mark, its id. The id is in Spark's log before anything is deferred: the first
+batch of a query is empty and says just that. So whatever a killed stream deferred, and
+did not get to name, is known as its own when it comes back.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from uuid import uuid4
+
+from pyspark.sql.datasource import InputPartition
+
+from twinbus.spark.option_reader import OptionError
+from twinbus.spark.packing import Range
+from twinbus.spark.portable.allowance import Allowance
+from twinbus.spark.portable.browsing import GENERATION, named_entities
+from twinbus.spark.portable.deferred_offset import (
+    DeferredOffset,
+    DeferredPart,
+    read_deferred_offset,
+)
+from twinbus.spark.portable.delivered import Delivered
+from twinbus.spark.portable.errors import EntityMissing, SessionsRequired
+from twinbus.spark.portable.namespace import PortableNamespace, close_quietly
+from twinbus.spark.portable.number_ranges import NumberRanges
+from twinbus.spark.portable.peeked_ranges import DeferredPartition
+from twinbus.spark.portable.peeking import last_number, peek
+from twinbus.spark.portable.session_threads import with_sessions
+from twinbus.spark.portable.settling import settle
+from twinbus.spark.portable.shares import Shares
+from twinbus.spark.portable.taking import Taker
+from twinbus.spark.portable.watching import Lookout, OrphanSearch
+from twinbus.spark.positioned_stream import partitions_of
+from twinbus.spark.ranges_read import DataLoss
+from twinbus.spark.read_options import ReadOptions
+
+_log = logging.getLogger(__name__)
+
+_SPLIT_MESSAGES: Final = 1_000
+_NO_LIMIT: Final = 1 << 31
+_NOTHING: Final = DeferredPart(numbers=NumberRanges(), size_bytes=0, has_sessions=False)
+
+
+class DeferringStream:
+    """`StreamEngine` of the settlement defer: the driver's part of one query."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        _check_options(options)
+        self._options = options
+        self._paths = named_entities(options)
+        self._namespace = PortableNamespace(options.connection, options.patience_ms)
+        self._lookouts = {path: Lookout(self._namespace, path) for path in self._paths}
+        # By path, since the first batch: each entity is looked through once.
+        self._searches: dict[str, OrphanSearch] = {}
+        # By path, as far as it is known.
+        self._has_sessions: dict[str, bool] = {}
+        # The last batch that was settled by this process.
+        self._settled_batch = -1
+        # Of a query that ends with what is there: the last number, by path.
+        self._targets: dict[str, int] | None = None
+
+    # --- what Spark asks ------------------------------------------------------
+
+    def initial(self) -> dict[str, Any]:
+        for path in self._paths:
+            # Raises EntityMissing: a wrong name is an error at once.
+            peek(self._namespace, path, 1, 1)
+        return DeferredOffset(reader=self._options.reader or "").to_json()
+
+    def end_with_what_is_there(self) -> None:
+        self._targets = {path: self._last(path) for path in self._paths}
+
+    def _last(self, path: str) -> int:
+        try:
+            return last_number(self._namespace, path) or 0
+        except EntityMissing as error:
+            self._on_missing(error)
+            return 0
+
+    def advance(
+        self, start: Mapping[str, Any], max_messages: int | None
+    ) -> dict[str, Any]:
+        """The next batch; `start` itself if there is nothing to read."""
+        offset = read_deferred_offset(start)
+        if not offset.reader:
+            return replace(offset, reader=uuid4().hex).to_json()
+        self._settle(offset)
+        entities = self._take(offset, max_messages)
+        if not entities:
+            return offset.to_json()
+        return DeferredOffset(
+            reader=offset.reader, batch=offset.batch + 1, entities=entities
+        ).to_json()
+
+    def partitions(
+        self, start: Mapping[str, Any], end: Mapping[str, Any]
+    ) -> Sequence[InputPartition]:
+        ranges: list[Range] = []
+        for path, part in read_deferred_offset(end).entities.items():
+            ranges += _ranges(path, part)
+        return partitions_of(self._options, ranges, ("deferred",), DeferredPartition)
+
+    def committed(self, end: Mapping[str, Any]) -> None:
+        """Settled already, when the batch after it was planned."""
+
+    # --- settling -------------------------------------------------------------
+
+    def _settle(self, offset: DeferredOffset) -> None:
+        """Idle queries offer the same start again and again."""
+        if offset.batch == self._settled_batch:
+            return
+        for path, part in offset.entities.items():
+            settle(self._namespace, path, part)
+        self._settled_batch = offset.batch
+
+    # --- taking ---------------------------------------------------------------
+
+    def _take(
+        self, offset: DeferredOffset, max_messages: int | None
+    ) -> dict[str, DeferredPart]:
+        taken: dict[str, DeferredPart] = {}
+        shares = Shares(
+            self._paths,
+            _NO_LIMIT if max_messages is None else max_messages,
+            self._options.max_bytes,
+            turn=offset.batch,
+        )
+        for path, messages, size_bytes in shares:
+            known = taken.get(path)
+            part = self._take_entity(
+                path,
+                offset.reader,
+                messages,
+                size_bytes,
+                # What this batch has deferred itself is no orphan.
+                looks_for_orphans=known is None,
+            )
+            if part is not None:
+                shares.spend(path, len(part.numbers), part.size_bytes)
+                taken[path] = part if known is None else known.joined(part)
+        return taken
+
+    def _take_entity(
+        self,
+        path: str,
+        reader: str,
+        messages: int,
+        size_bytes: int,
+        *,
+        looks_for_orphans: bool,
+    ) -> DeferredPart | None:
+        try:
+            part = _NOTHING
+            if looks_for_orphans:
+                part = self._adopt(path, reader, messages, to_the_end=False)
+            messages -= len(part.numbers)
+            size_bytes -= part.size_bytes
+            if messages > 0 and size_bytes > 0:
+                part = part.joined(self._receive(path, reader, messages, size_bytes))
+            if looks_for_orphans and not len(part.numbers):
+                part = self._adopt(path, reader, messages, to_the_end=True)
+            return part if len(part.numbers) else None
+        except EntityMissing as error:
+            self._on_missing(error)
+            return None
+
+    def _adopt(
+        self, path: str, reader: str, limit: int, *, to_the_end: bool
+    ) -> DeferredPart:
+        """What was deferred before, and is in no batch."""
+        found = self._search(path, reader).look(limit, to_the_end=to_the_end)
+        if not found:
+            return _NOTHING
+        _log.warning(
+            "'%s': %d messages that were deferred before are taken up",
+            path,
+            len(found),
+        )
+        return DeferredPart(
+            numbers=NumberRanges.of(message.number for message in found),
+            size_bytes=sum(len(message.raw) for message in found),
+            has_sessions=self._requires_sessions(path, found),
+        )
+
+    def _search(self, path: str, reader: str) -> OrphanSearch:
+        if path not in self._searches:
+            self._searches[path] = OrphanSearch(
+                self._namespace, path, reader, self._options.adopts_deferred
+            )
+        return self._searches[path]
+
+    def _receive(
+        self, path: str, reader: str, messages: int, size_bytes: int
+    ) -> DeferredPart:
+        """Receive and defer what is active."""
+        last = None if self._targets is None else self._targets[path]
+        seen = self._lookouts[path].active(last)
+        if not seen:
+            return _NOTHING
+        if last is not None:
+            # No more than there can be up to the last one.
+            messages = min(messages, last - seen[0].number + 1)
+        mean_bytes = sum(len(message.raw) for message in seen) // len(seen)
+        allowance = Allowance(messages, size_bytes, mean_bytes)
+        has_sessions = self._requires_sessions(path, seen)
+        if has_sessions:
+            takers = self._take_sessions(path, reader, allowance, seen)
+        else:
+            takers = [Taker(self._namespace, path, reader, allowance)]
+            takers[0].take()
+        return DeferredPart(
+            numbers=NumberRanges.of(n for taker in takers for n in taker.numbers),
+            size_bytes=sum(taker.size_bytes for taker in takers),
+            has_sessions=has_sessions,
+        )
+
+    def _on_missing(self, error: EntityMissing) -> None:
+        if self._options.fails_on_loss:
+            raise DataLoss(
+                f"{error} What it had that was not read is lost. Set failOnDataLoss to "
+                "false to go on without it."
+            )
+        _log.warning("%s", error)
+
+    # --- sessions -------------------------------------------------------------
+
+    def _requires_sessions(self, path: str, seen: Sequence[Delivered]) -> bool:
+        """A message without a session is proof that there are none; one with a session
+        is none: it may be in any queue."""
+        if any(message.session_id is None for message in seen):
+            self._has_sessions[path] = False
+        if path not in self._has_sessions:
+            try:
+                close_quietly(self._namespace.receiver(path))
+                self._has_sessions[path] = False
+            except SessionsRequired:
+                self._has_sessions[path] = True
+        return self._has_sessions[path]
+
+    def _take_sessions(
+        self,
+        path: str,
+        reader: str,
+        allowance: Allowance,
+        seen: Sequence[Delivered],
+    ) -> list[Taker]:
+        """What the sessions have whose messages come first. If others hold all of
+        them, what any other has."""
+        session_ids = list(dict.fromkeys(message.session_id for message in seen))
+
+        def take(session_id: str | None) -> Taker:
+            with self._namespace.another() as namespace:
+                taker = Taker(namespace, path, reader, allowance)
+                taker.take_session(session_id)
+                return taker
+
+        takers = with_sessions(take, session_ids)
+        if not any(taker.numbers for taker in takers):
+            takers.append(take(None))
+        return takers
+
+
+def _check_options(options: ReadOptions) -> None:
+    """Raises OptionError for what a stream that takes messages cannot choose."""
+    bounds = options.bounds
+    for name, is_given in (
+        ("startingPosition", options.starts_with_latest),
+        ("fromSequence", bounds.from_sequence is not None),
+        ("startTime", bounds.start_time is not None),
+        ("alignment", options.is_aligned),
+    ):
+        if is_given:
+            raise OptionError(
+                f"'{name}' cannot be with settlement=defer: messages are taken as the "
+                "namespace hands them out. Leave it out, or use browse."
+            )
+
+
+def _ranges(path: str, part: DeferredPart) -> list[Range]:
+    """What tasks can share."""
+    total = len(part.numbers)
+    ranges = []
+    for first, last in part.numbers.pairs():
+        for at in range(first, last + 1, _SPLIT_MESSAGES):
+            end = min(at + _SPLIT_MESSAGES, last + 1)
+            ranges.append(
+                Range(
+                    path=path,
+                    generation=GENERATION,
+                    fragment=at >> 48,
+                    first=at,
+                    end=end,
+                    message_count=end - at,
+                    size_bytes=part.size_bytes * (end - at) // total,
+                )
+            )
+    return ranges

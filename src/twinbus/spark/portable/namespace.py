@@ -1,0 +1,248 @@
+"""A namespace, reached by the vendor's SDK alone.
+
+    ask          a request that needs no link, tried again while that may help
+    receiver     a link that messages come by
+
+The SDK's own repetitions are off: it would wait a second where a busy service asks for
+ten. What may succeed later is tried again here, for as long as the option `timeout`
+says.
+"""
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from azure.core.exceptions import AzureError
+from azure.servicebus import (
+    NEXT_AVAILABLE_SESSION,
+    ServiceBusClient,
+    ServiceBusReceiver,
+    ServiceBusSubQueue,
+)
+from azure.servicebus.exceptions import (
+    MessageLockLostError,
+    MessageNotFoundError,
+    SessionCannotBeLockedError,
+    SessionLockLostError,
+)
+
+from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.spark.connection import Connection
+from twinbus.spark.patience import BUSY_SECONDS, Patience
+from twinbus.spark.portable import internals
+from twinbus.spark.portable.entity_path import entity_path
+from twinbus.spark.portable.errors import (
+    EntityMissing,
+    LockLost,
+    NotDeferred,
+    PortableError,
+    SessionsRequired,
+    SessionTaken,
+)
+
+T = TypeVar("T")
+
+_ATTEMPT_SECONDS: Final = 60.0
+
+_OPEN_LINKS: Final = 16
+"""Each has a connection of its own; the one that was used longest ago is closed."""
+
+_TRANSIENT: Final = frozenset(
+    (
+        FailureKind.TIMEOUT,
+        FailureKind.CONNECTION,
+        FailureKind.COMMUNICATION,
+        FailureKind.SERVICE,
+        FailureKind.BUSY,
+    )
+)
+
+_REMEDIES: Final = {
+    FailureKind.AUTHENTICATION: "Check the key in the connection string.",
+    FailureKind.AUTHORIZATION: "The key needs the claim Listen.",
+    FailureKind.DISABLED: "Enable it for receiving.",
+}
+
+FAILURES: Final = (AzureError, OSError, EOFError, ValueError)
+"""What the SDK raises when something is wrong at the other end, or on the way."""
+
+
+class PortableNamespace:
+    """Talks to one namespace. Not shared between threads; ends with a `with`."""
+
+    def __init__(self, connection: Connection, patience_ms: int) -> None:
+        opened = connection.open()
+        self.address = opened.host
+        self._connection = connection
+        self._patience_seconds = patience_ms / 1000
+        trust: dict[str, Any] = {}
+        if connection.ca_file is not None:
+            trust["connection_verify"] = connection.ca_file
+        self._client = ServiceBusClient.from_connection_string(
+            opened.connection_string, retry_total=0, **trust
+        )
+        self._links: OrderedDict[str, internals.Link] = OrderedDict()
+
+    def another(self) -> "PortableNamespace":
+        """The same one, for another thread."""
+        return PortableNamespace(self._connection, int(self._patience_seconds * 1000))
+
+    def close(self) -> None:
+        for path in list(self._links):
+            self._drop(path)
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- requests -------------------------------------------------------------
+
+    def ask(
+        self, path: str, operation: str, body: Mapping[str, Any]
+    ) -> Mapping[bytes, Any]:
+        """Raises PortableError."""
+
+        def attempt() -> Mapping[bytes, Any]:
+            return internals.ask(self._link(path), operation, body, _ATTEMPT_SECONDS)
+
+        return self.patiently(path, attempt, lambda: self._drop(path))
+
+    def _link(self, path: str) -> internals.Link:
+        link = self._links.get(path)
+        if link is None:
+            while len(self._links) >= _OPEN_LINKS:
+                self._drop(next(iter(self._links)))
+            entity, subscription = entity_path(path).address_parts
+            link = internals.management_link(self._client, entity, subscription)
+            self._links[path] = link
+        self._links.move_to_end(path)
+        return link
+
+    def _drop(self, path: str) -> None:
+        link = self._links.pop(path, None)
+        if link is not None:
+            close_quietly(link)
+
+    # --- links ----------------------------------------------------------------
+
+    def receiver(self, path: str) -> ServiceBusReceiver:
+        """Open. Raises PortableError; SessionsRequired where there are sessions."""
+        return self.patiently(path, lambda: self._opened(path))
+
+    def session(
+        self, path: str, session_id: str | None, wait_seconds: float
+    ) -> ServiceBusReceiver:
+        """Hold a session, or without an id the next one that has messages. Raises
+        PortableError; SessionTaken if there is none to be had."""
+        wanted = NEXT_AVAILABLE_SESSION if session_id is None else session_id
+
+        def attempt() -> ServiceBusReceiver:
+            try:
+                return self._opened(path, session_id=wanted, max_wait_time=wait_seconds)
+            except FAILURES as error:
+                if session_id is None and kind_of(error) is FailureKind.TIMEOUT:
+                    raise SessionTaken(f"No session of '{path}' is free.") from None
+                raise
+
+        return self.patiently(path, attempt)
+
+    def _opened(self, path: str, **session: Any) -> ServiceBusReceiver:
+        parts = entity_path(path)
+        sub_queue = None
+        if parts.sub_queue is not None:
+            sub_queue = ServiceBusSubQueue(parts.sub_queue)
+        receiver = (
+            self._client.get_queue_receiver(
+                parts.entity, sub_queue=sub_queue, **session
+            )
+            if parts.subscription is None
+            else self._client.get_subscription_receiver(
+                parts.entity, parts.subscription, sub_queue=sub_queue, **session
+            )
+        )
+        try:
+            return receiver.__enter__()
+        except BaseException:
+            close_quietly(receiver)
+            raise
+
+    # --- what goes wrong ------------------------------------------------------
+
+    def patiently(
+        self,
+        path: str,
+        attempt: Callable[[], T],
+        between: Callable[[], None] = lambda: None,
+    ) -> T:
+        """Try, and again while waiting may help. Raises PortableError."""
+        patience = self.patience()
+        while True:
+            try:
+                return attempt()
+            except FAILURES as error:
+                between()
+                self.wait_after(path, error, patience)
+
+    def patience(self) -> Patience:
+        return Patience(self._patience_seconds)
+
+    def wait_after(self, path: str, error: Exception, patience: Patience) -> None:
+        """Wait before the next attempt. Raises PortableError if that is no use, or
+        the time is up."""
+        known = known_refusal(path, error)
+        if known is not None:
+            raise known from None
+        kind = kind_of(error)
+        at_least = BUSY_SECONDS if kind is FailureKind.BUSY else 0.0
+        if kind not in _TRANSIENT or not patience.wait(at_least):
+            raise self._refusal(path, error) from None
+
+    def _refusal(self, path: str, error: Exception) -> PortableError:
+        kind = kind_of(error)
+        text = str(error).rstrip(".") or kind.value
+        if kind is FailureKind.NOT_FOUND:
+            return EntityMissing(
+                f"'{path}' does not exist in {self.address}, or is a topic. Make it, "
+                "or change the option 'entities'; of a topic read a subscription."
+            )
+        if kind in _TRANSIENT:
+            return PortableError(
+                f"'{path}' of {self.address} could not be read for "
+                f"{self._patience_seconds:g} s: {text}. The option 'timeout' says how "
+                "long to wait."
+            )
+        remedy = _REMEDIES.get(kind, "")
+        return PortableError(
+            f"'{path}' of {self.address} cannot be read ({kind.value}): {text}. "
+            f"{remedy}".rstrip()
+        )
+
+
+def known_refusal(path: str, error: Exception) -> PortableError | None:
+    """Refusals that are part of the work."""
+    if isinstance(error, MessageNotFoundError):
+        return NotDeferred(f"'{path}': {error}")
+    if isinstance(error, MessageLockLostError | SessionLockLostError):
+        return LockLost(f"'{path}': {error}")
+    if isinstance(error, SessionCannotBeLockedError):
+        return SessionTaken(f"'{path}': {error}")
+    if internals.requires_sessions(error):
+        return SessionsRequired(f"'{path}' requires sessions.")
+    return None
+
+
+def close_quietly(link: internals.Link) -> None:
+    """What is left of it ends with its connection."""
+    with contextlib.suppress(*FAILURES):
+        internals.close_link(link)

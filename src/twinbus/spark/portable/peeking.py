@@ -1,0 +1,118 @@
+"""Looking at messages by number, which changes nothing and can be done again.
+
+A namespace answers a peek with messages of every state from a number on, in rising
+order, at most so many and so many bytes; then the next one begins after the last.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from twinbus.broker.message import DEFERRED
+from twinbus.spark.portable import internals
+from twinbus.spark.portable.delivered import Delivered
+from twinbus.spark.portable.namespace import PortableNamespace
+from twinbus.spark.portable.number_ranges import NumberRanges
+
+PAGE_COUNT: Final = 250
+"""What Service Bus gives at most."""
+
+
+def peek(
+    namespace: PortableNamespace, path: str, first: int, count: int = PAGE_COUNT
+) -> list[Delivered]:
+    """Messages from a number on. Raises PortableError."""
+    answer = namespace.ask(
+        path,
+        "peek-message",
+        {"from-sequence-number": internals.long(first), "message-count": count},
+    )
+    return [Delivered(bytes(m[b"message"])) for m in answer.get(b"messages", ())]
+
+
+def pages(
+    namespace: PortableNamespace, path: str, first: int, end: int | None = None
+) -> Iterator[list[Delivered]]:
+    """All from a number on, and before another, page by page."""
+    at = first
+    while end is None or at < end:
+        page = peek(namespace, path, at)
+        if not page:
+            return
+        at = page[-1].number + 1
+        if end is not None:
+            page = [message for message in page if message.number < end]
+        if page:
+            yield page
+
+
+def peek_numbers(
+    namespace: PortableNamespace, path: str, numbers: NumberRanges
+) -> Iterator[list[Delivered]]:
+    """Those of these numbers that are there, page by page. What lies between is
+    skipped, and costs nothing where it is more than a page."""
+    at = numbers.next_from(0)
+    while at is not None:
+        page = peek(namespace, path, at)
+        if not page:
+            return
+        wanted = [message for message in page if message.number in numbers]
+        if wanted:
+            yield wanted
+        at = numbers.next_from(page[-1].number + 1)
+
+
+def deferred_among(
+    namespace: PortableNamespace, path: str, numbers: NumberRanges
+) -> list[Delivered]:
+    """Those of these numbers that are there and deferred."""
+    return [
+        message
+        for page in peek_numbers(namespace, path, numbers)
+        for message in page
+        if message.state == DEFERRED
+    ]
+
+
+def last_number(
+    namespace: PortableNamespace, path: str, known: int | None = None
+) -> int | None:
+    """The highest number there is; `known` is one that there is. Found by halving: a
+    peek tells whether there is anything from a number on."""
+    if known is None:
+        known = _number_from(namespace, path, 1)
+        if known is None:
+            return None
+    low, step = known, 1
+    while (found := _number_from(namespace, path, low + step)) is not None:
+        low, step = found, step * 2
+    # Nothing lies at `high` or above.
+    high = low + step
+    while low + 1 < high:
+        middle = (low + high) // 2
+        found = _number_from(namespace, path, middle)
+        if found is None:
+            high = middle
+        else:
+            low = found
+    return low
+
+
+def _number_from(namespace: PortableNamespace, path: str, number: int) -> int | None:
+    found = peek(namespace, path, number, 1)
+    return found[0].number if found else None
+
+
+def first_since(
+    namespace: PortableNamespace, path: str, instant_ms: int, last: int
+) -> int:
+    """The first number of a message that was enqueued at this time or later; one
+    after the last if there is none. Times rise with the numbers."""
+    low, high = 0, last + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = peek(namespace, path, middle, 1)
+        if found and found[0].enqueued_at < instant_ms:
+            low = found[0].number + 1
+        else:
+            high = middle
+    return low

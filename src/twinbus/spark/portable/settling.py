@@ -1,0 +1,159 @@
+"""Removing what was deferred and processed.
+
+One request receives and deletes many deferred messages by number. Nothing can be lost
+by that: they are processed, or this would not be called. It takes all of its numbers or
+none, so when one is not there what is there is looked up; then what was settled before,
+by a query that was killed meanwhile, costs a single peek.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from twinbus.spark.portable import internals
+from twinbus.spark.portable.deferred_offset import DeferredPart
+from twinbus.spark.portable.errors import EntityMissing, NotDeferred, SessionTaken
+from twinbus.spark.portable.namespace import (
+    PortableNamespace,
+    close_quietly,
+)
+from twinbus.spark.portable.number_ranges import NumberRanges
+from twinbus.spark.portable.peeking import deferred_among
+from twinbus.spark.portable.session_threads import with_sessions
+
+_log = logging.getLogger(__name__)
+
+_CHUNK: Final = 250
+_CHUNK_BYTES: Final = 4 << 20
+"""The answer has the messages in it."""
+
+_SESSION_WAIT_SECONDS: Final = 10.0
+_ATTEMPT_SECONDS: Final = 60.0
+_RECEIVE_AND_DELETE: Final = 0
+_FRAGMENT_BITS: Final = 48
+
+_Remove = Callable[[Sequence[int]], object]
+
+
+def settle(namespace: PortableNamespace, path: str, part: DeferredPart) -> None:
+    """Remove these messages, as far as they are there. Raises PortableError."""
+    try:
+        if part.has_sessions:
+            _settle_sessions(namespace, path, part)
+        else:
+            _settle_numbers(
+                namespace,
+                path,
+                part,
+                lambda numbers: namespace.ask(path, _OPERATION, _removal(numbers)),
+            )
+    except EntityMissing as error:
+        # Gone with all that it had; and that was processed.
+        _log.warning("nothing is left to settle: %s", error)
+
+
+_OPERATION: Final = "receive-by-sequence-number"
+
+
+def _removal(numbers: Sequence[int]) -> dict[str, Any]:
+    return {
+        "sequence-numbers": internals.longs(numbers),
+        "receiver-settle-mode": internals.unsigned(_RECEIVE_AND_DELETE),
+    }
+
+
+def _settle_numbers(
+    namespace: PortableNamespace, path: str, part: DeferredPart, remove: _Remove
+) -> None:
+    size = _chunk_size(part)
+    try:
+        for chunk in _chunks(part.numbers, size):
+            remove(chunk)
+    except NotDeferred:
+        left = deferred_among(namespace, path, part.numbers)
+        for chunk in _chunks(NumberRanges.of(m.number for m in left), size):
+            _remove_by_halves(path, chunk, remove)
+
+
+def _remove_by_halves(path: str, numbers: Sequence[int], remove: _Remove) -> None:
+    try:
+        remove(numbers)
+    except NotDeferred as error:
+        if len(numbers) == 1:
+            _log.warning("a message stays, since somebody else has it: %s", error)
+            return
+        half = len(numbers) // 2
+        _remove_by_halves(path, numbers[:half], remove)
+        _remove_by_halves(path, numbers[half:], remove)
+
+
+def _chunk_size(part: DeferredPart) -> int:
+    mean_bytes = max(part.size_bytes // max(len(part.numbers), 1), 1)
+    return max(min(_CHUNK, _CHUNK_BYTES // mean_bytes), 1)
+
+
+def _chunks(numbers: NumberRanges, size: int) -> Iterator[list[int]]:
+    """Numbers for one request each: all of one fragment, as is asked for."""
+    by_fragment: dict[int, list[tuple[int, int]]] = {}
+    for first, last in numbers.pairs():
+        by_fragment.setdefault(first >> _FRAGMENT_BITS, []).append((first, last))
+    for pairs in by_fragment.values():
+        left = iter(NumberRanges(pairs))
+        while chunk := list(islice(left, size)):
+            yield chunk
+
+
+# --- sessions -------------------------------------------------------------------
+
+
+def _settle_sessions(
+    namespace: PortableNamespace, path: str, part: DeferredPart
+) -> None:
+    """Deferred messages of a session are received by whoever holds it."""
+    by_session = _by_session(namespace, path, part)
+
+    def settle_one(session_id: str) -> None:
+        numbers = NumberRanges.of(by_session[session_id])
+        held = DeferredPart(
+            numbers=numbers,
+            size_bytes=part.size_bytes * len(numbers) // len(part.numbers),
+            has_sessions=True,
+        )
+        with namespace.another() as own:
+            _settle_session(own, path, session_id, held)
+
+    with_sessions(settle_one, list(by_session))
+
+
+def _by_session(
+    namespace: PortableNamespace, path: str, part: DeferredPart
+) -> Mapping[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for message in deferred_among(namespace, path, part.numbers):
+        found.setdefault(message.session_id or "", []).append(message.number)
+    return found
+
+
+def _settle_session(
+    namespace: PortableNamespace, path: str, session_id: str, part: DeferredPart
+) -> None:
+    patience = namespace.patience()
+    while True:
+        try:
+            receiver = namespace.session(path, session_id, _SESSION_WAIT_SECONDS)
+            break
+        except SessionTaken:
+            if not patience.wait():
+                raise
+
+    def remove(numbers: Sequence[int]) -> object:
+        body = {**_removal(numbers), "session-id": session_id}
+        return namespace.patiently(
+            path, lambda: internals.ask(receiver, _OPERATION, body, _ATTEMPT_SECONDS)
+        )
+
+    try:
+        _settle_numbers(namespace, path, part, remove)
+    finally:
+        close_quietly(receiver)

@@ -1,0 +1,44 @@
+"""Sharing the limits of a batch out among entities.
+
+Nobody knows what an entity has before it is asked. So each gets the same share of what
+is left, those that are asked later also what others did not want; then those that took
+all of theirs are asked again for the rest.
+"""
+
+from collections.abc import Iterator, Sequence
+
+
+class Shares:
+    """Whom to ask next, and for how much: iterate, and say what was taken."""
+
+    def __init__(
+        self, paths: Sequence[str], messages: int, size_bytes: int, *, turn: int
+    ) -> None:
+        """Who comes last in one turn comes first in another."""
+        at = turn % len(paths)
+        self._paths = [*paths[at:], *paths[:at]]
+        self._messages = messages
+        self._size_bytes = size_bytes
+        # The share of the entity that is asked, and those that took all of it.
+        self._asked = (0, 0)
+        self._hungry: list[str] = []
+
+    def __iter__(self) -> Iterator[tuple[str, int, int]]:
+        yield from self._ask(self._paths)
+        hungry, self._hungry = self._hungry, []
+        # Whoever was asked last could have had all that was left.
+        yield from self._ask([path for path in hungry if path != self._paths[-1]])
+
+    def _ask(self, paths: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+        for index, path in enumerate(paths):
+            if self._messages <= 0 or self._size_bytes <= 0:
+                return
+            count = len(paths) - index
+            self._asked = -(-self._messages // count), -(-self._size_bytes // count)
+            yield path, *self._asked
+
+    def spend(self, path: str, messages: int, size_bytes: int) -> None:
+        if messages >= self._asked[0] or size_bytes >= self._asked[1]:
+            self._hungry.append(path)
+        self._messages -= messages
+        self._size_bytes -= size_bytes

@@ -1,0 +1,87 @@
+"""Looking for messages to take: those that are active, and those that a stream deferred
+and does not know of.
+
+A stream that is killed between deferring and Spark's entry in its log leaves orphans:
+deferred, with its mark, and in no batch. They can be anywhere in the entity, so all of
+it is looked through once after every start, some pages with each batch, and the rest
+when there is nothing else to do.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from twinbus.broker.message import ACTIVE, DEFERRED
+from twinbus.spark.portable.delivered import Delivered
+from twinbus.spark.portable.namespace import PortableNamespace
+from twinbus.spark.portable.peeking import last_number, pages
+
+_PAGES_A_BATCH: Final = 20
+
+
+class Lookout:
+    """Sees what is active in one entity."""
+
+    def __init__(self, namespace: PortableNamespace, path: str) -> None:
+        self._namespace = namespace
+        self._path = path
+        # What lies before is deferred, and does not become active again.
+        self._first = 1
+
+    def active(self, through: int | None) -> list[Delivered]:
+        """The first that are active, up to a number; none if there are none. Some may
+        be locked by other receivers: that cannot be seen."""
+        end = None if through is None else through + 1
+        is_any = False
+        for page in pages(self._namespace, self._path, self._first, end):
+            is_any = True
+            found = [message for message in page if message.state == ACTIVE]
+            if found:
+                return found
+            if all(message.state == DEFERRED for message in page):
+                self._first = page[-1].number + 1
+        if not is_any:
+            # An entity that was made again begins anew.
+            self._first = 1
+        return []
+
+
+class OrphanSearch:
+    """Looks through one entity, once."""
+
+    def __init__(
+        self, namespace: PortableNamespace, path: str, mark: str, adopts_all: bool
+    ) -> None:
+        self._namespace = namespace
+        self._path = path
+        self._mark = mark
+        self._adopts_all = adopts_all
+        self._pages: Iterator[list[Delivered]] | None = None
+        self.is_over = False
+
+    def look(self, limit: int, *, to_the_end: bool) -> list[Delivered]:
+        """Some of them, at most so many and those of a page; all pages are looked at
+        if there is nothing else to do."""
+        found: list[Delivered] = []
+        count = 0
+        while not self.is_over and len(found) < limit:
+            if count >= _PAGES_A_BATCH and (found or not to_the_end):
+                break
+            page = next(self._opened(), None)
+            if page is None:
+                self.is_over = True
+                break
+            count += 1
+            found += [message for message in page if self._is_orphan(message)]
+        return found
+
+    def _opened(self) -> Iterator[list[Delivered]]:
+        if self._pages is None:
+            last = last_number(self._namespace, self._path)
+            end = 0 if last is None else last + 1
+            self._pages = pages(self._namespace, self._path, 1, end)
+        return self._pages
+
+    def _is_orphan(self, message: Delivered) -> bool:
+        if message.state != DEFERRED:
+            return False
+        return self._adopts_all or message.mark == self._mark
