@@ -5,10 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
+from crash.server_process import ServerProcess
+
 from twinbus.config import ROOT_KEY_NAME
 from twinbus.testing import Bus
 
-from ..crash.server_process import ServerProcess
 from .harness import Namespace
 
 

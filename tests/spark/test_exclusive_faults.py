@@ -6,9 +6,9 @@ import threading
 from pathlib import Path
 from textwrap import dedent
 
+from crash.server_process import environment
 from pyspark.sql import SparkSession
 
-from ..crash.server_process import environment
 from .busy_front import BusyFront
 from .harness import Collected, Namespace, numbered, run_available
 from .running import running, until

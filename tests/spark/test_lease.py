@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from crash.server_process import environment
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,7 +17,6 @@ from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.connection import Connection
 from twinbus.spark.secret import Secret
 
-from ..crash.server_process import environment
 from .harness import Collected, Namespace, numbered, run_available
 from .running import running, until
 from .served import served

@@ -11,11 +11,11 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from crash.server_process import environment
 
 from twinbus.spark.source import batch_reader, schema_of
 from twinbus.testing import Bus
 
-from ..crash.server_process import environment
 from .harness import Namespace
 
 APPLICATION = dedent(
