@@ -1,0 +1,133 @@
+"""The whole Spark application is killed with SIGKILL while it drains queues.
+
+Its sink is idempotent: a folder of Parquet for each batch, which is overwritten when
+the batch comes again. So what is there at the end is what was read, once.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pyarrow.dataset as ds
+import pytest
+from azure.servicebus import ServiceBusMessage
+
+from crash.server_process import environment
+
+from .harness import Namespace
+from .running import batches_in, until
+
+APPLICATION = dedent(
+    """
+    import sys, threading
+    from pathlib import Path
+    from pyspark.sql import SparkSession
+
+    folder, credential, moment = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    spark = (
+        SparkSession.builder.master("local[2,4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .getOrCreate()
+    )
+
+    def reach(name, batch_id):
+        # The test kills us when it sees this.
+        if moment == name and batch_id > 0:
+            (folder / moment).touch()
+            threading.Event().wait()
+
+    def write(batch, batch_id):
+        if moment == "reading":
+            batch.count()
+        reach("reading", batch_id)
+        out = str(folder / "out" / f"batch={batch_id}")
+        batch.select("entity", "session_id", "sequence_number", "body").write.mode(
+            "overwrite"
+        ).parquet(out)
+        reach("written", batch_id)
+
+    query = (
+        spark.readStream.format("servicebus")
+        .option("credential", credential)
+        .option("entities", "a,b")
+        .option("settlement", "exclusive")
+        .option("maxMessagesPerBatch", "150")
+        .load()
+        .writeStream.foreachBatch(write)
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    print("drained", flush=True)
+    spark.stop()
+    """
+)
+
+
+class Application:
+    """A drain in a process group of its own, up to a moment."""
+
+    def __init__(self, folder: Path, credential: str, moment: str) -> None:
+        with (folder / "log").open("a") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", APPLICATION, str(folder), credential, moment],
+                env={**environment(), "PYSPARK_PYTHON": sys.executable},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def kill_when(self, condition: Callable[[], object]) -> None:
+        until(lambda: condition() or self._process.poll() is not None)
+        assert self._process.poll() is None, "it ended too early"
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def finish(self) -> int:
+        try:
+            return self._process.wait(120)
+        finally:
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+
+
+@pytest.mark.timeout(600)
+def test_nothing_is_lost_doubled_or_left(namespace: Namespace, tmp_path: Path) -> None:
+    expected = set()
+    for queue in ("a", "b"):
+        namespace.bus.create_queue(queue)
+        bodies = [f"{queue}{n}" for n in range(600)]
+        namespace.send(
+            queue,
+            [ServiceBusMessage(body, session_id=body[-1]) for body in bodies],
+        )
+        expected |= {(queue, body.encode()) for body in bodies}
+    folder = tmp_path / "application"
+    (folder / "out").mkdir(parents=True)
+    commits = folder / "checkpoint" / "commits"
+
+    def start(moment: str) -> Application:
+        return Application(folder, namespace.credential, moment)
+
+    # While a batch is read; when its sink has it and Spark's log has not; when the log
+    # has it, about when it is settled and the next one is planned.
+    start("reading").kill_when((folder / "reading").exists)
+    start("written").kill_when((folder / "written").exists)
+    done = len(batches_in(commits))
+    start("committed").kill_when(lambda: len(batches_in(commits)) >= done + 2)
+    assert start("end").finish() == 0, (folder / "log").read_text()[-3000:]
+
+    found = ds.dataset(folder / "out", format="parquet", partitioning="hive")
+    rows = [(row["entity"], row["body"]) for row in found.to_table().to_pylist()]
+    assert len(rows) == len(expected)
+    assert set(rows) == expected
+    assert namespace.peek("a") == [] == namespace.peek("b")
