@@ -15,7 +15,6 @@ from textwrap import dedent
 import pyarrow.dataset as ds
 import pytest
 from azure.servicebus import ServiceBusMessage
-
 from crash.server_process import environment
 
 from .harness import Namespace
