@@ -24,6 +24,7 @@ from twinbus.broker.changes import (
     LedgerId,
     LedgerRange,
     OutboxEntry,
+    ReaderLease,
     SessionState,
     SharedBody,
     StoredRule,
@@ -268,6 +269,34 @@ class TwoStores(RuleBasedStateMachine):
         )
         self._commit(changes)
 
+    @rule(
+        number=st.sampled_from(FRAGMENTS),
+        readers=st.lists(st.sampled_from(["", "spark", "\u00e9"]), max_size=3),
+        expires_at=st.sampled_from([0, NOW]),
+        planned=st.tuples(st.integers(0, 9), st.integers(-1, 9)),
+    )
+    def lease(
+        self,
+        number: int,
+        readers: list[str],
+        expires_at: int,
+        planned: tuple[int, int],
+    ) -> None:
+        changes = ChangeSet()
+        for epoch, reader in enumerate(readers):
+            changes.reader_leases.append(
+                ReaderLease(
+                    fragment_number=number,
+                    reader=reader,
+                    epoch=epoch,
+                    duration_ms=60_000,
+                    expires_at=expires_at,
+                    planned_from=planned[0],
+                    planned_through=planned[1],
+                )
+            )
+        self._commit(changes)
+
     @rule(number=st.sampled_from(FRAGMENTS))
     def drop(self, number: int) -> None:
         changes = ChangeSet()
@@ -339,6 +368,28 @@ class TwoStores(RuleBasedStateMachine):
         self._both("restored", "s", b"g", list(range(40)))
         self._both("seen", 1, [b"", *(bytes([i]) for i in range(256))], NOW + 4)
         self._both("operations", 0, 100)
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "stores"))
+    def ranges_and_their_readers_are_the_same(self) -> None:
+        for number in FRAGMENTS:
+            for first, last, limit in ((0, 99, 99), (3, 9, 4), (1, 2, 9), (0, -1, 9)):
+                model, tested = (
+                    self.loop.run_until_complete(
+                        store.outlines(number, first, last, limit)
+                    )
+                    for store in self.stores
+                )
+                assert vars(model) == vars(tested)
+        names = [base_of(number) + i for number in FRAGMENTS for i in range(4)]
+        model, tested = (
+            sorted(
+                values(m) for m in self.loop.run_until_complete(s.read_numbered(names))
+            )
+            for s in self.stores
+        )
+        assert model == tested
+        self._both("reader_leases")
 
     @invariant()
     @precondition(lambda self: hasattr(self, "stores"))

@@ -90,7 +90,9 @@ async def test_catalog_is_not_a_store(sqlite_place: SqlitePlace) -> None:
         await SqliteCatalog(sqlite_place.store_path).open()
 
 
-@pytest.mark.parametrize("table", ["meta", "lease", "fragment", "scheduled"])
+@pytest.mark.parametrize(
+    "table", ["meta", "lease", "fragment", "scheduled", "reader_lease"]
+)
 async def test_missing_table_is_refused(path: Path, table: str) -> None:
     _change(path, f"DROP TABLE {table}")
     assert table in await _refusal(path)
@@ -147,6 +149,8 @@ async def test_row_without_its_shared_body_is_not_read(tmp_path: Path) -> None:
     _change(path, "DELETE FROM shared_body")
     with pytest.raises(StoreUnreadable, match="shared body that is missing"):
         await store.read_active(workload.FRAGMENT, 0, 100, 1 << 30)
+    with pytest.raises(StoreUnreadable, match="shared body that is missing"):
+        await store.outlines(workload.FRAGMENT, 0, 100, 100)
     await store.close()
 
 
@@ -165,6 +169,8 @@ async def test_damaged_page_is_found_when_it_is_read(path: Path) -> None:
     opened = await store.open("test", workload.NOW)
     with pytest.raises(StoreUnreadable, match="Restore a backup"):
         await store.read_active(workload.FRAGMENT, 0, 100, 1 << 30)
+    with pytest.raises(StoreUnreadable, match="Restore a backup"):
+        await store.outlines(workload.FRAGMENT, 0, 100, 100)
     with pytest.raises(CommitFailed):
         await store.commit(workload.changes_of(COMMITS + 1, opened.epoch))
     assert await store.last_batch() == COMMITS

@@ -1,4 +1,4 @@
-"""A store written in format 1 is opened, and everything is found (D16)."""
+"""A store written in an older format is opened, and everything is found (D16)."""
 
 import sqlite3
 import struct
@@ -8,15 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from twinbus.broker.changes import ChangeSet, FragmentRecord, OutboxEntry, SharedBody
+from twinbus.broker.changes import (
+    ChangeSet,
+    FragmentRecord,
+    OutboxEntry,
+    ReaderLease,
+    SharedBody,
+    StoredRule,
+)
 from twinbus.broker.message import DEFERRED, SCHEDULED, Annex
-from twinbus.store.base import ExpiryCursor
+from twinbus.store.base import ExpiryCursor, StoreUnreadable
 from twinbus.store.checks.owner import NO_LIMIT, NOW, all_values, message, values
 from twinbus.store.sqlite import FORMAT, SqliteStore
-from twinbus.store.sqlite_file import open_file
+from twinbus.store.sqlite_file import migrate, open_file
 
 WEEK_MS = 7 * 86_400_000
 FIRST = replace(FORMAT, version=1, tables=frozenset())
+SECOND = replace(FORMAT, version=2, tables=frozenset())
 REASON = Annex(dead_letter_reason="bad", enqueued_sequence_number=7)
 REASON_IN_FORMAT_1 = b"\x01\x01" + struct.pack("<qqI", 7, 0, 3) + b"bad"
 RECORD = FragmentRecord(
@@ -121,3 +129,122 @@ async def test_migrated_store_takes_what_format_1_did_not_know(path: Path) -> No
     found = (await store.read_active(1, 5, 9, NO_LIMIT))[0]
     assert values(found) == values(shared)
     await store.close()
+
+
+# --- format 2 ---------------------------------------------------------------------
+
+RULE = StoredRule(fragment_number=1, name="all", definition="{}", created_at=NOW)
+OF_SESSION = message(1, 1, session_id="s")
+SHARED = message(1, 2, raw=b"shared", body_id=9, is_shared=True)
+DEFERRED_SHARED = message(
+    1, 3, raw=b"shared", state=DEFERRED, body_id=9, is_shared=True
+)
+LEASE = ReaderLease(
+    fragment_number=1, reader="spark", epoch=5, duration_ms=60_000, expires_at=NOW
+)
+
+
+def _fill_second(db: sqlite3.Connection) -> None:
+    """What code of format 2 would have written, as its columns are named."""
+    for table, row in (
+        ("fragment", {"number": 1, "generation": bytes(16), "fragment_index": 0}),
+        ("message", {"row_id": OF_SESSION.row_id, "raw": b"raw", "session_id": "s"}),
+        (
+            "message",
+            {"row_id": SHARED.row_id, "raw": b"", "body_id": 9, "is_shared": 1},
+        ),
+        (
+            "deferred",
+            {"row_id": DEFERRED_SHARED.row_id, "raw": b"", "body_id": 9}
+            | {"is_shared": 1},
+        ),
+        ("shared_body", {"body_id": 9, "raw": b"shared"}),
+        ("body_use", {"body_id": 9, "use_count": 2}),
+        (
+            "session_state",
+            {"fragment_number": 1, "session_id": "s", "updated_at": NOW}
+            | {"state": b"kept"},
+        ),
+        (
+            "rule",
+            {"fragment_number": 1, "name": "all", "definition": "{}"}
+            | {"created_at": NOW},
+        ),
+    ):
+        columns = _completed(db, table, row)
+        marks = ", ".join("?" * len(columns))
+        names = ", ".join(columns)
+        values = list(columns.values())
+        db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
+    db.execute("UPDATE lease SET epoch = 6, batch = 3")
+
+
+def _completed(
+    db: sqlite3.Connection, table: str, row: dict[str, object]
+) -> dict[str, object]:
+    """The row with what every message, and every fragment, has besides."""
+    common = {"enqueued_at": NOW, "ttl_ms": 0, "delivery_count": 0, "layout": 7}
+    counters = {"sub_queue": 0, "next_sequence": 9, "last_enqueued_at": NOW}
+    counters |= {"active_count": 2, "deferred_count": 1, "scheduled_count": 0}
+    counters |= {"size_bytes": 12}
+    known = {column[1] for column in db.execute(f"PRAGMA table_info({table})")}
+    return {k: v for k, v in {**common, **counters, **row}.items() if k in known}
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    """A store of format 2 that has what format 1 did not know."""
+    path = tmp_path / "second.sqlite3"
+    with closing(open_file(path, SECOND)) as db:
+        assert db.execute("SELECT format_version FROM meta").fetchone() == (2,)
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        assert "rule" in tables and "reader_lease" not in tables
+        _fill_second(db)
+    return path
+
+
+async def test_everything_of_format_2_is_found(second: Path) -> None:
+    store = SqliteStore(second)
+    for epoch in (7, 8):
+        opened = await store.open("test", NOW)
+        assert (opened.epoch, opened.last_batch) == (epoch, 3)
+        found = await store.read_active(1, 0, 9, NO_LIMIT)
+        assert all_values(found) == all_values([OF_SESSION, SHARED])
+        found = await store.read_deferred([DEFERRED_SHARED.row_id])
+        assert all_values(found) == all_values([DEFERRED_SHARED])
+        assert await store.session_state(1, "s") == b"kept"
+        assert await store.rules() == [RULE]
+        outlines = await store.outlines(1, 0, 9, 9)
+        assert (outlines.sizes, outlines.body_ids) == ([3, 6], [0, 9])
+        assert await store.reader_leases() == []
+        await store.close()
+
+
+@pytest.mark.parametrize("older", ["path", "second"])
+async def test_migrated_store_keeps_reader_leases(
+    older: str, request: pytest.FixtureRequest
+) -> None:
+    path = request.getfixturevalue(older)
+    store = SqliteStore(path)
+    opened = await store.open("test", NOW)
+    changes = ChangeSet()
+    changes.reader_leases.append(LEASE)
+    changes.seal(opened.epoch, 4, NOW)
+    await store.commit(changes)
+    await store.close()
+    await store.open("test", NOW)
+    assert await store.reader_leases() == [LEASE]
+    await store.close()
+    with closing(sqlite3.connect(path)) as db:
+        versions = "SELECT format_version, min_reader_version FROM meta"
+        assert db.execute(versions).fetchone() == (FORMAT.version, FORMAT.version)
+
+
+async def test_code_of_format_2_refuses_a_store_with_readers(second: Path) -> None:
+    """It would hand out what a reader was promised."""
+    store = SqliteStore(second)
+    await store.open("test", NOW)
+    await store.close()
+    with closing(open_file(second, SECOND)) as db:
+        with pytest.raises(StoreUnreadable, match="knows formats up to 2"):
+            migrate(db, second, SECOND)

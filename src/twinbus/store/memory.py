@@ -293,5 +293,6 @@ def _portion(
 
 
 def _found(table: MemoryTable, row_ids: list[int]) -> list[Message]:
-    messages = (table.get(row_id) for row_id in row_ids)
+    # Each once, however often it is named.
+    messages = (table.get(row_id) for row_id in dict.fromkeys(row_ids))
     return [message for message in messages if message is not None]

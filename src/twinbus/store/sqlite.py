@@ -40,7 +40,7 @@ from twinbus.store.base import (
     StoreInUse,
 )
 from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS
-from twinbus.store.rows.sqlite_rows import BodyMissing, messages_of
+from twinbus.store.rows.sqlite_rows import BodyMissing, messages_of, outlines_of
 from twinbus.store.sqlite_changes import write_changes
 from twinbus.store.sqlite_errors import Busy, reading, transaction, unreadable
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
@@ -248,12 +248,14 @@ class SqliteStore:
     async def outlines(
         self, fragment_number: int, first: int, last: int, limit: int
     ) -> Outlines:
-        base, outlines = base_of(fragment_number), Outlines()
         if last < first:
-            return outlines
-        for row in self._rows("outlines", (base + first, base + last, limit)):
-            outlines.add(*row)
-        return outlines
+            return Outlines()  # below the first row of a store there is no number
+        base = base_of(fragment_number)
+        rows = self._rows("outlines", (base + first, base + last, limit))
+        try:
+            return outlines_of(rows)
+        except BodyMissing as error:
+            raise unreadable(self.path, str(error)) from error
 
     async def read_numbered(self, row_ids: list[int]) -> list[Message]:
         return self._messages("read_numbered", (json.dumps(row_ids),))

@@ -4,10 +4,11 @@ The loops that run once per message; they know neither SQLite nor the file, so
 they can be compiled. Tuples are in the order of the statements' parameters.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from twinbus.broker.message import ACTIVE, Annex, Message, restored_message
+from twinbus.broker.outline import Outlines
 from twinbus.store.rows.annex import decode_annex, encode_annex
 from twinbus.store.rows.expiry_bucket import expiry_bucket
 
@@ -219,10 +220,24 @@ def messages_of(rows: Iterable[MessageRow], limit_bytes: int) -> list[Message]:
     return messages
 
 
+def outlines_of(rows: Iterable[Sequence[Any]]) -> Outlines:
+    """Row id, enqueued time, size, and the shared body or 0. Raises BodyMissing."""
+    outlines = Outlines()
+    for row_id, enqueued_at, size_bytes, body_id in rows:
+        if size_bytes is None:
+            raise _missing(row_id)
+        outlines.add(row_id, enqueued_at, size_bytes, body_id)
+    return outlines
+
+
+def _missing(row_id: int) -> BodyMissing:
+    return BodyMissing(f"row {row_id} uses a shared body that is missing")
+
+
 def _message_of(row: MessageRow) -> Message:
     raw: bytes | None = row[1]
     if raw is None:
-        raise BodyMissing(f"row {row[0]} uses a shared body that is missing")
+        raise _missing(row[0])
     state = ACTIVE
     scheduled_at = 0
     if len(row) > _COLUMNS_IF_ACTIVE:
