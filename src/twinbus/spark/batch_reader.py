@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from twinbus.spark.plain_error import each_plainly, plainly
 from twinbus.spark.ranges_read import RangePartition
 from twinbus.spark.read_options import ReadOptions
 
@@ -18,11 +19,13 @@ class ServiceBusReader(DataSourceReader):
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
+    @plainly
     def partitions(self) -> Sequence[InputPartition]:
         from twinbus.spark.engines import batch_partitions
 
         return batch_partitions(self._options)
 
+    @each_plainly
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         # Without any partition Spark asks for one that is none.
         if isinstance(partition, RangePartition):

@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from twinbus.spark.plain_error import PlainError
+
 _VERSION: Final = 1
 
 
-class OffsetError(ValueError):
+class OffsetError(PlainError, ValueError):
     """What a checkpoint has is not an offset of this source."""
 
 

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from twinbus.durations import duration_ms
+from twinbus.spark.plain_error import PlainError
 
 _SIZE: Final = re.compile(r"(\d{1,15})\s*([kmgt]?)i?b?", re.IGNORECASE | re.ASCII)
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -21,7 +22,7 @@ _SPARKS_OWN: Final = frozenset(("checkpointlocation", "queryname", "outputmode")
 """What Spark hands on to sources and sinks although it is none of their business."""
 
 
-class OptionError(ValueError):
+class OptionError(PlainError, ValueError):
     """An option is wrong; the text says which, and what to do."""
 
 

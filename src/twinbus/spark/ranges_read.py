@@ -14,6 +14,7 @@ from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.connection import Connection
 from twinbus.spark.packing import Range
+from twinbus.spark.plain_error import PlainError
 from twinbus.spark.schema import arrow_schema
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class DataLoss(RuntimeError):
+class DataLoss(PlainError):
     """Messages that were planned are not there any more."""
 
 

@@ -10,12 +10,14 @@ import os
 from pathlib import Path
 from typing import Final
 
+from twinbus.spark.plain_error import PlainError
+
 _HIDDEN: Final = "***"
 _ENV: Final = "env:"
 _FILE: Final = "file:"
 
 
-class SecretError(ValueError):
+class SecretError(PlainError, ValueError):
     """A credential cannot be had; the text says which and why, not what is in it."""
 
 

@@ -6,21 +6,25 @@ from pyspark.sql.types import StructType
 
 from twinbus.spark.batch_reader import ServiceBusReader
 from twinbus.spark.option_reader import OptionError, OptionReader
+from twinbus.spark.plain_error import plainly
 from twinbus.spark.read_options import columns_of, read_options
 from twinbus.spark.schema import spark_schema
 from twinbus.spark.stream_reader import ServiceBusStreamReader
 
 
+@plainly
 def schema_of(options: Mapping[str, str]) -> StructType:
     return spark_schema(columns_of(OptionReader(options)))
 
 
+@plainly
 def batch_reader(options: Mapping[str, str], schema: StructType) -> ServiceBusReader:
     read = read_options(options, is_stream=False)
     _check_schema(schema, read.columns)
     return ServiceBusReader(read)
 
 
+@plainly
 def stream_reader(
     options: Mapping[str, str], schema: StructType
 ) -> ServiceBusStreamReader:

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from twinbus.spark.plain_error import each_plainly, plainly
 from twinbus.spark.read_options import ReadOptions
 
 if TYPE_CHECKING:
@@ -62,20 +63,24 @@ class ServiceBusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_engine": None}
 
+    @plainly
     def prepareForTriggerAvailableNow(self) -> None:
         self._opened().end_with_what_is_there()
 
+    @plainly
     def initialOffset(self) -> dict[str, Any]:
         return self._opened().initial()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.max_messages)
 
+    @plainly
     def latestOffset(
         self, start: Mapping[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
         return self._opened().advance(start, _max_messages(limit))
 
+    @plainly
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[InputPartition]:
@@ -83,11 +88,13 @@ class ServiceBusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             return []
         return self._opened().partitions(start, end)
 
+    @each_plainly
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         # Without any partition Spark asks for one that is none.
         if isinstance(partition, ReadablePartition):
             yield from partition.read()
 
+    @plainly
     def commit(self, end: Mapping[str, Any]) -> None:
         self._opened().committed(end)
 

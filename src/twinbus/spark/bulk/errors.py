@@ -1,7 +1,9 @@
 """What a bus refused, as Spark's users read it."""
 
+from twinbus.spark.plain_error import PlainError
 
-class BulkError(RuntimeError):
+
+class BulkError(PlainError):
     """A bulk request failed. Its text names the entity and the remedy."""
 
     def __init__(

@@ -1,7 +1,9 @@
 """What a namespace refused, as Spark's users read it."""
 
+from twinbus.spark.plain_error import PlainError
 
-class PortableError(RuntimeError):
+
+class PortableError(PlainError):
     """A request to a namespace failed. Its text names the entity and the remedy."""
 
 
