@@ -18,7 +18,7 @@ from uuid import UUID
 from twinbus.amqp.codec import decode
 from twinbus.amqp.decoder import list_header, skip
 from twinbus.amqp.errors import DecodeError
-from twinbus.amqp.types import Described, Timestamp
+from twinbus.amqp.types import AmqpArray, Described
 from twinbus.broker.message import Message
 from twinbus.encoding.layout import (
     AMQP_SEQUENCE,
@@ -313,7 +313,7 @@ def _body(raw: bytes, sections: dict[int, tuple[int, int]]) -> object:
         return decoded if isinstance(decoded, bytes) else _json(decoded).encode()
     sequence = sections.get(AMQP_SEQUENCE)
     if sequence is not None:
-        return _json(_decoded(raw, sequence[0])).encode()
+        return _sequence(raw, sequence)
     return None
 
 
@@ -334,6 +334,25 @@ def _data(raw: bytes, place: tuple[int, int]) -> object:
         if at < end and section_code(raw, at) == DATA:
             at += 3
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _sequence(raw: bytes, place: tuple[int, int]) -> object:
+    """The items of one section, or of several as one, as JSON."""
+    at, end = place
+    items: list[object] = []
+    while at < end:
+        try:
+            decoded, at = decode(raw, at)
+        except DecodeError:
+            return None
+        if not isinstance(decoded, list):
+            return None
+        items += decoded
+        if at < end:
+            if section_code(raw, at) != AMQP_SEQUENCE:
+                return None
+            at += 3
+    return _json(items).encode()
 
 
 def _decoded(raw: bytes, at: int) -> object:
@@ -371,8 +390,8 @@ def _plain(value: object) -> object:
         return {str(_plain(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
+    if isinstance(value, AmqpArray):
+        return [_plain(item) for item in value.items]
     if isinstance(value, bytes):
         return b64encode(value).decode()
-    if isinstance(value, Timestamp):
-        return int(value)
     return value
