@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.bulk.errors import BulkError, NoHttp
 from twinbus.spark.connection import Connection
 from twinbus.spark.patience import BUSY_SECONDS, Patience
 
@@ -25,6 +25,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 
 _TOKEN_MARGIN_SECONDS: Final = 300.0
 _SERVER_BUSY: Final = "com.microsoft:server-busy"
+_PROBES: Final = 3
 _TRANSIENT: Final = (408, 429, 502, 503, 504)
 
 
@@ -73,11 +74,15 @@ class Channel:
         body: bytes = b"",
         *,
         method: str = "POST",
-        patience: Patience | None = None,
+        is_probe: bool = False,
     ) -> Answer:
-        """Raises BulkError when the time is up, or at once if waiting is no use."""
-        patience = patience or Patience(self._patience_seconds)
-        is_told = False
+        """Raises BulkError when the time is up, or at once if waiting is no use.
+
+        `is_probe`: nothing is known of who is there; whoever hangs up again and again
+        speaks something else. Raises NoHttp.
+        """
+        patience = Patience(self._patience_seconds)
+        is_told, hung_up = False, 0
         while True:
             try:
                 return self._attempt(method, target, body)
@@ -95,6 +100,9 @@ class Channel:
                 ) from None
             except (OSError, http.client.HTTPException) as error:
                 self.close()
+                hung_up += isinstance(error, http.client.BadStatusLine)
+                if is_probe and hung_up >= _PROBES:
+                    raise NoHttp(f"{self.address} does not speak HTTP.") from None
                 if not is_told:
                     _log.warning("%s: %s. Waiting.", self.address, _reason(error))
                 is_told = True

@@ -6,15 +6,18 @@ The API itself is described in docs/reference/bulk.md.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from twinbus.limits import BULK_ENTITIES
 from twinbus.spark.bulk.channel import Channel
-from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.bulk.errors import BulkError, NoHttp
 from twinbus.spark.connection import Connection
 from twinbus.spark.packing import Range
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +123,9 @@ class BulkClient:
         """Which requests this namespace knows; none of them if it is not twinbus.
         Raises BulkError."""
         try:
-            answer = self._channel.request("/$bulk", method="GET").json()
+            answer = self._channel.request("/$bulk", method="GET", is_probe=True).json()
+        except NoHttp:
+            return frozenset()
         except BulkError as error:
             # Refused, or not reached at all: nothing is known about the namespace.
             if error.status in (0, 401, 403) or error.is_retryable:
@@ -134,11 +139,18 @@ class BulkClient:
         self, paths: Sequence[str] = (), pattern: str | None = None
     ) -> tuple[list[EntityBounds], list[str]]:
         """Those that exist, and the names of those that do not."""
-        content: dict[str, Any] = {"entities": list(paths)}
+        found: list[EntityBounds] = []
+        missing: list[str] = []
+        asked: list[dict[str, Any]] = [
+            {"entities": list(portion)} for portion in _portions(paths)
+        ]
         if pattern is not None:
-            content["pattern"] = pattern
-        answer = self._channel.post("runtime", content)
-        return [_bounds(entity) for entity in answer["entities"]], answer["missing"]
+            asked.append({"pattern": pattern})
+        for content in asked:
+            answer = self._channel.post("runtime", content)
+            found += [_bounds(entity) for entity in answer["entities"]]
+            missing += answer["missing"]
+        return found, missing
 
     def take(
         self, reader: str, duration_ms: int, paths: Sequence[str]
@@ -157,18 +169,21 @@ class BulkClient:
     def _lease(
         self, reader: str, duration_ms: int, entities: list[dict[str, str]]
     ) -> dict[str, str]:
-        answer = self._channel.post(
-            "lease",
-            {"reader": reader, "duration_ms": duration_ms, "entities": entities},
-        )
-        granted = [lease["epoch"] for lease in answer["leases"]]
-        names = [entity["path"] for entity in entities]
-        return dict(zip(names, granted, strict=True))
+        granted: dict[str, str] = {}
+        for portion in _portions(entities):
+            answer = self._channel.post(
+                "lease",
+                {"reader": reader, "duration_ms": duration_ms, "entities": portion},
+            )
+            for entity, lease in zip(portion, answer["leases"], strict=True):
+                granted[entity["path"]] = lease["epoch"]
+        return granted
 
     def release(self, reader: str, epochs: Mapping[str, str]) -> None:
         entities = [{"path": path, "epoch": epoch} for path, epoch in epochs.items()]
-        content = {"reader": reader, "entities": entities, "release": True}
-        self._channel.post("lease", content)
+        for portion in _portions(entities):
+            content = {"reader": reader, "entities": portion, "release": True}
+            self._channel.post("lease", content)
 
     def plan(
         self,
@@ -180,24 +195,29 @@ class BulkClient:
         split_messages: int | None = None,
         is_aligned: bool = False,
     ) -> list[Planned]:
-        limits = {
-            "max_messages": max_messages,
-            "max_bytes": max_bytes,
-            "split_messages": split_messages,
-        }
-        answer = self._channel.post(
-            "plan",
-            {
+        """What to read next of each. More entities than one request may name have
+        their part of the limits; one time over all of them they cannot have."""
+        if is_aligned and len(parts) > BULK_ENTITIES:
+            raise BulkError(
+                f"{len(parts)} entities have messages; alignment by time reaches over "
+                f"{BULK_ENTITIES}. Read fewer at a time, or without 'alignment'."
+            )
+        found: list[Planned] = []
+        for portion in _portions(parts):
+            limits = {
+                "max_messages": _share(max_messages, portion, parts),
+                "max_bytes": _share(max_bytes, portion, parts),
+                "split_messages": split_messages,
+            }
+            content = {
                 **({"reader": reader} if reader else {}),
                 **{name: value for name, value in limits.items() if value is not None},
                 "aligned": is_aligned,
-                "entities": [_plan_part(part) for part in parts],
-            },
-        )
-        return [
-            _planned(part, planned)
-            for part, planned in zip(parts, answer["fragments"], strict=True)
-        ]
+                "entities": [_plan_part(part) for part in portion],
+            }
+            answer = self._channel.post("plan", content)
+            found += map(_planned, portion, answer["fragments"])
+        return found
 
     def browse(
         self, found: Range, columns: Sequence[str], states: Sequence[str] = ()
@@ -226,14 +246,15 @@ class BulkClient:
     def settle(self, reader: str, verdicts: Sequence[Verdict]) -> int:
         """How many messages were settled by this. Raises BulkError if a lease is
         lost."""
-        answer = self._channel.post(
-            "settle",
-            {"reader": reader, "entities": [_verdict(v) for v in verdicts]},
-        )
-        return sum(
-            entity["completed"] + entity["deferred"] + entity["dead_lettered"]
-            for entity in answer["entities"]
-        )
+        settled = 0
+        for portion in _portions(verdicts):
+            content = {"reader": reader, "entities": [_verdict(v) for v in portion]}
+            answer = self._channel.post("settle", content)
+            settled += sum(
+                entity["completed"] + entity["deferred"] + entity["dead_lettered"]
+                for entity in answer["entities"]
+            )
+        return settled
 
     def append(self, rows: "pa.Table | pa.RecordBatch") -> Appended:
         """Send messages: columns `entity` and `message`."""
@@ -258,6 +279,18 @@ class BulkClient:
                 for refused in answer["refused"]
             ],
         )
+
+
+def _portions(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """As many at a time as a request may name."""
+    for at in range(0, len(items), BULK_ENTITIES):
+        yield items[at : at + BULK_ENTITIES]
+
+
+def _share(
+    limit: int | None, portion: Sequence[PlanPart], parts: Sequence[PlanPart]
+) -> int | None:
+    return None if limit is None else max(1, limit * len(portion) // len(parts))
 
 
 def _bounds(entity: Mapping[str, Any]) -> EntityBounds:

@@ -42,6 +42,10 @@ class BulkError(PlainError):
         return self.condition == "twinbus:reader-lease-lost"
 
 
+class NoHttp(BulkError):
+    """Somebody is there, and it is no bus with bulk requests."""
+
+
 def _bulk_error(
     text: str, condition: str, status: int, is_retryable: bool
 ) -> BulkError:

@@ -53,6 +53,8 @@ class BulkStream:
         # The last plan: the batch it is for, and its ranges.
         self._planned_for: tuple[Offset, Offset] | None = None
         self._planned: list[Range] = []
+        # Where the last settlement of each entity ended, and under which epoch.
+        self._settled: dict[str, tuple[str, Mapping[int, int]]] = {}
         # Entities that the offset has and nobody reads any more.
         self._gone: set[str] = set()
         # What was told to be lost: paths, and the generation that is there instead.
@@ -277,13 +279,17 @@ class BulkStream:
     def _settle_before(self, offset: Offset, paths: Sequence[str]) -> None:
         assert self._leases is not None
         epochs = self._leases.epochs()
+        ends = {path: offset.entities[path].next for path in paths if path in epochs}
+        # What was said once need not be said again: a settlement is a commit.
         verdicts = [
-            Verdict(path=path, epoch=epochs[path], ends=offset.entities[path].next)
-            for path in paths
-            if path in epochs and path in offset.entities
+            Verdict(path=path, epoch=epochs[path], ends=end)
+            for path, end in ends.items()
+            if end != offset.entities[path].begin
+            and self._settled.get(path) != (epochs[path], end)
         ]
         if verdicts:
             self._client.settle(offset.reader, verdicts)
+        self._settled.update({path: (epochs[path], end) for path, end in ends.items()})
 
     def _rest(self) -> None:
         """Nothing is left to be read. A query that ends with what was there is over,
