@@ -37,10 +37,10 @@ class RowsRefused(RuntimeError):
         cls, entity: str, message: bytes, text: str, *, refused: int, of: int
     ) -> "RowsRefused":
         return cls(
-            f"A row for '{entity}'{_named(message)} was not sent: {text} Of the {of} "
-            f"rows that went with it {refused} were refused, and the task fails; what "
-            "was sent stays sent, and is sent again by the next attempt unless the "
-            "rows have ids (option 'idColumn')."
+            f"A row for '{entity}'{_named(message)} was not sent: {text} The request "
+            f"had {of} rows, of which {refused} were refused. The task fails; what was "
+            "sent stays sent, and is sent again by the next attempt unless the rows "
+            "have ids (option 'idColumn')."
         )
 
 

@@ -151,4 +151,7 @@ def _summary(messages: Sequence[WriterCommitMessage | None]) -> str:
 
 def _leftover(messages: Sequence[WriterCommitMessage | None]) -> str:
     """A message that was sent cannot be taken back."""
-    return f"The write failed. What was sent stays sent: {_summary(messages)}"
+    return (
+        "The write failed, and what was sent stays sent. Of tasks that ended: "
+        f"{_summary(messages)}"
+    )

@@ -70,21 +70,22 @@ def write_options(
             "Give either 'entity' (one queue or topic for all rows) or 'entityColumn' "
             "(the column that says it), not both."
         )
-    id_column, id_scope = reader.text("idColumn"), reader.text("idScope")
+    id_column = reader.text("idColumn")
+    # Options before columns: what is wrong with the call comes before the data.
     return WriteOptions(
         connection=read_connection(reader),
         entity=entity,
+        id_scope=_id_scope(id_column, reader.text("idScope")),
+        max_request_bytes=reader.size(
+            "maxBytesPerRequest", _MIN_REQUEST_BYTES, MAX_REQUEST_BYTES, _REQUEST_BYTES
+        ),
+        patience_ms=reader.milliseconds("timeout", 1_000, 86_400_000, 300_000),
         columns=written_columns(
             schema,
             has_entity=entity is not None,
             entity_column=entity_column,
             id_column=id_column,
         ),
-        id_scope=_id_scope(id_column, id_scope),
-        max_request_bytes=reader.size(
-            "maxBytesPerRequest", _MIN_REQUEST_BYTES, MAX_REQUEST_BYTES, _REQUEST_BYTES
-        ),
-        patience_ms=reader.milliseconds("timeout", 1_000, 86_400_000, 300_000),
     )
 
 
