@@ -64,17 +64,22 @@ async def measure_drain(
     result = DrainResult(engine, messages)
     for _ in range(rounds):
         async with two_sites() as (primary, secondary):
-            await _fill(secondary, messages, queues)
+            await fill_backlog(secondary, messages, queues)
             before = _cpu_seconds(primary, secondary)
-            result.rates.append(messages / await _drain(engine, primary, secondary))
+            result.rates.append(messages / await drain(engine, primary, secondary))
             after = _cpu_seconds(primary, secondary)
             for name, began, ended in zip(_CPU, before, after, strict=True):
                 getattr(result, name).append((ended - began) / messages * 1e6)
-            moved = await primary.waiting_count(QUEUE)
-            left = await secondary.waiting_count(TRANSFER)
+            moved, left = await moved_and_left(primary, secondary)
             if (moved, left) != (messages, 0):
                 raise ProcessFailed(f"{moved} of {messages} moved, {left} are left")
     return result
+
+
+async def moved_and_left(primary: Site, secondary: Site) -> tuple[int, int]:
+    """Messages that are at home, and that are in the backlog still."""
+    moved = await primary.waiting_count(QUEUE)
+    return moved, await secondary.waiting_count(TRANSFER)
 
 
 def _cpu_seconds(primary: Site, secondary: Site) -> list[float]:
@@ -83,7 +88,8 @@ def _cpu_seconds(primary: Site, secondary: Site) -> list[float]:
     return [time.process_time(), *(usage.cpu_seconds for usage in servers)]
 
 
-async def _fill(secondary: Site, messages: int, queues: int) -> None:
+async def fill_backlog(secondary: Site, messages: int, queues: int) -> None:
+    """Put messages into backlog queues as paired senders do."""
     async with secondary.administration() as administration:
         paths = await find_or_make(Administration(administration), PRIMARY, queues)
     connection = NamespaceConnection(
@@ -118,7 +124,7 @@ def _diverted(number: int, send_id: bytes) -> bytes:
     )
 
 
-async def _drain(engine: str, primary: Site, secondary: Site) -> float:
+async def drain(engine: str, primary: Site, secondary: Site) -> float:
     """How many seconds it took, without the wait that proves the queues empty."""
     async with AsyncExitStack() as stack:
         syphon: Syphon[Any] = Syphon(

@@ -10,6 +10,8 @@ import os
 import signal
 import socket
 import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +32,13 @@ class Usage:
 
 def usage_of_tree(root: int) -> Usage:
     """The usage of a process and its descendants; the root must be alive."""
+    return usage_of(tree(root))
+
+
+def usage_of(pids: Sequence[int]) -> Usage:
+    """The usage of some processes."""
     cpu, resident, anonymous, peak = 0.0, 0, 0, 0
-    for pid in _tree(root):
+    for pid in pids:
         try:
             cpu += _cpu_seconds(pid)
             status = _status_bytes(pid)
@@ -58,20 +65,26 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         try:
             process.wait(STOP_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            for pid in reversed(_tree(process.pid)):
+            for pid in reversed(tree(process.pid)):
                 os.kill(pid, signal.SIGKILL)
     process.wait()
 
 
-def _tree(root: int) -> list[int]:
+def tree(root: int) -> list[int]:
     """A process and its descendants, parents first."""
     found = [root]
     for pid in found:
+        found += _children(pid)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    """None of a process, or of a thread, that has ended meanwhile."""
+    found: list[int] = []
+    with suppress(FileNotFoundError):
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
+            with suppress(FileNotFoundError, ProcessLookupError):
                 found += [int(child) for child in children.read_text().split()]
-            except (FileNotFoundError, ProcessLookupError):
-                continue
     return found
 
 

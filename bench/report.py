@@ -31,6 +31,15 @@ from bench.results import (
     read_rules,
 )
 from bench.sessions import SessionsResult, sessions_table
+from bench.spark_results import (
+    ReadingResult,
+    SyphonResult,
+    drained_table,
+    memory_table,
+    read_drained,
+    reading_table,
+    syphon_table,
+)
 from bench.tables import (
     backlog_table,
     case_table,
@@ -120,6 +129,16 @@ def _pairing_places(content: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def _spark_places(content: dict[str, Any]) -> dict[str, str]:
+    drained = read_drained(content["drained"])
+    return {
+        "spark": reading_table([ReadingResult(**one) for one in content["spark"]]),
+        "drained": drained_table(drained),
+        "spark-memory": memory_table(drained),
+        "syphons": syphon_table([SyphonResult(**one) for one in content["syphons"]]),
+    }
+
+
 # What a result file is told by, and what it fills.
 _PLACES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
     "cases": _case_places,
@@ -131,6 +150,7 @@ _PLACES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
     "sessions": _session_places,
     "entities": _entity_places,
     "pairing": _pairing_places,
+    "spark": _spark_places,
 }
 
 
