@@ -45,7 +45,7 @@ class Append:
         self._applied_count = 0
         self._known: list[int] = []
         self._refused: list[RefusedRow] = []
-        # Why the rest of what is for an entity is not sent, by its path.
+        # Why the rest of what is for an entity is not sent, by its path in lower case.
         self._closed: dict[str, ServiceBusError] = {}
 
     async def apply(
@@ -54,9 +54,10 @@ class Append:
         for first in range(0, len(messages), _PORTION):
             by_entity: dict[str, list[int]] = {}
             for row in range(first, min(first + _PORTION, len(messages))):
-                by_entity.setdefault(entities[row], []).append(row)
+                by_entity.setdefault(entities[row].lower(), []).append(row)
             sent = [
-                self._send(path, rows, messages) for path, rows in by_entity.items()
+                self._send(entities[rows[0]], rows, messages)
+                for rows in by_entity.values()
             ]
             for portion in sent:
                 if portion.messages:
@@ -74,8 +75,8 @@ class Append:
         """Read what goes to one entity, and have it sent."""
         portion = _Portion(path)
         try:
-            if path in self._closed:
-                raise self._closed[path]
+            if path.lower() in self._closed:
+                raise self._closed[path.lower()]
             entity = self._namespace.entity(path)
             entity.check_may_send()
             fragment = entity.fragment()
@@ -113,7 +114,7 @@ class Append:
         try:
             await portion.commit.done()
         except ServiceBusError as error:
-            self._closed[portion.path] = error
+            self._closed[portion.path.lower()] = error
             self._refuse(portion.rows, error)
             return
         for row, message in zip(portion.rows, portion.messages, strict=True):
