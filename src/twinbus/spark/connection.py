@@ -10,12 +10,12 @@ Picklable, and without a secret in it unless the user gave one as an option.
 """
 
 import ssl
-import time
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
 from twinbus.auth import sas
+from twinbus.clock import SystemClock
 from twinbus.pairing.own.address import connection_parts
 from twinbus.spark.option_reader import OptionError, OptionReader
 from twinbus.spark.secret import Secret, SecretError
@@ -24,7 +24,7 @@ CONNECTION_OPTIONS: Final = ("credential", "connectionString", "namespace", "caF
 
 _PLAIN_PORT: Final = 5672
 _TLS_PORT: Final = 5671
-_TOKEN_SECONDS: Final = 3600
+_TOKEN_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +76,17 @@ class OpenConnection:
         """The entity that the connection string is for, if it says one."""
         return connection_parts(self.connection_string).get("entitypath")
 
-    def token(self) -> tuple[str, float]:
-        """A shared access signature for the namespace, and when it ends."""
-        ends_at = time.time() + _TOKEN_SECONDS
+    def token(self) -> tuple[str, int]:
+        """A shared access signature for the namespace, and when it ends, in
+        milliseconds since the epoch."""
+        ends_at = SystemClock().now() + _TOKEN_MS
         if self._signature:
             return self._signature, ends_at
         token = sas.make(
             resource=f"sb://{self.host}/",
             key_name=self._key_name,
             key=self._key,
-            expires_at=int(ends_at * 1000),
+            expires_at=ends_at,
         )
         return token, ends_at
 

@@ -6,9 +6,11 @@ fails in the driver.
 """
 
 import random
-import time
+import threading
 from collections.abc import Callable
 from typing import Final
+
+from twinbus.clock import Clock, SystemClock
 
 _FIRST_SECONDS: Final = 0.2
 _LONGEST_SECONDS: Final = 10.0
@@ -24,17 +26,17 @@ class Patience:
         self,
         seconds: float,
         *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        clock: Clock | None = None,
+        sleep: Callable[[float], object] | None = None,
     ) -> None:
-        self._clock = clock
-        self._sleep = sleep
-        self._ends_at = clock() + seconds
+        self._clock = clock or SystemClock()
+        self._sleep = sleep or threading.Event().wait
+        self._ends_at = self._clock.monotonic() + round(seconds * 1000)
         self._step = _FIRST_SECONDS
 
     def wait(self, at_least: float = 0.0) -> bool:
         """Wait before the next attempt; False if the time is up."""
-        left = self._ends_at - self._clock()
+        left = (self._ends_at - self._clock.monotonic()) / 1000
         if left <= 0:
             return False
         # Executors that failed together must not come back together.

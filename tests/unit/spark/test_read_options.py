@@ -137,6 +137,7 @@ WRONG_IN_STREAMS = [
     ("leaseWait", "-1", "a duration"),
     ("alignment", "left", "one of none, time"),
     ("readerId", "r" * 129, "at most 128"),
+    ("adoptDeferred", "some", "one of own, all"),
 ]
 
 

@@ -8,12 +8,12 @@ import http.client
 import json
 import logging
 import ssl
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from twinbus.clock import SystemClock
 from twinbus.spark.bulk.errors import BulkError, NoHttp
 from twinbus.spark.connection import Connection
 from twinbus.spark.patience import BUSY_SECONDS, Patience
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 _TIMEOUT_SECONDS: Final = 60.0
 """Of one attempt, if there is patience for that long."""
 
-_TOKEN_MARGIN_SECONDS: Final = 300.0
+_TOKEN_MARGIN_MS: Final = 300_000
 _SERVER_BUSY: Final = "com.microsoft:server-busy"
 _PROBES: Final = 3
 _TRANSIENT: Final = (408, 429, 502, 503, 504)
@@ -53,7 +53,7 @@ class Channel:
         self._patience_seconds = patience_ms / 1000
         self._http: http.client.HTTPConnection | None = None
         self._token = ""
-        self._token_ends_at = 0.0
+        self._token_ends_at = 0
 
     @property
     def address(self) -> str:
@@ -139,7 +139,7 @@ class Channel:
         return self._http
 
     def _valid_token(self) -> str:
-        if self._token_ends_at - time.time() < _TOKEN_MARGIN_SECONDS:
+        if self._token_ends_at - SystemClock().now() < _TOKEN_MARGIN_MS:
             self._token, self._token_ends_at = self._opened.token()
         return self._token
 
