@@ -1,0 +1,164 @@
+"""A standalone cluster of Spark on this machine, from the PySpark package: one master
+and two workers with a core each, in folders of their own.
+
+Its executors run a bare Python, with pyarrow and nothing else of what is installed
+here: what they need besides must come with the job.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow
+import pyspark
+
+SPARK_HOME = Path(pyspark.__file__).parent
+
+# Each of four JVMs lives for seconds: no time for the better compiler.
+QUICK_START = "-XX:TieredStopAtLevel=1"
+
+# A bound against hanging; never waited out.
+PATIENCE_SECONDS = 200.0
+
+
+class StandaloneCluster:
+    """Runs from entering to leaving; all its processes are ended then, by their ids."""
+
+    def __init__(self, folder: Path, worker_count: int = 2) -> None:
+        self._folder = folder
+        self._worker_count = worker_count
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.python = bare_python(folder / "python")
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def _start(self) -> None:
+        master = "org.apache.spark.deploy.master.Master"
+        log = self._run("master", master)
+        self.url = self._said(log, r"Starting Spark master at (spark://\S+)")
+        for number in range(self._worker_count):
+            name = f"worker{number}"
+            worker = "org.apache.spark.deploy.worker.Worker"
+            options = ("--cores", "1", "--memory", "1g")
+            options += ("--work-dir", str(self.work_folder(number)))
+            log = self._run(name, worker, *options, self.url)
+            self._said(log, r"(Successfully registered with master)")
+
+    def work_folder(self, worker: int) -> Path:
+        return self._folder / f"work{worker}"
+
+    def submit(self, program: Path, *arguments: str, package: Path) -> str:
+        """Run a program on the cluster to its end; what it printed."""
+        command = [
+            *(str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.url),
+            *("--py-files", str(package)),
+            *("--conf", "spark.driver.bindAddress=127.0.0.1"),
+            *("--conf", "spark.driver.host=127.0.0.1"),
+            *("--conf", "spark.executor.memory=512m"),
+            *("--conf", "spark.ui.enabled=false"),
+            *("--conf", f"spark.executor.extraJavaOptions={QUICK_START}"),
+            *("--driver-java-options", QUICK_START),
+            *("--conf", f"spark.local.dir={self._folder / 'local'}"),
+            *("--conf", f"spark.sql.warehouse.dir={self._folder / 'warehouse'}"),
+            *(str(program), *arguments),
+        ]
+        done = subprocess.run(
+            command,
+            cwd=self._folder,
+            env={
+                **environment(),
+                # Not as a setting: Spark heeds that only in part.
+                "PYSPARK_PYTHON": str(self.python),
+                # What is shipped reaches executors; the driver's workers look here.
+                "PYTHONPATH": str(package),
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}"
+        return done.stdout
+
+    def _run(self, name: str, main_class: str, *arguments: str) -> Path:
+        """Start a part of the cluster, on ports that are free; its log."""
+        command = [str(SPARK_HOME / "bin" / "spark-class"), main_class]
+        command += ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        log = self._folder / f"{name}.log"
+        with log.open("w") as output:
+            # The script becomes the JVM: its id is the JVM's.
+            process = subprocess.Popen(
+                [*command, *arguments],
+                cwd=self._folder,
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        self._processes.append(process)
+        return log
+
+    def _said(self, log: Path, pattern: str) -> str:
+        """What the newest process says, once it does."""
+        ends_at = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            ended = self._processes[-1].poll() is not None
+            found = re.search(pattern, log.read_text())
+            if found:
+                return found[1]
+            assert not ended and time.monotonic() < ends_at, log.read_text()
+            time.sleep(0.05)
+
+    def _stop(self) -> None:
+        # Workers first: they end their executors.
+        for process in reversed(self._processes):
+            process.terminate()
+            try:
+                process.wait(PATIENCE_SECONDS)
+            finally:
+                process.kill()
+
+
+def environment() -> dict[str, str]:
+    """Nothing of ours, so that what is found was brought along."""
+    kept = {
+        name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ
+    }
+    return {
+        **kept,
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
+    }
+
+
+def bare_python(folder: Path) -> Path:
+    """A Python of our version that has pyarrow installed, and nothing else."""
+    venv.create(folder, with_pip=False)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    installed = folder / "lib" / version / "site-packages"
+    there = Path(pyarrow.__file__).parent
+    for part in (there, *there.parent.glob("pyarrow.libs")):
+        (installed / part.name).symlink_to(part)
+    return folder / "bin" / "python"
