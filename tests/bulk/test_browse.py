@@ -8,6 +8,8 @@ import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from wire.codec import Long, Symbol, Timestamp
 from wire.message import DATA, Received, data_message, message, section, value_message
+from wire.peer import Peer
+from wire.test_send_via import sender_via
 
 from twinbus.server.bulk import ranges
 from twinbus.testing import Bus
@@ -112,9 +114,10 @@ def test_a_message_with_nothing_in_it(call: Caller, queue: str) -> None:
         (value_message(b"bytes"), b"bytes"),
         (value_message(None), None),
         (value_message({"a": [Long(1), None]}), b'{"a": [1, null]}'),
+        (b"", None),
         (message(section(DATA, b"a") + section(DATA, b"b" * 300)), b"a" + b"b" * 300),
     ],
-    ids=["text", "binary", "null", "map", "two"],
+    ids=["text", "binary", "null", "map", "none", "two"],
 )
 def test_bodies_of_other_kinds(
     call: Caller, queue: str, encoded: bytes, body: bytes | None
@@ -160,15 +163,15 @@ def test_dead_letters(call: Caller, sdk: Sdk, queue: str) -> None:
     assert call.rows(queue) == []
 
 
-def test_a_transfer_dead_letter_queue(bus: Bus, call: Caller, sdk: Sdk) -> None:
-    bus.create_queue("target")
-    bus.create_queue("source", forward_to="target")
-    bus.update_queue("target", status="SendDisabled")
-    sdk.send("source", "a")
-    bus.delete_queue("target")
-    bus.advance(1)
-    row = one_row(call, "source/$Transfer/$DeadLetterQueue")
+def test_a_transfer_dead_letter_queue(bus: Bus, call: Caller, queue: str) -> None:
+    """Where a message stays that was sent by way of the queue to nowhere."""
+    with Peer(bus.port) as peer:
+        assert peer.sasl_plain(bus.key_name, bus.key) == 0
+        peer.start()
+        sender_via(peer, queue, "nowhere").send(data_message("a"))
+    row = one_row(call, f"{queue}/$Transfer/$DeadLetterQueue")
     assert (row["subqueue"], row["body"]) == ("transferdeadletter", b"a")
+    assert row["dead_letter_reason"] == "TransferFailed"
 
 
 def test_a_queue_of_a_paired_namespace(bus: Bus, call: Caller, sdk: Sdk) -> None:
