@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from twinbus.encoding.composing import MessageComposer
 from twinbus.encoding.resending import resendable
 from twinbus.errors import ServiceBusError
+from twinbus.spark.plain_error import PlainError
 from twinbus.spark.schema import RAW
 from twinbus.spark.send_ids import send_ids
 from twinbus.spark.write_options import WriteOptions
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class RowError(ValueError):
+class RowError(PlainError, ValueError):
     """A row cannot be a message; the text says why, and what to do."""
 
 

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.messaging import decode_message
+from twinbus.spark.plain_error import PlainError
 from twinbus.spark.row_messages import EncodedRows
 
 
@@ -29,7 +30,7 @@ class RowSender(Protocol):
     def close(self) -> None: ...
 
 
-class RowsRefused(RuntimeError):
+class RowsRefused(PlainError):
     """A namespace did not take rows. What was sent before stays sent."""
 
     @classmethod

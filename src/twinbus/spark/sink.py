@@ -18,7 +18,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from twinbus.spark.bulk.client import BulkClient
+from twinbus.spark.foreign import speaks_amqp_alone
 from twinbus.spark.option_reader import OptionError
+from twinbus.spark.plain_error import plainly
 from twinbus.spark.row_sender import RowSender
 from twinbus.spark.write_options import WriteOptions, write_options
 
@@ -37,6 +39,7 @@ class Written(WriterCommitMessage):
     known_count: int
 
 
+@plainly
 def batch_writer(
     options: Mapping[str, str], schema: StructType, overwrite: bool
 ) -> "ServiceBusWriter":
@@ -44,6 +47,7 @@ def batch_writer(
     return ServiceBusWriter(_planned(options, schema, overwrite))
 
 
+@plainly
 def stream_writer(
     options: Mapping[str, str], schema: StructType, overwrite: bool
 ) -> "ServiceBusStreamWriter":
@@ -91,19 +95,24 @@ def _planned(
     options: Mapping[str, str], schema: StructType, overwrite: bool
 ) -> WritePlan:
     checked = write_options(options, schema, overwrite=overwrite)
-    client = BulkClient(checked.connection, checked.patience_ms)
-    try:
-        is_twinbus = "append" in client.offered()
-    finally:
-        client.close()
+    is_twinbus = _is_twinbus(checked)
     if checked.columns.send_id is not None and not is_twinbus:
         raise OptionError(
-            "'idColumn' needs a twinbus namespace that is not strict and has pyarrow, "
-            f"and {client.address} is none. Leave it out and set the column "
-            "'message_id' instead: a queue or topic with duplicate detection drops "
-            "what it was sent before."
+            "'idColumn' needs a twinbus namespace that is not strict and has pyarrow. "
+            "Leave it out and set the column 'message_id' instead: a queue or topic "
+            "with duplicate detection drops what it was sent before."
         )
     return WritePlan(options=checked, is_twinbus=is_twinbus)
+
+
+def _is_twinbus(options: WriteOptions) -> bool:
+    if speaks_amqp_alone(options.connection):
+        return False
+    client = BulkClient(options.connection, options.patience_ms)
+    try:
+        return "append" in client.offered()
+    finally:
+        client.close()
 
 
 class ServiceBusWriter(DataSourceArrowWriter):
@@ -112,6 +121,7 @@ class ServiceBusWriter(DataSourceArrowWriter):
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
+    @plainly
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
         return self._plan.write(iterator)
 
@@ -128,6 +138,7 @@ class ServiceBusStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
+    @plainly
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
         return self._plan.write(iterator)
 

@@ -50,7 +50,7 @@ _ATTEMPT_SECONDS: Final = 60.0
 _OPEN_LINKS: Final = 16
 """Each has a connection of its own; the one that was used longest ago is closed."""
 
-_TRANSIENT: Final = frozenset(
+TRANSIENT: Final = frozenset(
     (
         FailureKind.TIMEOUT,
         FailureKind.CONNECTION,
@@ -205,7 +205,7 @@ class PortableNamespace:
             raise known from None
         kind = kind_of(error)
         at_least = BUSY_SECONDS if kind is FailureKind.BUSY else 0.0
-        if kind not in _TRANSIENT or not patience.wait(at_least):
+        if kind not in TRANSIENT or not patience.wait(at_least):
             raise self._refusal(path, error) from None
 
     def _refusal(self, path: str, error: Exception) -> PortableError:
@@ -216,7 +216,7 @@ class PortableNamespace:
                 f"'{path}' does not exist in {self.address}, or is a topic. Make it, "
                 "or change the option 'entities'; of a topic read a subscription."
             )
-        if kind in _TRANSIENT:
+        if kind in TRANSIENT:
             return PortableError(
                 f"'{path}' of {self.address} could not be read for "
                 f"{self._patience_seconds:g} s: {text}. The option 'timeout' says how "

@@ -7,12 +7,10 @@ them as such.
 A batch is taken or refused as a whole. Nothing here knows what was sent before.
 """
 
-import contextlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from azure.core.exceptions import AzureError
 from azure.servicebus import (
     ServiceBusClient,
     ServiceBusMessageBatch,
@@ -23,6 +21,7 @@ from twinbus.amqp.messaging import decode_message
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.spark.patience import BUSY_SECONDS, Patience
+from twinbus.spark.portable.namespace import FAILURES, TRANSIENT, close_quietly
 from twinbus.spark.row_messages import EncodedRows
 from twinbus.spark.row_sender import RowsRefused, SentRows
 from twinbus.spark.write_options import WriteOptions
@@ -32,15 +31,12 @@ _ATTEMPT_SECONDS: Final = 60.0
 _OPEN_SENDERS: Final = 16
 """Each has a connection of its own; the one that was used longest ago is closed."""
 
-_TRANSIENT: Final = frozenset(
-    (
-        FailureKind.TIMEOUT,
-        FailureKind.CONNECTION,
-        FailureKind.COMMUNICATION,
-        FailureKind.SERVICE,
-        FailureKind.BUSY,
-    )
-)
+_REMEDIES: Final = {
+    FailureKind.AUTHENTICATION: "Check the key in the connection string.",
+    FailureKind.AUTHORIZATION: "The key needs the claim Send.",
+    FailureKind.NOT_FOUND: "Make the queue or topic, or name another one.",
+    FailureKind.DISABLED: "Enable it for sending.",
+}
 
 _SECTION_BYTES: Final = (5, 8)
 """What a message costs in a batch besides its bytes: up to 255 of them, and more."""
@@ -82,10 +78,10 @@ class SdkSender:
             waiting = messages[sent:]
             try:
                 sent += self._send_batch(entity, waiting)
-            except (AzureError, OSError, ValueError) as error:
+            except FAILURES as error:
                 self._discard(entity)
                 if not _may_wait(error, patience):
-                    raise _refusal(entity, waiting, error) from None
+                    raise self._refusal(entity, waiting, error) from None
             else:
                 # There was an answer: the time begins anew.
                 patience = Patience(self._patience_seconds)
@@ -120,8 +116,21 @@ class SdkSender:
     def _discard(self, entity: str) -> None:
         sender = self._senders.pop(entity, None)
         if sender is not None:
-            with contextlib.suppress(AzureError, OSError):
-                sender.close()
+            close_quietly(sender)
+
+    def _refusal(
+        self, entity: str, messages: Sequence[bytes], error: Exception
+    ) -> RowsRefused:
+        kind = kind_of(error)
+        remedy = _REMEDIES.get(kind, "")
+        if kind in TRANSIENT:
+            remedy = (
+                f"It was tried for {self._patience_seconds:g} s; the option 'timeout' "
+                "says how long."
+            )
+        text = f"{str(error).rstrip('.') or kind.value}. {remedy}".rstrip()
+        count = len(messages)
+        return RowsRefused.because(entity, messages[0], text, refused=count, of=count)
 
 
 def _add(batch: ServiceBusMessageBatch, message: bytes, limit_bytes: int) -> bool:
@@ -160,17 +169,9 @@ def _texts(*values: object) -> Iterator[str | None]:
 def _may_wait(error: Exception, patience: Patience) -> bool:
     """Whether the same may succeed later; waits for it."""
     kind = kind_of(error)
-    if kind not in _TRANSIENT:
+    if kind not in TRANSIENT:
         return False
     return patience.wait(BUSY_SECONDS if kind is FailureKind.BUSY else 0.0)
-
-
-def _refusal(entity: str, messages: Sequence[bytes], error: Exception) -> RowsRefused:
-    text = str(error) or kind_of(error).value
-    count = len(messages)
-    return RowsRefused.because(
-        entity, messages[0], f"{text.rstrip('.')}.", refused=count, of=count
-    )
 
 
 def _too_large(entity: str, message: bytes, limit_bytes: int) -> RowsRefused:
