@@ -173,7 +173,9 @@ class BulkStream:
         wanted = {entity.path for entity in found}
         left = [path for path in start.entities if path not in wanted]
         self._part_with(start, [path for path in left if path not in self._gone])
-        self._gone = set(left)
+        # A name that is still asked for stays, to be known as one that was there.
+        asked = {path.lower() for path in missing}
+        self._gone = {path for path in left if path.lower() not in asked}
         return found
 
     def _part_with(self, start: Offset, paths: Sequence[str]) -> None:
