@@ -9,11 +9,11 @@ be a message fails the task, and none of its batch has gone out.
     entity   is never null
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from twinbus.clock import SystemClock
 from twinbus.encoding.composing import MessageComposer
 from twinbus.encoding.resending import resendable
 from twinbus.errors import ServiceBusError
@@ -127,7 +127,7 @@ def _add(composer: MessageComposer, name: str, column: "pa.Array") -> None:
             _check_ascii(texts)
         composer.add_text(name, texts)
     elif name == "time_to_live_ms":
-        composer.add_time_to_live(_times_to_live(column), int(time.time() * 1000))
+        composer.add_time_to_live(_times_to_live(column), SystemClock().now())
     elif name == "scheduled_time":
         composer.add_scheduled_time(_instants(column))
     else:
