@@ -54,3 +54,13 @@ def namespace(bus: Bus, tmp_path: Path) -> Iterator[Namespace]:
     """The bus as the tests use it: entities, messages, and options for Spark."""
     with Namespace(bus, tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[Namespace]:
+    """A bus that offers nothing but Service Bus: for Spark any namespace."""
+    with (
+        Bus(settings={"strict": True}) as started,
+        Namespace(started, tmp_path) as made,
+    ):
+        yield made

@@ -1,4 +1,5 @@
-"""How much a batch may still take, reckoned by what it took."""
+"""How much a batch may still take. It is reserved before it is asked for: sessions are
+read by several threads, and together they must not take too much."""
 
 import threading
 from typing import Final
@@ -10,7 +11,7 @@ _FEWEST_BYTES: Final = 256
 
 
 class Allowance:
-    """Limits of messages and bytes. Threads that share it may each be a chunk ahead."""
+    """Limits of messages and bytes, shared by threads."""
 
     def __init__(self, messages: int, size_bytes: int, mean_bytes: int) -> None:
         """`mean_bytes` is what a message has, about."""
@@ -19,20 +20,21 @@ class Allowance:
         self._mean_bytes = max(mean_bytes, _FEWEST_BYTES)
         self._mutex = threading.Lock()
 
-    def chunk(self) -> int:
-        """How many messages to ask for next; at least one, unless all is spent."""
+    def reserve(self, sharers: int = 1) -> int:
+        """How many messages to ask for next, if so many ask; at least one, unless all
+        is spent."""
         with self._mutex:
             if self._messages <= 0 or self._size_bytes <= 0:
                 return 0
+            share = -(-self._messages // sharers)
             fitting = self._size_bytes // self._mean_bytes
-            return max(min(self._messages, fitting, _CHUNK), 1)
+            count = max(min(share, fitting, _CHUNK), 1)
+            self._messages -= count
+            self._size_bytes -= count * self._mean_bytes
+            return count
 
-    def spend(self, messages: int, size_bytes: int) -> None:
+    def spend(self, reserved: int, messages: int, size_bytes: int) -> None:
+        """What became of a reservation; the rest is free again."""
         with self._mutex:
-            self._messages -= messages
-            self._size_bytes -= size_bytes
-
-    @property
-    def messages(self) -> int:
-        with self._mutex:
-            return max(self._messages, 0)
+            self._messages += reserved - messages
+            self._size_bytes += reserved * self._mean_bytes - size_bytes

@@ -216,6 +216,10 @@ class BrowsingStream:
     def committed(self, end: Offset) -> None:
         """Nothing is settled."""
 
+    def close(self) -> None:
+        """For who runs it without Spark, which tells nobody that a query has ended."""
+        self._namespace.close()
+
 
 def _position(number: int) -> Position:
     numbers = {_FRAGMENT: number}

@@ -20,14 +20,14 @@ from uuid import uuid4
 from pyspark.sql.datasource import InputPartition
 
 from twinbus.spark.option_reader import OptionError
-from twinbus.spark.packing import Range
 from twinbus.spark.portable.allowance import Allowance
-from twinbus.spark.portable.browsing import GENERATION, named_entities
+from twinbus.spark.portable.browsing import named_entities
 from twinbus.spark.portable.deferred_offset import (
     DeferredOffset,
     DeferredPart,
     read_deferred_offset,
 )
+from twinbus.spark.portable.deferred_splits import splits
 from twinbus.spark.portable.delivered import Delivered
 from twinbus.spark.portable.errors import EntityMissing, SessionsRequired
 from twinbus.spark.portable.namespace import PortableNamespace, close_quietly
@@ -39,13 +39,11 @@ from twinbus.spark.portable.settling import settle
 from twinbus.spark.portable.shares import Shares
 from twinbus.spark.portable.taking import Taker
 from twinbus.spark.portable.watching import Lookout, OrphanSearch
-from twinbus.spark.positioned_stream import partitions_of
 from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.read_options import ReadOptions
 
 _log = logging.getLogger(__name__)
 
-_SPLIT_MESSAGES: Final = 1_000
 _NO_LIMIT: Final = 1 << 31
 _NOTHING: Final = DeferredPart(numbers=NumberRanges(), size_bytes=0, has_sessions=False)
 
@@ -104,13 +102,27 @@ class DeferringStream:
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[InputPartition]:
-        ranges: list[Range] = []
-        for path, part in read_deferred_offset(end).entities.items():
-            ranges += _ranges(path, part)
-        return partitions_of(self._options, ranges, ("deferred",), DeferredPartition)
+        options = self._options
+        return [
+            DeferredPartition(
+                options.connection,
+                ranges,
+                options.columns,
+                ("deferred",),
+                options.fails_on_loss,
+                options.patience_ms,
+            )
+            for ranges in splits(
+                read_deferred_offset(end).entities, options.max_partitions
+            )
+        ]
 
     def committed(self, end: Mapping[str, Any]) -> None:
         """Settled already, when the batch after it was planned."""
+
+    def close(self) -> None:
+        """For who runs it without Spark, which tells nobody that a query has ended."""
+        self._namespace.close()
 
     # --- settling -------------------------------------------------------------
 
@@ -259,7 +271,7 @@ class DeferringStream:
 
         def take(session_id: str | None) -> Taker:
             with self._namespace.another() as namespace:
-                taker = Taker(namespace, path, reader, allowance)
+                taker = Taker(namespace, path, reader, allowance, len(session_ids))
                 taker.take_session(session_id)
                 return taker
 
@@ -283,24 +295,3 @@ def _check_options(options: ReadOptions) -> None:
                 f"'{name}' cannot be with settlement=defer: messages are taken as the "
                 "namespace hands them out. Leave it out, or use browse."
             )
-
-
-def _ranges(path: str, part: DeferredPart) -> list[Range]:
-    """What tasks can share."""
-    total = len(part.numbers)
-    ranges = []
-    for first, last in part.numbers.pairs():
-        for at in range(first, last + 1, _SPLIT_MESSAGES):
-            end = min(at + _SPLIT_MESSAGES, last + 1)
-            ranges.append(
-                Range(
-                    path=path,
-                    generation=GENERATION,
-                    fragment=at >> 48,
-                    first=at,
-                    end=end,
-                    message_count=end - at,
-                    size_bytes=part.size_bytes * (end - at) // total,
-                )
-            )
-    return ranges

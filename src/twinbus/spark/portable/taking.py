@@ -62,11 +62,14 @@ class Taker:
         path: str,
         mark: str,
         allowance: Allowance,
+        sharers: int = 1,
     ) -> None:
+        """`sharers` is how many use the allowance at the same time."""
         self._namespace = namespace
         self._path = path
         self._mark = mark
         self._allowance = allowance
+        self._sharers = sharers
         # What is deferred now.
         self.numbers: list[int] = []
         self.size_bytes = 0
@@ -124,12 +127,20 @@ class Taker:
 
     def _take_from(self, receiver: ServiceBusReceiver, ask: _Ask) -> None:
         wait_seconds = _FIRST_WAIT_SECONDS
-        while count := self._allowance.chunk():
-            received = receiver.receive_messages(count, wait_seconds)
-            if not received:
-                return
+        while count := self._allowance.reserve(self._sharers):
+            known_count, known_bytes = len(self.numbers), self.size_bytes
+            try:
+                received = receiver.receive_messages(count, wait_seconds)
+                if not received:
+                    return
+                self._defer([_locked(message) for message in received], ask)
+            finally:
+                self._allowance.spend(
+                    count,
+                    len(self.numbers) - known_count,
+                    self.size_bytes - known_bytes,
+                )
             wait_seconds = _NEXT_WAIT_SECONDS
-            self._defer([_locked(message) for message in received], ask)
 
     # --- deferring ------------------------------------------------------------
 
@@ -181,10 +192,8 @@ class Taker:
             raise known or error from None
 
     def _add(self, messages: Sequence[Locked]) -> None:
-        size_bytes = sum(one.size_bytes for one in messages)
         self.numbers += [one.number for one in messages]
-        self.size_bytes += size_bytes
-        self._allowance.spend(len(messages), size_bytes)
+        self.size_bytes += sum(one.size_bytes for one in messages)
 
     def _add_marked(self, messages: Sequence[Locked]) -> None:
         numbers = NumberRanges.of(one.number for one in messages)
