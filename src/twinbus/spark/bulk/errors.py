@@ -1,6 +1,11 @@
 """What a bus refused, as Spark's users read it."""
 
+from typing import Final
+
 from twinbus.spark.plain_error import PlainError
+
+
+READER_LEASE_LOST: Final = "twinbus:reader-lease-lost"
 
 
 class BulkError(PlainError):
@@ -39,7 +44,7 @@ class BulkError(PlainError):
 
     @property
     def is_lease_lost(self) -> bool:
-        return self.condition == "twinbus:reader-lease-lost"
+        return self.condition == READER_LEASE_LOST
 
 
 class NoHttp(BulkError):

@@ -22,7 +22,7 @@ from twinbus.spark.bulk.client import (
     PlanPart,
     Verdict,
 )
-from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.bulk.errors import READER_LEASE_LOST, BulkError
 from twinbus.spark.bulk.leases import Leases
 from twinbus.spark.offsets import Offset, Position
 from twinbus.spark.option_reader import OptionError
@@ -246,7 +246,17 @@ class BulkStream:
         return self._leases
 
     def _epoch(self, path: str) -> str | None:
-        return None if self._leases is None else self._leases.epochs().get(path)
+        """Of the lease under which is planned; None for who only looks. Raises
+        BulkError if it is lost: what is planned without one is nobody's."""
+        if not self._is_exclusive:
+            return None
+        assert self._leases is not None
+        epoch = self._leases.epochs().get(path)
+        if epoch is None:
+            raise BulkError(
+                f"The lease of '{path}' is lost.", condition=READER_LEASE_LOST
+            )
+        return epoch
 
     def _settle(self, start: Offset, entities: Sequence[EntityBounds]) -> None:
         """Hold the leases, and settle all before `start`."""
