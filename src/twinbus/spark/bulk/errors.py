@@ -4,7 +4,6 @@ from typing import Final
 
 from twinbus.spark.plain_error import PlainError
 
-
 READER_LEASE_LOST: Final = "twinbus:reader-lease-lost"
 
 
