@@ -19,6 +19,7 @@ SHARES = {
     "duplicates": 1,
     "topics": 1,
     "forwarding": 1,
+    "ranges": 2,
     "pairs": 2,
 }
 """Of the seeds, by kind of world."""

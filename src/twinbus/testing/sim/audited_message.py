@@ -41,6 +41,8 @@ class Lock:
     is_over: bool = False
     # A settlement was asked for, and not refused.
     is_settling: bool = False
+    # A reader asked for the lease of its queue since, and may have got it.
+    may_be_revoked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

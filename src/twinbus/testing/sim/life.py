@@ -19,6 +19,7 @@ from twinbus.errors import (
 )
 from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
 from twinbus.links.arrivals import Arrivals
+from twinbus.server.bulk.bulk_entities import BulkEntities
 from twinbus.server.entity import Entity
 from twinbus.server.managed_queue import ManagedQueue
 from twinbus.server.namespace import Namespace
@@ -80,6 +81,7 @@ class Life:
             max_entity_message_bytes=MESSAGE_BYTES,
             max_message_bytes=MESSAGE_BYTES,
         )
+        self.bulk = BulkEntities(self.namespace, self.owner)
         self.is_alive = True
         # Set when it dies.
         self.ended = asyncio.Event()

@@ -59,6 +59,7 @@ def in_memory(disk: MemoryDisk) -> Content:
     for (number, _), state in disk.session_states._states.items():
         content.states.append((number, len(state.state or b"")))
     content.others = {key[0] for key in disk.rules} | {key[0] for key in disk.ids}
+    content.others |= set(disk.reader_leases)
     return content
 
 
@@ -89,7 +90,8 @@ _ROWS = """
 _BODIES = "SELECT body_id, length(raw) FROM shared_body"
 _STATES = "SELECT fragment_number, length(state) FROM session_state"
 _OTHERS = """
-    SELECT fragment_number FROM rule UNION SELECT fragment_number FROM ledger_id"""
+    SELECT fragment_number FROM rule UNION SELECT fragment_number FROM ledger_id
+    UNION SELECT fragment_number FROM reader_lease"""
 
 
 def check_content(content: Content) -> None:

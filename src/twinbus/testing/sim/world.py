@@ -28,6 +28,7 @@ from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.links import Settlement, SimulatedReceiver
 from twinbus.testing.sim.loop import NothingToWaitFor, VirtualLoop, run_virtually
 from twinbus.testing.sim.pair_world import PairWorld
+from twinbus.testing.sim.range_workload import RangeWorkload
 from twinbus.testing.sim.session_ending import (
     check_states,
     drain_sessions,
@@ -56,6 +57,7 @@ _WORKLOADS: Final[dict[str, type[Workload]]] = {
     "duplicates": DuplicateWorkload,
     "topics": TopicWorkload,
     "forwarding": ForwardingWorkload,
+    "ranges": RangeWorkload,
 }
 """What clients do, by kind of world with one bus."""
 
