@@ -15,6 +15,7 @@ from twinbus.cli import (
     entities_command,
     exit_codes,
     pair_command,
+    spark_command,
 )
 from twinbus.cli.failure import PROGRAM, Failure, complain
 from twinbus.cli.flags import examples, group
@@ -37,6 +38,7 @@ app.add_typer(entities_command.app)
 app.add_typer(pair_command.app)
 app.command("syphon", epilog=SYPHON_EXAMPLES)(syphon)
 app.add_typer(dead_letters_command.app)
+app.add_typer(spark_command.app)
 
 
 @app.callback(invoke_without_command=True)

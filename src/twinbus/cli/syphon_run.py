@@ -66,7 +66,7 @@ class SyphonRun:
 
     def main(self) -> int:
         """Run it, print the summary. Returns the exit code; raises Failure."""
-        _log_to_stderr()
+        log_to_stderr()
         status = asyncio.run(self._main())
         self._print(status)
         # What is left is what a script has to know.
@@ -167,7 +167,8 @@ async def _either(work: Awaitable[None], told_to_stop: asyncio.Event) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
+    """What goes wrong while a command runs, for people."""
     to_stderr = logging.StreamHandler(sys.stderr)
     to_stderr.setFormatter(LogLine())
     logging.basicConfig(level=logging.WARNING, handlers=[to_stderr])

@@ -23,6 +23,7 @@ from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.syphon.gates import Gates
 from twinbus.pairing.syphon.ports import Refusal
 from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment, fault_of
+from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.syphon.backlog import (
     Backlog,
     Look,
@@ -80,10 +81,7 @@ class Drain:
     def return_parked(self) -> None:
         """Bring back what can be, while the stream has the leases and nothing to do."""
         with self._mutex:
-            look = self._backlog.look()
-            waiting = [queue for queue in look.values() if queue.deferred_count]
-            if waiting and all(queue.epoch is not None for queue in waiting):
-                self._return(look)
+            self._return(self._backlog.look())
 
     def return_last(self) -> Look:
         """The same when no stream has the leases any more. Returns what is left."""
@@ -110,7 +108,17 @@ class Drain:
         """Wait for the batch in hand; any other fails at once."""
         self._is_stopping = True
         with self._mutex:
-            self._outlet.close()
+            return
+
+    def close(self) -> None:
+        """Let others have the queues at once: what is not settled is anybody's, and
+        what was restored of it is known to the primary."""
+        self.stop()
+        try:
+            self._backlog.release(self._backlog.look())
+        except BulkError as error:
+            _log.info("the leases end by themselves: %s", error)
+        self._outlet.close()
 
     # --- a batch --------------------------------------------------------------
 
@@ -216,7 +224,11 @@ class Drain:
     # --- what was deferred ----------------------------------------------------
 
     def _return(self, look: Look) -> None:
-        """Bring back what entities take again."""
+        """Bring back what entities take again, if the queues are ours to settle: a
+        stream that has ended may still hand us a last batch without anything in it."""
+        waiting = [queue for queue in look.values() if queue.deferred_count]
+        if any(queue.epoch is None for queue in waiting):
+            return
         self._learn(look)
         entities = self._returning()
         if not entities:

@@ -69,6 +69,7 @@ class SyphonRun:
         self._clock = SystemClock()
         self._stopping = threading.Event()
         self._began_at = self._clock.monotonic()
+        self._found_count = 0
 
     def stop(self) -> None:
         """End after the batch in hand."""
@@ -87,10 +88,11 @@ class SyphonRun:
             self._began_at = self._clock.monotonic()
             try:
                 with told("secondary"):
+                    self._found_count = _active_count(self._drain.look())
                     look = self._run()
                 return self._summary(look)
             finally:
-                self._drain.stop()
+                self._drain.close()
                 self._backlog.close()
 
     def _run(self) -> Look:
@@ -214,6 +216,7 @@ class SyphonRun:
             known=tally.known,
             dead_lettered=dict(sorted(tally.dead_lettered.items())),
             parked=self._drain.parked(),
+            found=self._found_count,
             left=_active_count(look),
             batches=tally.batches,
             seconds=(self._clock.monotonic() - self._began_at) / 1000,

@@ -19,7 +19,8 @@ class Summary:
     dead_lettered: Mapping[str, int] = field(default_factory=dict)
     # By entity, those of others included.
     parked: Mapping[str, int] = field(default_factory=dict)
-    # Active messages in the backlog queues.
+    # Active messages in the backlog queues, when it began and now.
+    found: int = 0
     left: int = 0
     batches: int = 0
     seconds: float = 0.0

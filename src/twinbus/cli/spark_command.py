@@ -1,0 +1,153 @@
+"""`twinbus spark`: jobs that Spark runs."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from twinbus.cli import exit_codes
+from twinbus.cli.connection_strings import PRIMARY, SECONDARY
+from twinbus.cli.entity_flags import Json
+from twinbus.cli.failure import Failure
+from twinbus.cli.flags import examples, group
+from twinbus.cli.pair_flags import Primary, PrimaryName, Secondary
+
+app = group(
+    "spark",
+    "Run jobs in Spark, and package them for a cluster.",
+    examples(
+        "twinbus spark syphon --primary file:site-a --secondary file:site-b",
+        "twinbus spark package twinbus-spark.zip",
+    ),
+)
+
+_MAX_MESSAGES: Final = 50_000
+
+
+@app.command(
+    "syphon",
+    epilog=examples(
+        "twinbus spark syphon --primary file:site-a --secondary file:site-b",
+        "twinbus spark syphon --primary-name site-a --continuous --checkpoint state",
+        "twinbus spark syphon --master spark://host:7077 --json",
+    ),
+)
+def _syphon(
+    primary: Primary = None,
+    secondary: Secondary = None,
+    primary_name: PrimaryName = None,
+    secondary_name: Annotated[
+        str | None,
+        typer.Option(
+            "--secondary-name",
+            metavar="NAME",
+            help="What the primary's ledger calls the secondary: that of [pair] where "
+            "a server runs the syphon, too. Default: its host.",
+        ),
+    ] = None,
+    cover: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cover",
+            "--pattern",
+            metavar="PATTERN",
+            help="Entities that messages may go to, as 'orders*'; again for more. "
+            "Default: all.",
+        ),
+    ] = None,
+    is_continuous: Annotated[
+        bool,
+        typer.Option("--continuous", help="Do not end when the backlog is empty."),
+    ] = False,
+    counts_backlog: Annotated[
+        bool,
+        typer.Option(
+            "--count-backlog-against-ttl",
+            help="The time in the backlog is part of a message's time to live.",
+        ),
+    ] = False,
+    missing_entity_grace: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="How long messages wait for an entity that does not exist, before "
+            "they become dead letters.",
+        ),
+    ] = "0s",
+    master: Annotated[
+        str, typer.Option(metavar="URL", help="Which Spark runs it.")
+    ] = "local[*]",
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where Spark keeps how far it has come: a folder, or a URL. Default: "
+            "a folder that is removed in the end.",
+        ),
+    ] = None,
+    max_messages_per_batch: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, max=1_000_000)
+    ] = _MAX_MESSAGES,
+    timeout: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="How long a side that does not answer is waited for.",
+        ),
+    ] = "60s",
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--conf", metavar="KEY=VALUE", help="A setting of Spark; again for more."
+        ),
+    ] = None,
+    is_json: Json = False,
+) -> None:
+    """Bring messages from the backlog queues back to the primary, by Spark.
+
+    For large backlogs: on all cores, or on a cluster, in order within each session. May
+    run beside other syphons. Ends with 0 when the backlog is empty, with 7 if a side
+    does not answer, with 11 if messages had to stay or became dead letters. With
+    --continuous it runs until it is told to stop (SIGTERM, or Ctrl-C), through outages
+    of either side.
+    """
+    from twinbus.cli.spark_environment import reference, require_spark
+
+    sides = (
+        reference(primary, "--primary", PRIMARY),
+        reference(secondary, "--secondary", SECONDARY),
+    )
+    require_spark()
+    from twinbus.cli.spark_run import SparkSyphonRun, syphon_options
+
+    options = syphon_options(
+        sides,
+        primary_name=primary_name,
+        secondary_name=secondary_name,
+        cover=tuple(cover or ()),
+        counts_backlog=counts_backlog,
+        missing_entity_grace=missing_entity_grace,
+        checkpoint=checkpoint,
+        is_continuous=is_continuous,
+        max_messages=max_messages_per_batch,
+        timeout=timeout,
+    )
+    run = SparkSyphonRun(options, master, conf or (), is_json=is_json)
+    raise typer.Exit(run.main())
+
+
+@app.command("package", epilog=examples("twinbus spark package twinbus-spark.zip"))
+def _package(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write.")],
+) -> None:
+    """Write an archive of what executors need, for spark-submit --py-files.
+
+    Not needed for --master, which sends it along, nor where twinbus is installed on all
+    hosts of a cluster. These need pyarrow in any case.
+    """
+    from twinbus.spark.packaging import write_archive
+
+    try:
+        write_archive(file)
+    except OSError as error:
+        raise Failure(f"{file}: {error.strerror}.", exit_codes.FAILED) from None

@@ -1,0 +1,91 @@
+"""What Spark finds where it is started: Java, Python, and where the secrets are.
+
+Spark gets references to connection strings and never these themselves: what is in its
+configuration or its options can be seen in logs and on pages. Processes that it starts
+on this host inherit our environment; hosts of a cluster have files or variables of
+their own, under the same names.
+"""
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from twinbus.cli import exit_codes
+from twinbus.cli.connection_strings import connection_string
+from twinbus.cli.failure import Failure
+
+_FILE: Final = "file:"
+
+_QUIET: Final = {
+    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCAL: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""Nobody else is to reach a Spark that runs in one process."""
+
+
+def reference(given: str | None, flag: str, variable: str) -> str:
+    """Where the connection string is that is meant: `file:` with a full path, or
+    `env:`. Raises Failure if there is none."""
+    text = connection_string(given, flag, variable, os.environ)
+    told = given or os.environ[variable]
+    if told.startswith(_FILE):
+        return f"{_FILE}{Path(told.removeprefix(_FILE)).absolute()}"
+    os.environ[variable] = text
+    return f"env:{variable}"
+
+
+def require_spark() -> None:
+    """PySpark is an extra, and Java no package of Python's. Raises Failure."""
+    for module in ("pyspark", "pyarrow"):
+        if importlib.util.find_spec(module) is None:
+            raise Failure(
+                f"This command needs {module}: pip install 'twinbus[spark]'.",
+                exit_codes.FAILED,
+            )
+    if not _has_java():
+        raise Failure(
+            "Spark needs Java 17 or later, and there is none: install it (on Debian: "
+            "apt-get install openjdk-17-jre-headless), or set JAVA_HOME.",
+            exit_codes.FAILED,
+        )
+
+
+def _has_java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        return os.access(Path(home) / "bin" / "java", os.X_OK)
+    return shutil.which("java") is not None
+
+
+def settings(master: str, conf: Sequence[str], archive: Path) -> dict[str, str]:
+    """The configuration of Spark; an archive of this package goes to other hosts.
+    Raises Failure."""
+    is_local = master.startswith("local")
+    if is_local:
+        # Another Python would not have this package.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    found = {**_QUIET, **(_LOCAL if is_local else {})}
+    if not is_local:
+        from twinbus.spark.packaging import write_archive
+
+        found["spark.submit.pyFiles"] = str(write_archive(archive))
+    for item in conf:
+        name, is_pair, value = item.partition("=")
+        if not is_pair or not name.startswith("spark."):
+            raise Failure(
+                f"--conf is '{item[:60]}'; it must be spark.NAME=VALUE.",
+                exit_codes.USAGE,
+            )
+        found[name.strip()] = value.strip()
+    return found
