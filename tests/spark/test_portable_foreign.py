@@ -1,0 +1,61 @@
+"""Namespaces that are not twinbus are told without waiting for them."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from twinbus.spark.connection import Connection
+from twinbus.spark.foreign import speaks_amqp_alone
+from twinbus.spark.secret import Secret
+
+from .harness import Namespace
+
+
+def connection_to(host: str) -> Connection:
+    text = f"Endpoint=sb://{host};SharedAccessKeyName=name;SharedAccessKey=key"
+    return Connection(secret=Secret(text=f"{text};UseDevelopmentEmulator=true"))
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """A peer that says this to the first who comes, and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            peer, _ = listening.accept()
+            with peer:
+                peer.recv(65_536)
+                peer.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        thread.join()
+
+
+def test_the_vendors_hosts_are_known_by_name() -> None:
+    # Nothing is there to be asked.
+    assert speaks_amqp_alone(connection_to("made-up-1.servicebus.windows.net"))
+
+
+def test_a_peer_that_begins_with_amqp_is_no_twinbus() -> None:
+    with answering(b"AMQP\x00\x01\x00\x00") as host:
+        assert speaks_amqp_alone(connection_to(host))
+
+
+def test_a_peer_that_hangs_up_may_be_one() -> None:
+    with answering(b"") as host:
+        assert not speaks_amqp_alone(connection_to(host))
+
+
+def test_a_port_where_nobody_listens_may_be_one() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    assert not speaks_amqp_alone(connection_to(f"127.0.0.1:{port}"))
+
+
+def test_a_twinbus_is_asked_for_more(strict: Namespace) -> None:
+    assert not speaks_amqp_alone(
+        Connection(secret=Secret(text=strict.bus.connection_string))
+    )
