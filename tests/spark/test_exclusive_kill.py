@@ -18,7 +18,7 @@ from azure.servicebus import ServiceBusMessage
 from crash.server_process import environment
 
 from .harness import Namespace
-from .running import batches_in, until
+from .running import PATIENCE_SECONDS, batches_in, until
 
 APPLICATION = dedent(
     """
@@ -85,21 +85,26 @@ class Application:
             )
 
     def kill_when(self, condition: Callable[[], object]) -> None:
-        until(lambda: condition() or self._process.poll() is not None)
-        assert self._process.poll() is None, "it ended too early"
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """Or if it does not come to that."""
+        try:
+            until(lambda: condition() or self._process.poll() is not None)
+            assert self._process.poll() is None, "it ended too early"
+        finally:
+            self._kill()
 
     def finish(self) -> int:
         try:
-            return self._process.wait(120)
+            return self._process.wait(PATIENCE_SECONDS)
         finally:
-            if self._process.poll() is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
-                self._process.wait()
+            self._kill()
+
+    def _kill(self) -> None:
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_nothing_is_lost_doubled_or_left(namespace: Namespace, tmp_path: Path) -> None:
     expected = set()
     for queue in ("a", "b"):
