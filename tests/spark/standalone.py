@@ -54,16 +54,17 @@ class StandaloneCluster:
         self._stop()
 
     def _start(self) -> None:
-        master = "org.apache.spark.deploy.master.Master"
-        log = self._run("master", master)
-        self.url = self._said(log, r"Starting Spark master at (spark://\S+)")
-        for number in range(self._worker_count):
-            name = f"worker{number}"
-            worker = "org.apache.spark.deploy.worker.Worker"
-            options = ("--cores", "1", "--memory", "1g")
-            options += ("--work-dir", str(self.work_folder(number)))
-            log = self._run(name, worker, *options, self.url)
-            self._said(log, r"(Successfully registered with master)")
+        master = self._run("master", "org.apache.spark.deploy.master.Master")
+        self.url = self._said(master, r"Starting Spark master at (spark://\S+)")
+        workers = [self._start_worker(number) for number in range(self._worker_count)]
+        for worker in workers:
+            self._said(worker, r"(Successfully registered with master)")
+
+    def _start_worker(self, number: int) -> Path:
+        options = ("--cores", "1", "--memory", "1g")
+        options += ("--work-dir", str(self.work_folder(number)), self.url)
+        main_class = "org.apache.spark.deploy.worker.Worker"
+        return self._run(f"worker{number}", main_class, *options)
 
     def work_folder(self, worker: int) -> Path:
         return self._folder / f"work{worker}"
@@ -73,26 +74,35 @@ class StandaloneCluster:
         command = [
             *(str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.url),
             *("--py-files", str(package)),
-            *("--conf", "spark.driver.bindAddress=127.0.0.1"),
-            *("--conf", "spark.driver.host=127.0.0.1"),
-            *("--conf", "spark.executor.memory=512m"),
-            *("--conf", "spark.ui.enabled=false"),
-            *("--conf", f"spark.executor.extraJavaOptions={QUICK_START}"),
-            *("--driver-java-options", QUICK_START),
-            *("--conf", f"spark.local.dir={self._folder / 'local'}"),
-            *("--conf", f"spark.sql.warehouse.dir={self._folder / 'warehouse'}"),
+            *self.settings(),
             *(str(program), *arguments),
         ]
+        # What is shipped reaches executors; the driver's own workers look here.
+        return self.run(command, PYTHONPATH=str(package))
+
+    def settings(self) -> list[str]:
+        """Of a job for this cluster, as flags."""
+        settings = {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": QUICK_START,
+            "spark.executor.extraJavaOptions": QUICK_START,
+            "spark.executor.memory": "512m",
+            "spark.ui.enabled": "false",
+            "spark.local.dir": str(self._folder / "local"),
+            "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
+        }
+        pairs = (("--conf", f"{name}={value}") for name, value in settings.items())
+        return [word for pair in pairs for word in pair]
+
+    def run(self, command: list[str], **variables: str) -> str:
+        """Run what submits a job, to its end; what it printed."""
+        # Not as a setting: Spark heeds that only in part.
+        python = {"PYSPARK_PYTHON": str(self.python)}
         done = subprocess.run(
             command,
             cwd=self._folder,
-            env={
-                **environment(),
-                # Not as a setting: Spark heeds that only in part.
-                "PYSPARK_PYTHON": str(self.python),
-                # What is shipped reaches executors; the driver's workers look here.
-                "PYTHONPATH": str(package),
-            },
+            env={**environment(), **python, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -120,10 +130,10 @@ class StandaloneCluster:
         return log
 
     def _said(self, log: Path, pattern: str) -> str:
-        """What the newest process says, once it does."""
+        """What a part says in its log, once it does."""
         ends_at = time.monotonic() + PATIENCE_SECONDS
         while True:
-            ended = self._processes[-1].poll() is not None
+            ended = any(process.poll() is not None for process in self._processes)
             found = re.search(pattern, log.read_text())
             if found:
                 return found[1]

@@ -1,36 +1,40 @@
-"""S7: a job on a real cluster, whose executors know nothing of twinbus but what is
+"""S7: jobs on a real cluster, whose executors know nothing of twinbus but what is
 shipped to them."""
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pairs.syphon_world import PRIMARY, backlog, diverted
 
 from twinbus.spark.packaging import write_archive
+from twinbus.testing import Bus
 
 from .harness import Namespace, numbered
 from .standalone import StandaloneCluster
+from .syphon_pair import Pair, bodies, side_of
+
+# One cluster for all of them.
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(600)]
 
 JOB = Path(__file__).with_name("cluster_job.py")
 # More than one split of a plan, so that both workers have something to read.
 COUNT = 6_000
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    with StandaloneCluster(folder) as started:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as started:
+        assert_has_no_twinbus(started.python)
         yield started
 
 
-@pytest.mark.timeout(600)
 def test_job_with_its_package_runs_on_workers_that_have_nothing_installed(
     cluster: StandaloneCluster, namespace: Namespace, tmp_path: Path
 ) -> None:
-    assert_has_no_twinbus(cluster.python)
     namespace.bus.create_queue("orders")
     namespace.bus.create_queue("copies")
     namespace.send("orders", numbered("o", range(COUNT)))
@@ -48,6 +52,27 @@ def test_job_with_its_package_runs_on_workers_that_have_nothing_installed(
     assert sorted(namespace.bodies("copies", count=COUNT + 1)) == sorted(
         numbered("o", range(COUNT))
     )
+
+
+def test_syphon_ships_itself(cluster: StandaloneCluster, tmp_path: Path) -> None:
+    with Bus() as primary, Bus() as secondary:
+        primary.create_queue("orders")
+        secondary.create_queue(backlog(0))
+        pair = Pair(
+            side_of(primary, tmp_path / "a"), side_of(secondary, tmp_path / "b")
+        )
+        sent = numbered("o", range(100))
+        pair.divert(0, [diverted("orders", body) for body in sent])
+        command = [
+            *(sys.executable, "-m", "twinbus", "spark", "syphon", "--json"),
+            *("--primary", pair.primary.credential, "--primary-name", PRIMARY),
+            *("--secondary", pair.secondary.credential),
+            *("--master", cluster.url, *cluster.settings()),
+        ]
+        printed = cluster.run(command)
+        assert json.loads(printed)["restored"] == 100
+        assert bodies(pair.primary, "orders") == sent
+        assert pair.backlog_counts() == (0, 0)
 
 
 def assert_has_no_twinbus(python: Path) -> None:
