@@ -289,9 +289,9 @@ BINARIES = pa.array([b"x"], pa.binary())
         (arrow(entity=TEXTS), "'message' (binary)"),
         (arrow(message=BINARIES), "'entity' (string)"),
         (arrow(Entity=TEXTS, message=BINARIES), "'entity' (string)"),
-        (arrow(entity=TEXTS, message=TEXTS), "'message' of type binary"),
+        (arrow(entity=TEXTS, message=TEXTS), "'message' must be of type binary"),
         (arrow(entity=BINARIES, message=BINARIES), "'entity' must be of type string"),
-        (arrow(entity=pa.array([1]), message=BINARIES), "they are int64 and binary"),
+        (arrow(entity=pa.array([1]), message=BINARIES), "it is int64"),
         (
             arrow(entity=TEXTS, message=BINARIES.cast(pa.large_binary())),
             "large_binary",
@@ -309,6 +309,20 @@ def test_what_is_no_append_is_refused_whole(
     assert answer.refusal == (400, "argument-error")
     assert word in answer.error["message"]
     assert call.fragment(queue)["active_count"] == 0
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_a_compressed_body_is_refused_unread(
+    call: Caller, queue: str, compression: str
+) -> None:
+    table = pa.table({"entity": [queue], "message": [data_message("x" * 9_000)]})
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    answer = call.ask("append", sink.getvalue().to_pybytes())
+    assert answer.refusal == (400, "argument-error")
+    assert "Send it uncompressed" in answer.error["message"]
 
 
 def test_a_column_twice_is_refused(call: Caller, queue: str) -> None:
@@ -344,7 +358,7 @@ def test_too_many_rows(call: Caller, queue: str) -> None:
     most = limits.BULK_APPEND_ROWS
     answer = call.ask("append", append_body([(queue, b"")] * (most + 1)))
     assert answer.refusal == (400, "argument-error")
-    assert f"{most + 1} rows; at most {most}" in answer.error["message"]
+    assert f"{most + 1} rows or more; at most {most}" in answer.error["message"]
 
 
 def test_too_many_entities(call: Caller) -> None:

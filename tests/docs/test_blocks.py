@@ -16,6 +16,7 @@ PAGES = [
     ROOT / "docs" / "quickstart.md",
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
     *sorted((ROOT / "docs" / "howto").glob("*.md")),
+    ROOT / "docs" / "reference" / "bulk.md",
     ROOT / "docs" / "reference" / "metrics.md",
     *sorted((ROOT / "examples").glob("*.md")),
 ]

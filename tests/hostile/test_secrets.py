@@ -23,6 +23,7 @@ from twinbus.client import ClientError, RequestFailed, connect
 from twinbus.config import ROOT_KEY_NAME
 
 ENTITY_KEY = "key-of-an-entity-0123456789abcdef"
+BULK = ("runtime", "lease", "plan", "browse", "settle", "append")
 WRONG_KEY = "almost-a-key-0123456789abcdef"
 
 
@@ -66,6 +67,11 @@ class Attempts:
             for path in ("/target", "/nothing", "/$Resources/topics", f"/?{token}"):
                 target = path.replace(" ", "%20")
                 answer = await self.call("GET", target, token=token)
+                self.heard.append(f"{answer.headers} {answer.body.decode()}")
+            for path in ("", *(f"/{name}" for name in BULK), f"/{token[:60]}"):
+                target = f"/$bulk{path}".replace(" ", "%20")
+                body = '{"entities": ["target", "nothing"], "pattern": "*"}'
+                answer = await self.call("POST", target, body, token=token)
                 self.heard.append(f"{answer.headers} {answer.body.decode()}")
 
     async def by_amqp(self) -> None:

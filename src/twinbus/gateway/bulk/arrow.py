@@ -1,4 +1,4 @@
-"""Columns as Arrow, and Arrow as columns.
+"""Columns of messages as Arrow.
 
 `pyarrow` is an extra, and takes its time to be imported: a bus that nobody asks for
 Arrow does without it.
@@ -8,9 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
-
-from twinbus.errors import ArgumentError
-from twinbus.limits import BULK_APPEND_ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,32 +102,3 @@ class MessageStream:
         self._writer.close()
         encoded: bytes = self._sink.getvalue().to_pybytes()
         return encoded
-
-
-def decode_append(body: bytes) -> tuple[list[str], list[bytes]]:
-    """Entities and encoded messages of an append. Raises ArgumentError."""
-    import pyarrow as pa
-
-    try:
-        table = pa.ipc.open_stream(body).read_all()
-        table.validate(full=True)
-        entities, messages = table.column("entity"), table.column("message")
-        wrong = entities.type != pa.string() or messages.type != pa.binary()
-    except (pa.ArrowException, KeyError, OSError, ValueError) as error:
-        raise ArgumentError(
-            "The body is not an Arrow IPC stream with the columns 'entity' (string) "
-            f"and 'message' (binary): {str(error)[:200]}"
-        ) from None
-    if wrong:
-        raise ArgumentError(
-            f"'entity' must be of type string and 'message' of type binary; they are "
-            f"{entities.type} and {messages.type}."
-        )
-    if table.num_rows > BULK_APPEND_ROWS:
-        raise ArgumentError(
-            f"The append has {table.num_rows} rows; at most {BULK_APPEND_ROWS} are "
-            "allowed. Send them in several requests."
-        )
-    if entities.null_count or messages.null_count:
-        raise ArgumentError("'entity' and 'message' must not be null in any row.")
-    return entities.to_pylist(), messages.to_pylist()

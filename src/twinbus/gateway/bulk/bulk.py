@@ -14,9 +14,9 @@ Send on every one that is written to. A strict bus knows nothing of all this.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from twinbus.auth.claims import Claim
 from twinbus.clock import Clock
@@ -29,6 +29,7 @@ from twinbus.errors import (
     ServiceBusError,
 )
 from twinbus.gateway.bulk import arrow
+from twinbus.gateway.bulk.append_body import decode_append
 from twinbus.gateway.bulk.fields import Fields, read_fields
 from twinbus.gateway.bulk.ports import (
     BrowseRequest,
@@ -38,6 +39,7 @@ from twinbus.gateway.bulk.ports import (
     PlannedFragment,
     PlanRequest,
     Poison,
+    RefusedRow,
     SettleRequest,
 )
 from twinbus.gateway.bulk.rights import Rights
@@ -60,6 +62,8 @@ from twinbus.limits import (
     READER_LEASE_MS_MIN,
 )
 
+T = TypeVar("T")
+
 PREFIX: Final = "$bulk"
 VERSION: Final = 1
 
@@ -70,7 +74,7 @@ _WITH_ARROW: Final = ("browse", "append")
 _STATES: Final = ("active", "deferred", "scheduled")
 _SPLIT_MESSAGES: Final = 5_000
 _CHECKS: Final = 100
-"""Entities whose claims are looked at before others have their turn."""
+"""Entities or rows that are looked at before others have their turn."""
 
 _NEXT: Final = "x-twinbus-next"
 _COUNT: Final = "x-twinbus-messages"
@@ -152,7 +156,7 @@ class Bulk:
         found = await self._namespace.runtime(paths)
         return _json_response(
             {
-                "entities": [asdict(runtime) for runtime in found if runtime],
+                "entities": await _shown([r for r in found if r is not None], asdict),
                 "missing": [
                     path
                     for path, runtime in zip(paths, found, strict=True)
@@ -272,7 +276,7 @@ class Bulk:
         return _json_response({"entities": [asdict(part) for part in settled]})
 
     async def _append(self, request: HttpRequest, rights: Rights) -> HttpResponse:
-        entities, messages = arrow.decode_append(request.body)
+        entities, messages = decode_append(request.body)
         paths = set(entities)
         if len(paths) > BULK_ENTITIES:
             raise ArgumentError(
@@ -291,15 +295,7 @@ class Bulk:
             {
                 "applied": appended.applied_count,
                 "known": appended.known,
-                "refused": [
-                    {
-                        "row": refused.row,
-                        "condition": refused.condition,
-                        "message": refused.text,
-                        "retryable": refused.is_retryable,
-                    }
-                    for refused in appended.refused
-                ],
+                "refused": await _shown(appended.refused, _shown_refusal),
             }
         )
 
@@ -411,6 +407,26 @@ def _shown_plan(part: PlannedFragment) -> dict[str, Any]:
             for split in part.splits
         ],
     }
+
+
+def _shown_refusal(refused: RefusedRow) -> dict[str, Any]:
+    return {
+        "row": refused.row,
+        "condition": refused.condition,
+        "message": refused.text,
+        "retryable": refused.is_retryable,
+    }
+
+
+async def _shown(
+    items: Sequence[T], show: Callable[[T], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What there may be thousands of; others have their turn in between."""
+    found: list[dict[str, Any]] = []
+    for first in range(0, len(items), _CHECKS):
+        found += [show(item) for item in items[first : first + _CHECKS]]
+        await asyncio.sleep(0)
+    return found
 
 
 def _json_response(content: dict[str, Any], status: int = 200) -> HttpResponse:

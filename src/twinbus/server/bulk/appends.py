@@ -24,6 +24,9 @@ from twinbus.server.namespace import Namespace
 _PORTION: Final = 250
 """Rows at a time: a few milliseconds."""
 
+_TEXT_CHARACTERS: Final = 500
+"""Of why a row was refused: it may name an entity of a megabyte."""
+
 
 class _Portion:
     """Rows of one entity on their way to the store."""
@@ -128,7 +131,7 @@ class Append:
             RefusedRow(
                 row=row,
                 condition=error.condition,
-                text=error.text,
+                text=error.text[:_TEXT_CHARACTERS],
                 is_retryable=error.retryable,
             )
             for row in rows

@@ -17,6 +17,7 @@ from twinbus.broker.planning import AlignedPlan, FairPlan, Plan, PlannedRange
 from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
 from twinbus.errors import ReaderLeaseLost, ServerBusy
 from twinbus.gateway.bulk.ports import PlanLimits, PlannedFragment, PlannedSplit
+from twinbus.limits import BULK_SPLITS
 from twinbus.server.bulk.source import ONLY_FRAGMENT, Source
 
 _PORTION: Final = 1_000
@@ -139,20 +140,23 @@ def _horizon(wanted: Sequence[Wanted]) -> int:
 
 def _empty_plan(wanted: Sequence[Wanted], limits: PlanLimits, horizon: int) -> Plan:
     firsts = [part.first for part in wanted]
+    backlogs = [_backlog(part) for part in wanted]
+    reach = min(limits.max_messages, sum(backlogs))
+    split_messages = max(limits.split_messages, reach // BULK_SPLITS)
     if limits.is_aligned:
         return AlignedPlan(
             firsts,
             limits.max_messages,
             limits.max_bytes,
-            limits.split_messages,
+            split_messages,
             horizon,
         )
     return FairPlan(
         firsts,
-        [_backlog(part) for part in wanted],
+        backlogs,
         limits.max_messages,
         limits.max_bytes,
-        limits.split_messages,
+        split_messages,
     )
 
 
