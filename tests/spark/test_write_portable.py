@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageState
 from pyspark.sql import SparkSession, functions
+from pyspark.sql.types import StringType, StructField, StructType
 
+from twinbus.amqp.messaging import Data, Message, encode_message
+from twinbus.spark.patience import Patience
+from twinbus.spark.portable import sending
+from twinbus.spark.row_messages import EncodedRows
+from twinbus.spark.row_sender import SentRows
+from twinbus.spark.write_options import write_options
 from twinbus.testing import Bus
 
 from .harness import Namespace, numbered
@@ -141,6 +148,37 @@ def test_a_wrong_key_is_told_without_the_key(
     text = refusal(namespace, rows(spark, [("a",)], "body string"), entity="orders")
     assert "c2VjcmV0LWtleQ" not in text
     assert "was not sent" in text or "Check the key" in text
+
+
+def test_a_busy_namespace_is_given_ten_seconds(
+    namespace: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk is full for a while. Without Spark: what a task does."""
+    namespace.bus.create_queue("orders")
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        namespace.bus.advance(seconds)
+
+    monkeypatch.setattr(
+        sending,
+        "Patience",
+        lambda seconds: Patience(seconds, clock=namespace.bus.clock, sleep=sleep),
+    )
+    schema = StructType([StructField("body", StringType())])
+    options = {"credential": namespace.credential, "entity": "orders"}
+    sender = sending.SdkSender(write_options(options, schema, overwrite=False))
+    owner = namespace.bus.server.namespace.entity("orders").owner
+    owner.refuses_until = namespace.bus.clock.now() + 500
+    try:
+        message = encode_message(Message(body=Data((b"a",))))
+        sender.send(EncodedRows(entities=["orders"], messages=[message]))
+        assert sender.finish() == SentRows(sent_count=1)
+    finally:
+        sender.close()
+    assert waits == [10.0]
+    assert namespace.bodies("orders") == ["a"]
 
 
 def test_a_stream_is_written(
