@@ -5,6 +5,7 @@ the whole queue into nothing; the SDK looks at a part of it, since its time per 
 is the same for any number, and receives a part.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql.functions import count, lit
 
 from bench.load_client import run_load
+from bench.processes import usage_of_tree
 from bench.spark_results import ARROW, HEADER, PEEK, RECEIVE, ReadingResult
 from bench.spark_session import connection_string, credential
 from bench.twinbus_server import TwinbusServer
@@ -50,10 +52,13 @@ def measure_reading(
         results = {name: ReadingResult(name) for name in readers}
         for _ in range(rounds):
             for name, read in readers.items():
-                began_at = time.monotonic()
-                read_count = read()
-                results[name].messages.append(read_count)
+                began_at, before = time.monotonic(), usage_of_tree(os.getpid())
+                results[name].messages.append(read())
                 results[name].seconds.append(time.monotonic() - began_at)
+                # Spark and the bus are below this process.
+                after = usage_of_tree(os.getpid())
+                cpu_seconds = after.cpu_seconds - before.cpu_seconds
+                results[name].cpu_seconds.append(cpu_seconds)
         return list(results.values())
 
 

@@ -28,6 +28,14 @@ class ReadingResult:
     reader: str
     messages: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    # Of all processes that take part, the bus included.
+    cpu_seconds: list[float] = field(default_factory=list)
+
+    @property
+    def cpu_us(self) -> list[float]:
+        """For each message."""
+        pairs = zip(self.cpu_seconds, self.messages, strict=True)
+        return [seconds / count * 1e6 for seconds, count in pairs]
 
     @property
     def rates(self) -> list[float]:
@@ -110,13 +118,8 @@ class SyphonResult:
 
 def reading_table(results: list[ReadingResult]) -> str:
     columns = (
-        "reader",
-        "messages",
-        "rounds",
-        "msg/s",
-        "spread",
-        "Arrow to it",
-        "spread",
+        *("reader", "messages", "rounds", "msg/s", "spread", "Arrow to it", "spread"),
+        "CPU us/msg",
     )
     rows = []
     for one in results:
@@ -128,6 +131,7 @@ def reading_table(results: list[ReadingResult]) -> str:
                 f"{len(one.rates)}",
                 *_spread(one.rates, ",.0f"),
                 *_spread(to_it, ".1f"),
+                f"{median(one.cpu_us):.0f}",
             )
         )
     return markdown_table(columns, rows)
