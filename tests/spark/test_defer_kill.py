@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -23,7 +25,10 @@ from crash.server_process import environment
 from twinbus.server import management
 
 from .harness import Namespace, numbered
-from .running import batches_in, until
+from .running import batches_in
+
+START_SECONDS = 300.0
+"""A bound against hanging: the application starts a Java machine first."""
 
 APPLICATION = dedent(
     """
@@ -81,15 +86,18 @@ class Application:
             )
 
     def kill_when(self, condition: Callable[[], object]) -> None:
+        ends_at, pause = time.monotonic() + START_SECONDS, threading.Event()
         try:
-            until(lambda: condition() or self._process.poll() is not None)
-            assert self._process.poll() is None, "it ended too early"
+            while not condition():
+                assert self._process.poll() is None, "it ended too early"
+                assert time.monotonic() < ends_at, "the moment did not come"
+                pause.wait(0.05)
         finally:
             self._kill()
 
     def finish(self) -> int:
         try:
-            return self._process.wait(200)
+            return self._process.wait(START_SECONDS)
         finally:
             self._kill()
 
@@ -133,7 +141,7 @@ def hold_second_deferral(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return waiting
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1000)
 def test_nothing_is_lost_doubled_or_left(strict: Namespace, tmp_path: Path) -> None:
     strict.bus.create_queue("orders")
     expected = numbered("o", range(1200))

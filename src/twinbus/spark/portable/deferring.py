@@ -28,7 +28,6 @@ from twinbus.spark.portable.deferred_offset import (
     read_deferred_offset,
 )
 from twinbus.spark.portable.deferred_splits import splits
-from twinbus.spark.portable.delivered import Delivered
 from twinbus.spark.portable.errors import EntityMissing, SessionsRequired
 from twinbus.spark.portable.namespace import PortableNamespace, close_quietly
 from twinbus.spark.portable.number_ranges import NumberRanges
@@ -38,7 +37,7 @@ from twinbus.spark.portable.session_threads import with_sessions
 from twinbus.spark.portable.settling import settle
 from twinbus.spark.portable.shares import Shares
 from twinbus.spark.portable.taking import Taker
-from twinbus.spark.portable.watching import Lookout, OrphanSearch
+from twinbus.spark.portable.watching import Lookout, OrphanSearch, Sighting
 from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.read_options import ReadOptions
 
@@ -173,23 +172,31 @@ class DeferringStream:
         try:
             part = _NOTHING
             if looks_for_orphans:
-                part = self._adopt(path, reader, messages, to_the_end=False)
+                part = self._adopt(path, reader, messages, size_bytes, to_the_end=False)
             messages -= len(part.numbers)
             size_bytes -= part.size_bytes
             if messages > 0 and size_bytes > 0:
                 part = part.joined(self._receive(path, reader, messages, size_bytes))
             if looks_for_orphans and not len(part.numbers):
-                part = self._adopt(path, reader, messages, to_the_end=True)
+                part = self._adopt(path, reader, messages, size_bytes, to_the_end=True)
             return part if len(part.numbers) else None
         except EntityMissing as error:
             self._on_missing(error)
             return None
 
     def _adopt(
-        self, path: str, reader: str, limit: int, *, to_the_end: bool
+        self,
+        path: str,
+        reader: str,
+        messages: int,
+        size_bytes: int,
+        *,
+        to_the_end: bool,
     ) -> DeferredPart:
         """What was deferred before, and is in no batch."""
-        found = self._search(path, reader).look(limit, to_the_end=to_the_end)
+        found = self._search(path, reader).look(
+            messages, size_bytes, to_the_end=to_the_end
+        )
         if not found:
             return _NOTHING
         _log.warning(
@@ -198,8 +205,8 @@ class DeferringStream:
             len(found),
         )
         return DeferredPart(
-            numbers=NumberRanges.of(message.number for message in found),
-            size_bytes=sum(len(message.raw) for message in found),
+            numbers=NumberRanges.of(one.number for one in found),
+            size_bytes=sum(one.size_bytes for one in found),
             has_sessions=self._requires_sessions(path, found),
         )
 
@@ -221,7 +228,7 @@ class DeferringStream:
         if last is not None:
             # No more than there can be up to the last one.
             messages = min(messages, last - seen[0].number + 1)
-        mean_bytes = sum(len(message.raw) for message in seen) // len(seen)
+        mean_bytes = sum(one.size_bytes for one in seen) // len(seen)
         allowance = Allowance(messages, size_bytes, mean_bytes)
         has_sessions = self._requires_sessions(path, seen)
         if has_sessions:
@@ -245,7 +252,7 @@ class DeferringStream:
 
     # --- sessions -------------------------------------------------------------
 
-    def _requires_sessions(self, path: str, seen: Sequence[Delivered]) -> bool:
+    def _requires_sessions(self, path: str, seen: Sequence[Sighting]) -> bool:
         """A message without a session is proof that there are none; one with a session
         is none: it may be in any queue."""
         if any(message.session_id is None for message in seen):
@@ -263,7 +270,7 @@ class DeferringStream:
         path: str,
         reader: str,
         allowance: Allowance,
-        seen: Sequence[Delivered],
+        seen: Sequence[Sighting],
     ) -> list[Taker]:
         """What the sessions have whose messages come first. If others hold all of
         them, what any other has."""

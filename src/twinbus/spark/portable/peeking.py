@@ -38,7 +38,7 @@ def pages(
         page = peek(namespace, path, at)
         if not page:
             return
-        at = page[-1].number + 1
+        at = _last_of(page) + 1
         if end is not None:
             page = [message for message in page if message.number < end]
         if page:
@@ -58,19 +58,23 @@ def peek_numbers(
         wanted = [message for message in page if message.number in numbers]
         if wanted:
             yield wanted
-        at = numbers.next_from(page[-1].number + 1)
+        at = numbers.next_from(_last_of(page) + 1)
+
+
+def _last_of(page: list[Delivered]) -> int:
+    """Of a partitioned entity they need not come in order."""
+    return max(message.number for message in page)
 
 
 def deferred_among(
     namespace: PortableNamespace, path: str, numbers: NumberRanges
-) -> list[Delivered]:
-    """Those of these numbers that are there and deferred."""
-    return [
-        message
-        for page in peek_numbers(namespace, path, numbers)
-        for message in page
-        if message.state == DEFERRED
-    ]
+) -> Iterator[Delivered]:
+    """Those of these numbers that are there and deferred. One by one: a batch may be
+    larger than the memory that one would like to spend on settling it."""
+    for page in peek_numbers(namespace, path, numbers):
+        for message in page:
+            if message.state == DEFERRED:
+                yield message
 
 
 def last_number(

@@ -71,8 +71,9 @@ def _settle_numbers(
         for chunk in _chunks(part.numbers, size):
             remove(chunk)
     except NotDeferred:
-        left = deferred_among(namespace, path, part.numbers)
-        for chunk in _chunks(NumberRanges.of(m.number for m in left), size):
+        found = deferred_among(namespace, path, part.numbers)
+        left = NumberRanges.of(message.number for message in found)
+        for chunk in _chunks(left, size):
             _remove_by_halves(path, chunk, remove)
 
 

@@ -8,6 +8,7 @@ when there is nothing else to do.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from twinbus.broker.message import ACTIVE, DEFERRED
@@ -16,6 +17,19 @@ from twinbus.spark.portable.namespace import PortableNamespace
 from twinbus.spark.portable.peeking import last_number, pages
 
 _PAGES_A_BATCH: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A message that was seen."""
+
+    number: int
+    size_bytes: int
+    session_id: str | None
+
+    @classmethod
+    def of(cls, message: Delivered) -> "Sighting":
+        return cls(message.number, len(message.raw), message.session_id)
 
 
 class Lookout:
@@ -27,14 +41,14 @@ class Lookout:
         # What lies before is deferred, and does not become active again.
         self._first = 1
 
-    def active(self, through: int | None) -> list[Delivered]:
+    def active(self, through: int | None) -> list[Sighting]:
         """The first that are active, up to a number; none if there are none. Some may
         be locked by other receivers: that cannot be seen."""
         end = None if through is None else through + 1
         is_any = False
         for page in pages(self._namespace, self._path, self._first, end):
             is_any = True
-            found = [message for message in page if message.state == ACTIVE]
+            found = [Sighting.of(one) for one in page if one.state == ACTIVE]
             if found:
                 return found
             if all(message.state == DEFERRED for message in page):
@@ -58,12 +72,12 @@ class OrphanSearch:
         self._pages: Iterator[list[Delivered]] | None = None
         self.is_over = False
 
-    def look(self, limit: int, *, to_the_end: bool) -> list[Delivered]:
-        """Some of them, at most so many and those of a page; all pages are looked at
-        if there is nothing else to do."""
-        found: list[Delivered] = []
-        count = 0
-        while not self.is_over and len(found) < limit:
+    def look(self, limit: int, limit_bytes: int, *, to_the_end: bool) -> list[Sighting]:
+        """Some of them: so many, and those of a page more. All pages are looked at if
+        there is nothing else to do."""
+        found: list[Sighting] = []
+        count = size_bytes = 0
+        while not self.is_over and len(found) < limit and size_bytes < limit_bytes:
             if count >= _PAGES_A_BATCH and (found or not to_the_end):
                 break
             page = next(self._opened(), None)
@@ -71,7 +85,8 @@ class OrphanSearch:
                 self.is_over = True
                 break
             count += 1
-            found += [message for message in page if self._is_orphan(message)]
+            found += [Sighting.of(one) for one in page if self._is_orphan(one)]
+            size_bytes = sum(one.size_bytes for one in found)
         return found
 
     def _opened(self) -> Iterator[list[Delivered]]:
