@@ -1,0 +1,223 @@
+"""Worlds with readers of ranges: their auditor notices, and much happens in them.
+
+Each mistake is planted where the bus, or its store, could make it; some world must show
+it, and for the right reason.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from twinbus.broker import reader_lease
+from twinbus.broker.changes import ChangeSet, ReaderLease
+from twinbus.broker.dispatch import Dispatch
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.outline import Outlines
+from twinbus.broker.row_id import SEQUENCE_MASK
+from twinbus.testing.sim import run_world
+from twinbus.testing.sim.sighting import Violation
+
+from .test_auditor import LosesOneMessage, Planted
+
+WORLDS = 150
+Patch = pytest.MonkeyPatch
+
+
+def found(*texts: str, plant: Callable[[Any], Any] | None = None) -> bool:
+    """Some world shows the mistake, and its auditor says so in one of these ways."""
+    for seed in range(WORLDS):
+        violation = run_world(seed, kind="ranges", plant=plant).violation
+        if violation is not None:
+            assert isinstance(violation, Violation), repr(violation)
+            if any(text in str(violation) for text in texts):
+                return True
+    return False
+
+
+# --- a lease lasts ----------------------------------------------------------------
+
+
+class ForgetsLeases(Planted):
+    def spoil(self, changes: Any) -> None:
+        changes.reader_leases.clear()
+
+
+class HidesLeases(Planted):
+    async def reader_leases(self) -> list[ReaderLease]:
+        return []
+
+
+@pytest.mark.parametrize("plant", [ForgetsLeases, HidesLeases])
+def test_lease_that_a_restart_ends_is_missed(plant: Callable[[Any], Any]) -> None:
+    assert found("and was refused at", "was delivered while", plant=plant)
+
+
+def test_lease_that_has_less_time_after_a_restart_is_missed(monkeypatch: Patch) -> None:
+    def over(lease: ReaderLease, started_at: int) -> ReaderLease:
+        return replace(lease, expires_at=0)
+
+    monkeypatch.setattr(reader_lease, "after_start", over)
+    assert found("and was refused at", "was delivered while")
+
+
+def test_second_reader_is_noticed(monkeypatch: Patch) -> None:
+    def check_free(*args: Any) -> None:
+        """Anybody may have it."""
+
+    monkeypatch.setattr(reader_lease, "check_free", check_free)
+    assert found("was granted")
+
+
+def test_epoch_that_comes_twice_is_noticed(monkeypatch: Patch) -> None:
+    take = reader_lease.take
+
+    def same(fragment: Fragment, *args: Any) -> ReaderLease:
+        changes: ChangeSet = args[-1]
+        lease = replace(take(fragment, *args), epoch=1)
+        fragment.lease = fragment.last_lease = changes.reader_leases[-1] = lease
+        return lease
+
+    monkeypatch.setattr(reader_lease, "take", same)
+    assert found("gave out epoch")
+
+
+def test_reader_of_an_older_epoch_is_noticed(monkeypatch: Patch) -> None:
+    held = reader_lease.held
+
+    def any_epoch(fragment: Fragment, reader: str, epoch: int, now: int) -> ReaderLease:
+        current = epoch if fragment.lease is None else fragment.lease.epoch
+        return held(fragment, reader, current, now)
+
+    monkeypatch.setattr(reader_lease, "held", any_epoch)
+    assert found("with epoch")
+
+
+# --- it keeps others away ---------------------------------------------------------
+
+
+def test_receivers_that_are_served_meanwhile_are_noticed(monkeypatch: Patch) -> None:
+    deliver = Dispatch.deliver
+
+    def careless(self: Dispatch, now: int, changes: ChangeSet) -> None:
+        lease, self.fragment.lease = self.fragment.lease, None
+        deliver(self, now, changes)
+        self.fragment.lease = lease
+
+    monkeypatch.setattr(Dispatch, "deliver", careless)
+    monkeypatch.setattr(Fragment, "leave_to_disk", lambda self: None)
+    assert found("was delivered while")
+
+
+def test_lock_that_outlives_the_grant_is_noticed(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(reader_lease, "_revoke_locks", lambda *args: None)
+    assert found("a lock that is not its own")
+
+
+# --- it keeps what was planned ----------------------------------------------------
+
+
+class ForgetsPlans(Planted):
+    def spoil(self, changes: Any) -> None:
+        changes.reader_leases[:] = [
+            replace(lease, planned_from=0, planned_through=-1)
+            for lease in changes.reader_leases
+        ]
+
+
+def test_plan_that_a_restart_forgets_is_missed() -> None:
+    assert found("was promised", "it should be gone", plant=ForgetsPlans)
+
+
+def test_planned_message_that_expires_or_is_deleted_is_missed(
+    monkeypatch: Patch,
+) -> None:
+    monkeypatch.setattr(reader_lease, "is_planned", lambda *args: False)
+    assert found("was promised")
+
+
+class HidesOneOutline(Planted):
+    async def outlines(self, *where: Any) -> Outlines:
+        found: Outlines = await self.store.outlines(*where)
+        return found.without(set(found.row_ids[-1:]))
+
+
+def test_message_that_is_not_planned_is_noticed() -> None:
+    assert found("was not planned", "were planned from", plant=HidesOneOutline)
+
+
+class ReadsLess(Planted):
+    async def read_active(self, number: int, after: int, *limits: int) -> Any:
+        return (await self.store.read_active(number, after, *limits))[after % 2 :]
+
+
+def test_range_that_is_not_all_there_is_noticed() -> None:
+    assert found("was promised", plant=ReadsLess)
+
+
+# --- settling ---------------------------------------------------------------------
+
+
+class SettlesMore(Planted):
+    async def outlines(
+        self, number: int, first: int, last: int, limit: int
+    ) -> Outlines:
+        end = min(last + 3, SEQUENCE_MASK)
+        found: Outlines = await self.store.outlines(number, first, end, limit)
+        return found
+
+
+def test_message_that_is_settled_unread_is_missed() -> None:
+    assert found("is lost", "peek hid it", plant=SettlesMore)
+
+
+class SettlesNothing(Planted):
+    def spoil(self, changes: Any) -> None:
+        if changes.reader_leases:
+            changes.active_removed.clear()
+
+
+def test_message_that_is_settled_and_stays_is_noticed() -> None:
+    assert found("it should be gone", "fragment", plant=SettlesNothing)
+
+
+def test_message_that_is_lost_is_missed() -> None:
+    assert found("is lost", "peek hid it", "was promised", plant=LosesOneMessage)
+
+
+# --- worlds are as full as they should be -----------------------------------------
+
+
+def test_what_readers_can_live_through_happens() -> None:
+    stories = [
+        line
+        for seed in range(60)
+        for line in run_world(seed, kind="ranges").trace.lines
+    ]
+    for what in (
+        ("reader-1 takes", ": done"),
+        ("reader-3 takes", ": ReaderLeaseHeld"),
+        ("reader-3 takes", ": done"),
+        ("renews", ": done"),
+        ("renews", ": ReaderLeaseLost"),
+        ("gives", ": done"),
+        ("plans", ": done"),
+        ("plans", ": ServerBusy"),
+        ("plans", ": unknown"),
+        ("reads", ": done"),
+        ("settles", "before", ": done"),
+        ("settles", "before", ": ReaderLeaseLost"),
+        ("settles", ": dead-letter: done"),
+        ("settles", ": defer: done"),
+        ("reader reader-1 crashes",),
+        ("has processed",),
+        ("CRASH",),
+        ("another owner takes the store",),
+        ("the clock jumps",),
+        ("store: commit failed",),
+        ("store: full",),
+    ):
+        assert any(all(part in line for part in what) for line in stories), (
+            f"no world had: {what}"
+        )
