@@ -53,6 +53,10 @@ MAY_IMPORT = {
         "errors",
         "limits",
     },
+    "spark": {
+        *("amqp", "auth", "broker", "clock", "durations", "encoding", "errors"),
+        *("limits", "pairing"),
+    },
     "gateway": {
         *("auth", "broker", "clock", "durations", "errors", "limits", "rule_sql"),
         "rules",
@@ -65,13 +69,13 @@ MAY_IMPORT = {
     },
     "testing": {
         *("amqp", "auth", "broker", "client", "clock", "config", "config_entities"),
-        *("config_rules", "durations", "encoding", "errors", "limits", "links"),
-        *("pairing", "rules", "server", "store"),
+        *("config_rules", "durations", "encoding", "errors", "gateway", "limits"),
+        *("links", "pairing", "rules", "server", "store"),
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
         *("config_entities", "config_rules", "durations", "errors", "limits"),
-        *("pairing", "rules", "server", "store", "testing"),
+        *("pairing", "rules", "server", "spark", "store", "testing"),
     },
 }
 
