@@ -128,8 +128,14 @@ def give_back(fragment: Fragment, lease: ReaderLease, changes: ChangeSet) -> Non
 def end_if_due(fragment: Fragment, now: int, changes: ChangeSet) -> None:
     """A lease that nobody renewed is over; what it had planned is remembered, in case
     that its reader comes back before another one."""
-    if fragment.lease is not None and 0 < fragment.lease.expires_at <= now:
-        _end(fragment, fragment.lease, changes)
+    lease = fragment.lease
+    if lease is None or lease.expires_at == 0:
+        return
+    if lease.expires_at <= now:
+        _end(fragment, lease, changes)
+    elif lease.expires_at > now + lease.duration_ms:
+        # A clock that was set back must not prolong it.
+        renew(fragment, lease, lease.duration_ms, now, changes)
 
 
 def _end(fragment: Fragment, lease: ReaderLease, changes: ChangeSet) -> None:

@@ -285,6 +285,16 @@ def test_its_end_is_written_once(place: Place) -> None:
     assert len(place.changes.reader_leases) == 1
 
 
+def test_clock_that_is_set_back_does_not_prolong_it(place: Place) -> None:
+    taken(place)
+    let_time_pass(place, -10 * MINUTE)
+    place.commit()
+    assert stored(place).expires_at == place.now + MINUTE
+    let_time_pass(place, MINUTE)
+    place.commit()
+    assert place.queue.lease is None
+
+
 def test_end_in_the_next_change_set_does_not_end_it_with_this_one(
     place: Place,
 ) -> None:

@@ -42,6 +42,7 @@ class AuditedLease:
     # It lasts until the clock has shown this time, counted from an event on.
     granted_event: int
     ends_at: int
+    duration_ms: int
     # It was asked for again, by its reader, and nobody knows what became of that.
     is_epoch_unsure: bool = False
     # First and last number of what is promised; None: not known.
@@ -79,6 +80,13 @@ class RangeAuditor(Auditor):
         self._askers: dict[AuditedQueue, set[str]] = {}
         self._settle_count = 0
 
+    def tell_time(self, now: int) -> None:
+        """A clock that is set back prolongs no lease."""
+        if now < self._history.now:
+            for lease in self._leases.values():
+                lease.ends_at = min(lease.ends_at, now + lease.duration_ms)
+        super().tell_time(now)
+
     # --- leases ---------------------------------------------------------------
 
     def _held(self, queue: AuditedQueue | None) -> AuditedLease | None:
@@ -91,14 +99,14 @@ class RangeAuditor(Auditor):
         return lease
 
     def lease_requested(
-        self, queue: AuditedQueue, reader: str, ends_at: int
+        self, queue: AuditedQueue, reader: str, duration_ms: int
     ) -> set[bytes]:
         """Locks may be revoked from now on; returns those there are."""
         self._askers.setdefault(queue, set()).add(reader)
         lease = self._leases.get(queue)
         if lease is not None and lease.reader == reader:
             lease.is_epoch_unsure = True
-            lease.ends_at = min(lease.ends_at, ends_at)
+            self._shorten(lease, duration_ms)
         tokens = set()
         for message in self._judgement.of(queue):
             lock = message.lock
@@ -112,9 +120,10 @@ class RangeAuditor(Auditor):
         queue: AuditedQueue,
         reader: str,
         epoch: int,
-        ends_at: int,
+        duration_ms: int,
         *,
         tokens: set[bytes],
+        asked_at: int,
         since: int,
     ) -> None:
         """Asked for at event `since`, when these locks were there."""
@@ -135,7 +144,8 @@ class RangeAuditor(Auditor):
             epoch=epoch,
             kept_since=self.event if held is None else held.kept_since,
             granted_event=since,
-            ends_at=ends_at,
+            ends_at=min(asked_at, self._history.now) + duration_ms,
+            duration_ms=duration_ms,
             planned=last.planned
             if last is not None and last.reader == reader
             else None,
@@ -164,21 +174,33 @@ class RangeAuditor(Auditor):
             self._leases.pop(queue, None)
 
     def renewal_requested(
-        self, queue: AuditedQueue, reader: str, epoch: int, ends_at: int
+        self, queue: AuditedQueue, reader: str, epoch: int, duration_ms: int
     ) -> None:
-        """It may end earlier from now on, if its reader wants that."""
         lease = self._leases.get(queue)
         if lease is not None and (lease.reader, lease.epoch) == (reader, epoch):
-            lease.ends_at = min(lease.ends_at, ends_at)
+            self._shorten(lease, duration_ms)
+
+    def _shorten(self, lease: AuditedLease, duration_ms: int) -> None:
+        """It may end earlier from now on, if its reader wants that."""
+        lease.duration_ms = min(lease.duration_ms, duration_ms)
+        lease.ends_at = min(lease.ends_at, self._history.now + duration_ms)
 
     def renewed_lease(
-        self, queue: AuditedQueue, reader: str, epoch: int, ends_at: int, *, since: int
+        self,
+        queue: AuditedQueue,
+        reader: str,
+        epoch: int,
+        duration_ms: int,
+        *,
+        asked_at: int,
+        since: int,
     ) -> None:
         self._check_epoch(queue, reader, epoch, "renewed its lease")
         lease = self._leases.get(queue)
         if lease is not None and lease.epoch == epoch:
             lease.is_epoch_unsure = False
-            lease.granted_event, lease.ends_at = since, ends_at
+            lease.granted_event, lease.duration_ms = since, duration_ms
+            lease.ends_at = min(asked_at, self._history.now) + duration_ms
 
     def release_requested(self, queue: AuditedQueue, reader: str, epoch: int) -> None:
         """From now on nothing is promised, unless it is an older epoch's."""

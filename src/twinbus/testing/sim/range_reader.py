@@ -159,7 +159,7 @@ class SimulatedReader:
         auditor, queue = self._auditor, checkpoint.queue
         duration_ms = self._random.choice((2_000, 15_000, 60_000))
         asked_at, since = life.tell(None), auditor.event
-        tokens = auditor.lease_requested(queue, self.name, asked_at + duration_ms)
+        tokens = auditor.lease_requested(queue, self.name, duration_ms)
         request = LeaseRequest(path=self.path)
         epoch = 0
         with replied(life, f"{self.name} takes {self.path}") as reply:
@@ -167,9 +167,11 @@ class SimulatedReader:
             epoch = int(grant.epoch)
         if reply.is_ok:
             self._epoch = epoch
-            ends_at = min(asked_at, life.clock.now()) + duration_ms
             auditor.lease_granted(
-                queue, self.name, epoch, ends_at, tokens=tokens, since=since
+                *(queue, self.name, epoch, duration_ms),
+                tokens=tokens,
+                asked_at=asked_at,
+                since=since,
             )
         elif reply.is_unknown:
             auditor.lease_unknown(queue, self.name)
@@ -180,13 +182,14 @@ class SimulatedReader:
         auditor, queue = self._auditor, checkpoint.queue
         duration_ms = self._random.choice((2_000, 15_000, 60_000))
         asked_at, since = life.tell(None), auditor.event
-        auditor.renewal_requested(queue, self.name, epoch, asked_at + duration_ms)
+        auditor.renewal_requested(queue, self.name, epoch, duration_ms)
         request = LeaseRequest(path=self.path, epoch=str(epoch))
         with replied(life, f"{self.name} renews {self.path} as {epoch}") as reply:
             await life.bulk.lease(self.name, duration_ms, [request])
         if reply.is_ok:
-            ends_at = min(asked_at, life.clock.now()) + duration_ms
-            auditor.renewed_lease(queue, self.name, epoch, ends_at, since=since)
+            auditor.renewed_lease(
+                *(queue, self.name, epoch, duration_ms), asked_at=asked_at, since=since
+            )
         self._consider(reply, queue, epoch)
 
     async def _release(self, life: Life, checkpoint: Checkpoint, epoch: int) -> None:
