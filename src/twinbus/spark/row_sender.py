@@ -1,12 +1,15 @@
 """What sends the rows of one task, whatever kind of namespace they go to."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.messaging import decode_message
 from twinbus.spark.plain_error import PlainError
 from twinbus.spark.row_messages import EncodedRows
+
+_PATH_CHARACTERS: Final = 260
+"""What is shown of a path: the longest that there can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +40,12 @@ class RowsRefused(PlainError):
     def because(
         cls, entity: str, message: bytes, text: str, *, refused: int, of: int
     ) -> "RowsRefused":
+        # Its path may be anything that a column had.
+        row = f"A row for '{entity[:_PATH_CHARACTERS]}'{_named(message)}"
         return cls(
-            f"A row for '{entity}'{_named(message)} was not sent: {text} The request "
-            f"had {of} rows, of which {refused} were refused. The task fails; what was "
-            "sent stays sent, and is sent again by the next attempt unless the rows "
-            "have ids (option 'idColumn')."
+            f"{row} was not sent: {text} The request had {of} rows, of which {refused} "
+            "were refused. The task fails; what was sent stays sent, and is sent again "
+            "by the next attempt unless the rows have ids (option 'idColumn')."
         )
 
 

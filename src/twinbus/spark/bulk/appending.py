@@ -1,8 +1,8 @@
 """Rows to a twinbus namespace, by appends.
 
 Requests follow one another, and what may be taken later is tried again before the next
-one, so that the rows of an entity keep their order. A bus refuses what can be tried
-again for an entity as a whole: none of its rows overtakes another.
+one. Once a bus has refused a row that can be tried again, it takes nothing more for its
+entity in that request: so the rows of an entity keep their order.
 """
 
 from collections.abc import Sequence
