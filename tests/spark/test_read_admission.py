@@ -29,7 +29,8 @@ def test_bytes_of_a_batch(
     spark: SparkSession, namespace: Namespace, tmp_path: Path
 ) -> None:
     namespace.bus.create_queue("large")
-    namespace.send("large", [f"{n}" + "x" * 50_000 for n in range(10)])
+    for n in range(10):
+        namespace.send("large", [f"{n}" + "x" * 50_000])
     collected = Collected()
     stream = namespace.stream(spark, "large", maxBytesPerBatch="150k")
     run_available(stream, collected, tmp_path / "checkpoint")
