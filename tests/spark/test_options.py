@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from .harness import Collected, Namespace, run_available
 
 
-def told(spark: SparkSession, *credential: str, **options: str) -> str:
+def told(spark: SparkSession, namespace: Namespace, /, **options: str) -> str:
     """The error that reading with these options gives."""
-    given = {"credential": credential[0], "entities": "orders", **options}
+    given = {"credential": namespace.credential, "entities": "orders", **options}
     given = {name: value for name, value in given.items() if value}
     with pytest.raises(PySparkException) as refused:
         spark.read.format("servicebus").options(**given).load().collect()
@@ -39,7 +39,7 @@ def test_a_wrong_option_is_told(
     spark: SparkSession, namespace: Namespace, options: dict[str, str], text: str
 ) -> None:
     namespace.bus.create_queue("orders")
-    message = told(spark, namespace.credential, **options)
+    message = told(spark, namespace, **options)
     assert text in message
     # One cause, not a chain of them, and nothing of how the source is made.
     assert "During handling of the above exception" not in message
@@ -70,7 +70,7 @@ def test_a_wrong_key_is_told(spark: SparkSession, namespace: Namespace) -> None:
     namespace.bus.create_queue("orders")
     text = namespace.bus.connection_string.replace(namespace.bus.key, "wrong")
     namespace.secret_file.write_text(text)
-    message = told(spark, namespace.credential)
+    message = told(spark, namespace)
     assert "401" in message or "signature" in message.lower()
     assert "did not answer" not in message
 
