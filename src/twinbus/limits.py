@@ -157,7 +157,7 @@ BULK_PLAN_MESSAGES: Final = 1_000_000
 BULK_PLAN_BYTES: Final = 64 * 1024 * 1024 * 1024
 """What one plan may reach over; of each message only its outline is read."""
 
-BULK_SPLITS: Final = 10_000
+BULK_SPLITS: Final = 2_000
 """Of one plan, or about so many: splits are larger where there would be more."""
 
 BULK_BROWSE_BYTES: Final = 8 * 1024 * 1024

@@ -154,15 +154,10 @@ class Bulk:
                 if path.lower() not in named
             ]
         found = await self._namespace.runtime(paths)
-        return _json_response(
-            {
-                "entities": await _shown([r for r in found if r is not None], asdict),
-                "missing": [
-                    path
-                    for path, runtime in zip(paths, found, strict=True)
-                    if runtime is None
-                ],
-            }
+        missing = [p for p, runtime in zip(paths, found, strict=True) if not runtime]
+        there = [runtime for runtime in found if runtime is not None]
+        return _joined_response(
+            entities=await _json_list(there, asdict), missing=_json(missing)
         )
 
     async def _readable(self, rights: Rights, pattern: str) -> list[str]:
@@ -291,12 +286,10 @@ class Bulk:
             "append",
             rights.hold(Claim.SEND, ""),
         )
-        return _json_response(
-            {
-                "applied": appended.applied_count,
-                "known": appended.known,
-                "refused": await _shown(appended.refused, _shown_refusal),
-            }
+        return _joined_response(
+            applied=_json(appended.applied_count),
+            known=_json(appended.known),
+            refused=await _json_list(appended.refused, _shown_refusal),
         )
 
 
@@ -418,21 +411,33 @@ def _shown_refusal(refused: RefusedRow) -> dict[str, Any]:
     }
 
 
-async def _shown(
-    items: Sequence[T], show: Callable[[T], dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """What there may be thousands of; others have their turn in between."""
-    found: list[dict[str, Any]] = []
+def _json(content: object) -> str:
+    return json.dumps(content, separators=(",", ":"))
+
+
+async def _json_list(items: Sequence[T], show: Callable[[T], dict[str, Any]]) -> str:
+    """Of what there may be thousands of; others have their turn in between."""
+    texts: list[str] = []
     for first in range(0, len(items), _CHECKS):
-        found += [show(item) for item in items[first : first + _CHECKS]]
+        texts += [_json(show(item)) for item in items[first : first + _CHECKS]]
         await asyncio.sleep(0)
-    return found
+    return f"[{','.join(texts)}]"
 
 
 def _json_response(content: dict[str, Any], status: int = 200) -> HttpResponse:
     return HttpResponse(
         status=status,
-        body=json.dumps(content, separators=(",", ":")).encode(),
+        body=_json(content).encode(),
+        headers={"content-type": "application/json"},
+    )
+
+
+def _joined_response(**members: str) -> HttpResponse:
+    """An object whose members are JSON already."""
+    texts = [f"{_json(name)}:{text}" for name, text in members.items()]
+    return HttpResponse(
+        status=200,
+        body=f"{{{','.join(texts)}}}".encode(),
         headers={"content-type": "application/json"},
     )
 
