@@ -299,6 +299,22 @@ def test_a_batch_that_was_half_settled_is_settled(
     assert strict.peek("orders") == []
 
 
+def test_an_entity_that_was_made_again_keeps_what_it_has(
+    strict: Namespace, engines: Engines
+) -> None:
+    """Its messages have the numbers of those that the batch before had."""
+    strict.bus.create_queue("orders")
+    strict.send("orders", ["old"])
+    end = engines("orders").engine.advance(engines("orders").begun(), 10)
+    assert end["entities"]["orders"]["numbers"] == [[1, 1]]
+    strict.bus.delete_queue("orders")
+    strict.bus.create_queue("orders")
+    strict.send("orders", ["new"])
+    defer_one(strict, "orders")
+    assert engines("orders").engine.advance(end, 10) == end
+    assert deferred_bodies(strict, "orders") == ["new"]
+
+
 # --- marks ----------------------------------------------------------------------
 
 

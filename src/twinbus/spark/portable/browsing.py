@@ -17,6 +17,7 @@ from twinbus.spark.portable.delivered import Delivered
 from twinbus.spark.portable.errors import EntityMissing, PortableError
 from twinbus.spark.portable.namespace import PortableNamespace
 from twinbus.spark.portable.peeking import first_since, last_number, peek
+from twinbus.spark.portable.resting import rest
 from twinbus.spark.portable.shares import Shares
 from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.read_options import ReadOptions
@@ -177,7 +178,10 @@ class BrowsingStream:
                 end, count, used_bytes = found
                 entities[path] = replace(position, next={_FRAGMENT: end})
                 shares.spend(path, count, used_bytes)
-        return replace(start, entities=entities)
+        end_of_batch = replace(start, entities=entities)
+        if end_of_batch == start and self._targets is None:
+            rest()
+        return end_of_batch
 
     def _next_end(
         self, path: str, position: Position, messages: int, size_bytes: int

@@ -33,6 +33,7 @@ from twinbus.spark.portable.namespace import PortableNamespace, close_quietly
 from twinbus.spark.portable.number_ranges import NumberRanges
 from twinbus.spark.portable.peeked_ranges import DeferredPartition
 from twinbus.spark.portable.peeking import last_number, peek
+from twinbus.spark.portable.resting import rest
 from twinbus.spark.portable.session_threads import with_sessions
 from twinbus.spark.portable.settling import settle
 from twinbus.spark.portable.shares import Shares
@@ -43,6 +44,7 @@ from twinbus.spark.read_options import ReadOptions
 
 _log = logging.getLogger(__name__)
 
+_NO_BATCH: Final = -1
 _NO_LIMIT: Final = 1 << 31
 _NOTHING: Final = DeferredPart(numbers=NumberRanges(), size_bytes=0, has_sessions=False)
 
@@ -61,7 +63,7 @@ class DeferringStream:
         # By path, as far as it is known.
         self._has_sessions: dict[str, bool] = {}
         # The last batch that was settled by this process.
-        self._settled_batch = -1
+        self._settled_batch = _NO_BATCH
         # Of a query that ends with what is there: the last number, by path.
         self._targets: dict[str, int] | None = None
 
@@ -93,6 +95,8 @@ class DeferringStream:
         self._settle(offset)
         entities = self._take(offset, max_messages)
         if not entities:
+            if self._targets is None:
+                rest()
             return offset.to_json()
         return DeferredOffset(
             reader=offset.reader, batch=offset.batch + 1, entities=entities
@@ -129,8 +133,15 @@ class DeferringStream:
         """Idle queries offer the same start again and again."""
         if offset.batch == self._settled_batch:
             return
+        mark = None if self._options.adopts_deferred else offset.reader
         for path, part in offset.entities.items():
-            settle(self._namespace, path, part)
+            settle(
+                self._namespace,
+                path,
+                part,
+                mark,
+                looks_first=self._settled_batch == _NO_BATCH,
+            )
         self._settled_batch = offset.batch
 
     # --- taking ---------------------------------------------------------------

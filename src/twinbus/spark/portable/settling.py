@@ -7,7 +7,8 @@ by a query that was killed meanwhile, costs a single peek.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
@@ -36,21 +37,47 @@ _FRAGMENT_BITS: Final = 48
 _Remove = Callable[[Sequence[int]], object]
 
 
-def settle(namespace: PortableNamespace, path: str, part: DeferredPart) -> None:
-    """Remove these messages, as far as they are there. Raises PortableError."""
+def settle(
+    namespace: PortableNamespace,
+    path: str,
+    part: DeferredPart,
+    mark: str | None,
+    *,
+    looks_first: bool,
+) -> None:
+    """Remove these messages, as far as they are there. Raises PortableError.
+
+    `looks_first` is for a batch that another process read: an entity that was made
+    again since has other messages under these numbers, and those do not carry the
+    mark. If there is none to go by, all are taken for ours.
+    """
     try:
         if part.has_sessions:
-            _settle_sessions(namespace, path, part)
-        else:
-            _settle_numbers(
-                namespace,
-                path,
-                part,
-                lambda numbers: namespace.ask(path, _OPERATION, _removal(numbers)),
-            )
+            _settle_sessions(namespace, path, part, mark)
+            return
+        if looks_first:
+            there = _numbers_there(namespace, path, part.numbers, mark)
+            part = replace(part, numbers=there)
+        _settle_numbers(
+            namespace,
+            path,
+            part,
+            mark,
+            lambda numbers: namespace.ask(path, _OPERATION, _removal(numbers)),
+        )
     except EntityMissing as error:
         # Gone with all that it had; and that was processed.
         _log.warning("nothing is left to settle: %s", error)
+
+
+def _numbers_there(
+    namespace: PortableNamespace, path: str, numbers: NumberRanges, mark: str | None
+) -> NumberRanges:
+    return NumberRanges.of(
+        message.number
+        for message in deferred_among(namespace, path, numbers)
+        if mark is None or message.mark == mark
+    )
 
 
 _OPERATION: Final = "receive-by-sequence-number"
@@ -64,15 +91,18 @@ def _removal(numbers: Sequence[int]) -> dict[str, Any]:
 
 
 def _settle_numbers(
-    namespace: PortableNamespace, path: str, part: DeferredPart, remove: _Remove
+    namespace: PortableNamespace,
+    path: str,
+    part: DeferredPart,
+    mark: str | None,
+    remove: _Remove,
 ) -> None:
     size = _chunk_size(part)
     try:
         for chunk in _chunks(part.numbers, size):
             remove(chunk)
     except NotDeferred:
-        found = deferred_among(namespace, path, part.numbers)
-        left = NumberRanges.of(message.number for message in found)
+        left = _numbers_there(namespace, path, part.numbers, mark)
         for chunk in _chunks(left, size):
             _remove_by_halves(path, chunk, remove)
 
@@ -109,10 +139,13 @@ def _chunks(numbers: NumberRanges, size: int) -> Iterator[list[int]]:
 
 
 def _settle_sessions(
-    namespace: PortableNamespace, path: str, part: DeferredPart
+    namespace: PortableNamespace, path: str, part: DeferredPart, mark: str | None
 ) -> None:
     """Deferred messages of a session are received by whoever holds it."""
-    by_session = _by_session(namespace, path, part)
+    by_session: dict[str, list[int]] = {}
+    for message in deferred_among(namespace, path, part.numbers):
+        if mark is None or message.mark == mark:
+            by_session.setdefault(message.session_id or "", []).append(message.number)
 
     def settle_one(session_id: str) -> None:
         numbers = NumberRanges.of(by_session[session_id])
@@ -122,22 +155,17 @@ def _settle_sessions(
             has_sessions=True,
         )
         with namespace.another() as own:
-            _settle_session(own, path, session_id, held)
+            _settle_session(own, path, session_id, held, mark)
 
     with_sessions(settle_one, list(by_session))
 
 
-def _by_session(
-    namespace: PortableNamespace, path: str, part: DeferredPart
-) -> Mapping[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for message in deferred_among(namespace, path, part.numbers):
-        found.setdefault(message.session_id or "", []).append(message.number)
-    return found
-
-
 def _settle_session(
-    namespace: PortableNamespace, path: str, session_id: str, part: DeferredPart
+    namespace: PortableNamespace,
+    path: str,
+    session_id: str,
+    part: DeferredPart,
+    mark: str | None,
 ) -> None:
     patience = namespace.patience()
     while True:
@@ -155,6 +183,6 @@ def _settle_session(
         )
 
     try:
-        _settle_numbers(namespace, path, part, remove)
+        _settle_numbers(namespace, path, part, mark, remove)
     finally:
         close_quietly(receiver)

@@ -1,0 +1,14 @@
+"""A pause when there is nothing to read.
+
+A query with the default trigger asks a hundred times a second whether something has
+come; elsewhere each time is a request that is billed.
+"""
+
+import time
+from typing import Final
+
+_IDLE_SECONDS: Final = 1.0
+
+
+def rest() -> None:
+    time.sleep(_IDLE_SECONDS)
