@@ -425,6 +425,17 @@ def test_a_namespace_that_is_not_twinbus_is_named(
             run_syphon(spark, Pair(**sides).options())
 
 
+def test_a_namespace_of_the_vendor_is_not_waited_for(
+    spark: SparkSession, pair: Pair
+) -> None:
+    pair.primary.file.write_text(
+        "Endpoint=sb://site-a.servicebus.windows.net/;SharedAccessKeyName=name;"
+        "SharedAccessKey=key"
+    )
+    with pytest.raises(NotOffered, match=r"The primary https://site-a\.servicebus"):
+        run_syphon(spark, pair.options(timeout_ms=3_600_000))
+
+
 def test_a_wrong_key_is_told(spark: SparkSession, pair: Pair) -> None:
     pair.secondary.file.write_text(
         pair.secondary.connection_string.replace(pair.secondary.key, "wrong")

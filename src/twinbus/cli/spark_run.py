@@ -100,6 +100,10 @@ class SparkSyphonRun:
                 raise Failure(str(error), exit_codes.UNAUTHORIZED) from None
             except SyphonError as error:
                 raise Failure(str(error), exit_codes.FAILED) from None
+            except PySparkException as error:
+                raise Failure(
+                    f"Spark: {_first_line(error)}", exit_codes.FAILED
+                ) from None
 
     def _print(self, summary: Summary) -> None:
         if self._is_json:
@@ -134,12 +138,17 @@ def _started(
         try:
             spark = builder.getOrCreate()
         except (PySparkException, RuntimeError) as error:
-            first = str(error).strip().splitlines()[0]
-            raise Failure(f"Spark did not start: {first}", exit_codes.FAILED) from None
+            text = f"Spark did not start: {_first_line(error)}"
+            raise Failure(text, exit_codes.FAILED) from None
         try:
             yield spark
         finally:
             spark.stop()
+
+
+def _first_line(error: Exception) -> str:
+    """Of what Java has to say, which goes on and on."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 class _Progress:

@@ -6,6 +6,8 @@ from typing import Final
 
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.connection import Connection
+from twinbus.spark.foreign import speaks_amqp_alone
 from twinbus.spark.secret import SecretError
 from twinbus.spark.syphon.backlog import Backlog
 from twinbus.spark.syphon.errors import (
@@ -40,14 +42,21 @@ def check_sides(options: SyphonOptions) -> None:
         ("primary", _OF_PRIMARY, _PRIMARY_FOREIGN),
     ):
         with told(side):
-            client = BulkClient(options.connection(side), options.timeout_ms)
-            try:
-                offered, address = client.offered(), client.address
-            finally:
-                client.close()
+            offered, address = _offered(options.connection(side), options.timeout_ms)
         if not needed <= offered:
             why = _WITHOUT_ARROW if offered else foreign
             raise NotOffered(f"The {side} {address} {why}")
+
+
+def _offered(connection: Connection, patience_ms: int) -> tuple[frozenset[str], str]:
+    """Which requests a namespace knows, and where it is."""
+    client = BulkClient(connection, patience_ms)
+    try:
+        # Such a one would be waited for in vain.
+        is_foreign = speaks_amqp_alone(connection)
+        return frozenset() if is_foreign else client.offered(), client.address
+    finally:
+        client.close()
 
 
 @contextmanager
