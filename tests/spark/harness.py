@@ -5,6 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pyarrow as pa
 from azure.servicebus import (
     ServiceBusClient,
     ServiceBusMessage,
@@ -13,7 +14,11 @@ from azure.servicebus import (
 )
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from wire.message import data_message
 
+from twinbus.spark.bulk.client import BulkClient
+from twinbus.spark.connection import Connection
+from twinbus.spark.secret import Secret
 from twinbus.testing import Bus
 
 
@@ -57,6 +62,19 @@ class Namespace:
         with self._client.get_topic_sender(topic) as sender:
             for body in bodies:
                 sender.send_messages(ServiceBusMessage(body))
+
+    def append(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Bodies to their entities, many at a time: quicker than by the SDK."""
+        secret = Secret(text=self.bus.connection_string)
+        client = BulkClient(Connection(secret=secret), 60_000)
+        schema = pa.schema([("entity", pa.string()), ("message", pa.binary())])
+        for at in range(0, len(rows), 30):
+            portion = rows[at : at + 30]
+            entities = [entity for entity, _ in portion]
+            messages = [data_message(body) for _, body in portion]
+            table = pa.table([entities, messages], schema=schema)
+            assert client.append(table).applied_count == len(portion)
+        client.close()
 
     def peek(
         self, entity: str, count: int = 1000, **place: Any

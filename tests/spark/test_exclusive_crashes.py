@@ -9,10 +9,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
-from wire.message import data_message
 
 from twinbus.spark.bulk.channel import Answer, Channel
 from twinbus.spark.bulk.client import BulkClient
@@ -118,19 +116,12 @@ def client(namespace: Namespace) -> Iterator[BulkClient]:
     made.close()
 
 
-def filled(namespace: Namespace, client: BulkClient, queues: list[str]) -> list[str]:
+def filled(namespace: Namespace, queues: list[str]) -> list[str]:
     """Five messages in each of some new queues."""
     for queue in queues:
         namespace.bus.create_queue(queue)
     rows = [(queue, f"{queue}-{n}") for queue in queues for n in range(5)]
-    table = pa.table(
-        {
-            "entity": [queue for queue, _ in rows],
-            "message": [data_message(body) for _, body in rows],
-        },
-        schema=pa.schema([("entity", pa.string()), ("message", pa.binary())]),
-    )
-    assert client.append(table).applied_count == len(rows)
+    namespace.append(rows)
     return [body for _, body in rows]
 
 
@@ -144,7 +135,7 @@ def test_a_driver_may_die_at_any_request(
     while was_killed:
         queues = [f"a{at}", f"b{at}"]
         options = namespace.options(",".join(queues), settlement="exclusive")
-        expected = filled(namespace, client, queues)
+        expected = filled(namespace, queues)
         batches = MicroBatches()
         fate.kill(at, is_answered)
         try:

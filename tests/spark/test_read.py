@@ -2,17 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pyarrow as pa
 import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from pyspark.sql import Row, SparkSession
-from wire.message import data_message
 
-from twinbus.spark.bulk.client import BulkClient
-from twinbus.spark.connection import Connection
 from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.schema import COLUMNS
-from twinbus.spark.secret import Secret
 from twinbus.spark.source import batch_reader, schema_of
 
 from .harness import Namespace, numbered
@@ -295,27 +290,13 @@ def test_sessions_are_read_like_anything(
     ]
 
 
-def fill(namespace: Namespace, names: list[str]) -> None:
-    """To each queue its name, all at once."""
-    rows = {
-        "entity": names,
-        "message": [data_message(name) for name in names],
-    }
-    schema = pa.schema([("entity", pa.string()), ("message", pa.binary())])
-    secret = Secret(text=namespace.bus.connection_string)
-    client = BulkClient(Connection(secret=secret), 60_000)
-    appended = client.append(pa.table(rows, schema=schema))
-    client.close()
-    assert appended.applied_count == len(names)
-
-
 def test_three_hundred_queues_are_few_partitions(
     spark: SparkSession, namespace: Namespace
 ) -> None:
     names = [f"q{n}" for n in range(300)]
     for name in names:
         namespace.bus.create_queue(name)
-    fill(namespace, names)
+    namespace.append([(name, name) for name in names])
     options = {
         "credential": namespace.credential,
         "entityPattern": "q*",
@@ -334,8 +315,7 @@ def test_large_messages_come_in_pages(
 ) -> None:
     """Twenty megabytes are more than one answer may have."""
     namespace.bus.create_queue("large")
-    for n in range(100):
-        namespace.send("large", [f"{n:04}" + "x" * 200_000])
+    namespace.append([("large", f"{n:04}" + "x" * 200_000) for n in range(100)])
     found = namespace.read(spark, "large", columns="body", maxPartitions=1)
     rows = found.selectExpr("substring(body, 1, 4) AS id", "length(body) AS size")
     assert [(row.id, row.size) for row in rows.collect()] == [
