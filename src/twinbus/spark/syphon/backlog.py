@@ -1,11 +1,13 @@
 """The backlog queues of a pair, as the driver sees and settles them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from twinbus.spark.bulk.client import BulkClient, EntityBounds, Verdict
 from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.bulk.leases import Leases
 from twinbus.spark.syphon.errors import LeaseGone
 from twinbus.spark.syphon.options import SyphonOptions
 from twinbus.spark.syphon.parked import Parked
@@ -57,7 +59,10 @@ class Backlog:
     def __init__(self, options: SyphonOptions, reader: str) -> None:
         self.reader = reader
         self._options = options
-        self._client = BulkClient(options.connection("secondary"), options.timeout_ms)
+        connection = options.connection("secondary")
+        self._client = BulkClient(connection, options.timeout_ms)
+        # For what is done while no stream holds them; nobody is waited for then.
+        self._leases = Leases(self._client, connection, reader, options.lease_ms, 0)
         self.name = options.secondary_name or self._client.host.lower()
 
     def close(self) -> None:
@@ -87,18 +92,24 @@ class Backlog:
             epoch=part.lease_epoch if is_ours else None,
         )
 
-    def take(self, paths: Sequence[str]) -> bool:
-        """Hold the leases for a while, where no stream does. Returns whether they are
-        ours; they are not while another reader works on the backlog."""
+    @contextmanager
+    def held(self, paths: Sequence[str]) -> Iterator[bool]:
+        """Hold the leases where no stream does, and renew them meanwhile. Tells whether
+        they are ours; they are not while another reader works on the backlog."""
         try:
-            self._client.take(self.reader, self._options.lease_ms, paths)
+            self._leases.hold(paths)
         except BulkError as error:
-            if error.is_lease_held or error.is_missing:
-                return False
-            raise
-        return True
+            if not (error.is_lease_held or error.is_missing):
+                raise
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self._leases.release()
 
     def release(self, look: Look) -> None:
+        """Give back what a stream of ours has taken and needs no more."""
         held = {path: q.epoch for path, q in look.items() if q.epoch is not None}
         if held:
             self._client.release(self.reader, held)

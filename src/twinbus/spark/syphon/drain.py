@@ -88,10 +88,10 @@ class Drain:
         with self._mutex:
             look = self._backlog.look()
             waiting = [path for path, q in look.items() if q.deferred_count]
-            if waiting and self._backlog.take(waiting):
-                look = self._backlog.look()
-                self._return(look)
-                self._backlog.release(look)
+            if waiting:
+                with self._backlog.held(waiting) as is_held:
+                    if is_held:
+                        self._return(self._backlog.look())
                 look = self._backlog.look()
             self._learn(look)
             return look
