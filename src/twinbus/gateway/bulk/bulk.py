@@ -22,7 +22,6 @@ from twinbus.auth.claims import Claim
 from twinbus.clock import Clock
 from twinbus.errors import (
     ArgumentError,
-    ArgumentOutOfRange,
     AuthenticationFailed,
     MessagingEntityNotFound,
     NotSupported,
@@ -171,11 +170,6 @@ class Bulk:
                 if rights.hold(Claim.LISTEN, path)
             ]
             await asyncio.sleep(0)
-        if len(found) > BULK_ENTITIES:
-            raise ArgumentOutOfRange(
-                f"'pattern' fits {len(found)} entities; at most {BULK_ENTITIES} are "
-                "allowed. Ask with narrower ones, in several requests."
-            )
         return found
 
     async def _lease(self, request: HttpRequest, rights: Rights) -> HttpResponse:
