@@ -16,6 +16,7 @@ from twinbus.broker.dispatch import Dispatch
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import SEQUENCE_MASK
+from twinbus.server.session_grants import SessionGrants
 from twinbus.testing.sim import run_world
 from twinbus.testing.sim.sighting import Violation
 
@@ -115,6 +116,18 @@ def test_lock_that_outlives_the_grant_is_noticed(monkeypatch: Patch) -> None:
     assert found("a lock that is not its own")
 
 
+def test_session_that_is_given_meanwhile_is_noticed(monkeypatch: Patch) -> None:
+    serve = SessionGrants.serve
+
+    async def careless(self: SessionGrants, fragment: Fragment) -> None:
+        lease, fragment.lease = fragment.lease, None
+        await serve(self, fragment)
+        fragment.lease = lease
+
+    monkeypatch.setattr(SessionGrants, "serve", careless)
+    assert found("was given to receiver")
+
+
 # --- it keeps what was planned ----------------------------------------------------
 
 
@@ -211,6 +224,7 @@ def test_what_readers_can_live_through_happens() -> None:
         ("settles", ": dead-letter: done"),
         ("settles", ": defer: done"),
         ("reader reader-1 crashes",),
+        ("loses session",),
         ("has processed",),
         ("CRASH",),
         ("another owner takes the store",),

@@ -4,13 +4,14 @@ What a reader was told is sure as far as it goes: a lease that was granted lasts
 restarts and failed commits, until the clock has shown its end or somebody asked for
 more. While it lasts
 
-- receivers get nothing, and nobody else is granted it;
+- receivers get nothing, no session either, and nobody else is granted it;
 - what was planned is there, all of it and nothing else, as often as it is read;
 - its epoch is good, and no older one is.
 
 What a reader settles is gone; what it has not read stays. A range never grows.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,7 +25,9 @@ from twinbus.testing.sim.audited_message import (
     AuditedQueue,
 )
 from twinbus.testing.sim.auditor import Auditor
-from twinbus.testing.sim.judgement import PLACES
+from twinbus.testing.sim.history import History
+from twinbus.testing.sim.judgement import PLACES, Judgement
+from twinbus.testing.sim.session_audit import SessionAudit
 from twinbus.testing.sim.sighting import Sighting, Violation
 
 _SINGLE: Final = "single"
@@ -67,6 +70,41 @@ class AuditedBatch:
     settled: set[str] = field(default_factory=set)
 
 
+class SessionsBesideReaders(SessionAudit):
+    """Nobody gets a session while somebody has the whole queue."""
+
+    def __init__(
+        self,
+        history: History,
+        judgement: Judgement,
+        queues: Mapping[str, AuditedQueue],
+        locked: dict[bytes, AuditedMessage],
+        held: Callable[[AuditedQueue | None], AuditedLease | None],
+    ) -> None:
+        super().__init__(history, judgement, queues, locked)
+        self._lease_of = held
+
+    def granted(
+        self,
+        path: str,
+        session_id: str,
+        holder: int,
+        locked_until: int,
+        *,
+        was_named: bool,
+        takes: bool,
+    ) -> None:
+        lease = self._lease_of(self._queues.get(path))
+        if lease is not None:
+            raise Violation(
+                f"session {session_id} of {path} was given to receiver {holder} while "
+                f"{lease.reader} reads"
+            )
+        super().granted(
+            *(path, session_id, holder, locked_until), was_named=was_named, takes=takes
+        )
+
+
 class RangeAuditor(Auditor):
     """Knows what readers were promised."""
 
@@ -79,6 +117,9 @@ class RangeAuditor(Auditor):
         self._epochs: dict[AuditedQueue, int] = {}
         self._askers: dict[AuditedQueue, set[str]] = {}
         self._settle_count = 0
+        self.sessions = SessionsBesideReaders(
+            *(self._history, self._judgement, self._queues, self._locked), self._held
+        )
 
     def tell_time(self, now: int) -> None:
         """A clock that is set back prolongs no lease."""
@@ -101,7 +142,9 @@ class RangeAuditor(Auditor):
     def lease_requested(
         self, queue: AuditedQueue, reader: str, duration_ms: int
     ) -> set[bytes]:
-        """Locks may be revoked from now on; returns those there are."""
+        """Locks and sessions may be revoked from now on; returns the locks."""
+        for session in queue.held.values():
+            session.is_over = True
         self._askers.setdefault(queue, set()).add(reader)
         lease = self._leases.get(queue)
         if lease is not None and lease.reader == reader:

@@ -10,12 +10,12 @@ from twinbus.testing.sim.auditor import Auditor
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.range_auditor import RangeAuditor
 from twinbus.testing.sim.range_reader import SimulatedReader
-from twinbus.testing.sim.workload import Workload
+from twinbus.testing.sim.session_workload import SessionWorkload
 
 _NAMES: Final = ("reader-1", "reader-2", "reader-3")
 
 
-class RangeWorkload(Workload):
+class RangeWorkload(SessionWorkload):
     """Readers, and somebody who would replace them, beside all that others do."""
 
     creations = 8.0
@@ -45,7 +45,11 @@ class RangeWorkload(Workload):
     def _rules(self) -> Rules:
         """Much that expires, so that it shows what is kept."""
         lives = (0, 0, 3_000, 30_000)
-        return replace(super()._rules(), default_ttl_ms=self._random.choice(lives))
+        return replace(
+            super()._rules(),
+            default_ttl_ms=self._random.choice(lives),
+            requires_session=self._random.random() < 0.3,
+        )
 
     def _read(self, life: Life) -> None:
         """They go on side by side."""
