@@ -1,5 +1,6 @@
 """What the two namespaces offer the job, and what went wrong with one of them."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -89,11 +90,14 @@ def diagnosed(options: SyphonOptions, reader: str, error: Exception) -> SyphonEr
                 backlog.close()
     except SyphonError as found:
         return found
-    return SyphonError(_last_line(str(error)))
+    return SyphonError(f"The query failed: {_last_line(str(error))}")
 
 
 def _last_line(text: str) -> str:
-    """Of a traceback in what Spark says: the error itself."""
-    lines = [line.strip() for line in text.splitlines() if "Error: " in line]
-    named = [line for line in lines if line.startswith("twinbus.")]
-    return (named or lines or [text])[-1].partition(": ")[2] or text
+    """Of tracebacks in what Spark says: the error itself, ours rather than others."""
+    named: list[str] = re.findall(
+        r"^\s*(?:\w+\.)*\w*(?:Error|Exception|Loss): .+", text, re.M
+    )
+    ours = [line for line in named if line.lstrip().startswith("twinbus.")]
+    found = (ours or named or [f": {text}"])[-1]
+    return found.partition(": ")[2].strip()
