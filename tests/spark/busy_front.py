@@ -82,10 +82,11 @@ class BusyFront:
         self, request: BaseHTTPRequestHandler, port: int, body: bytes
     ) -> tuple[int, bytes, dict[str, str]]:
         bus = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        token = {"authorization": request.headers["authorization"]}
-        bus.request(request.command, request.path, body or None, token)
+        token = request.headers["authorization"]
+        headers = {} if token is None else {"authorization": token}
+        bus.request(request.command, request.path, body or None, headers)
         answer = bus.getresponse()
         content = answer.read()
-        headers = {key.lower(): value for key, value in answer.getheaders()}
+        answered = {key.lower(): value for key, value in answer.getheaders()}
         bus.close()
-        return answer.status, content, headers
+        return answer.status, content, answered
