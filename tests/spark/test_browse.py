@@ -52,8 +52,11 @@ def test_from_the_latest(
     with running(stream, collected, tmp_path / "checkpoint") as query:
         until(lambda: query.lastProgress is not None, query)
         namespace.send("orders", ["new"])
-        # Stopped before, the batch would come again.
-        until(lambda: batches_in(tmp_path / "checkpoint" / "commits"), query)
+        until(lambda: collected.rows, query)
+        # Stopped before its batch is committed, it would come again.
+        logs = tmp_path / "checkpoint"
+        planned = batches_in(logs / "offsets")
+        until(lambda: batches_in(logs / "commits") == planned, query)
     assert collected.bodies == ["new"]
     # A restart asks the checkpoint, not the option.
     namespace.send("orders", ["between"])
