@@ -101,19 +101,20 @@ def test_a_batch_that_fails_is_read_again_in_full(
     assert namespace.peek("orders") == []
 
 
-def fail_the_first_attempt(body: bytes) -> str:
-    context = TaskContext.get()
-    assert context is not None
-    if context.attemptNumber() == 0:
-        raise RuntimeError("the executor dies")
-    return body.decode()
-
-
 def test_a_task_that_is_tried_again_reads_the_same(
     spark: SparkSession, namespace: Namespace, tmp_path: Path
 ) -> None:
     namespace.bus.create_queue("orders")
     namespace.send("orders", numbered("o", range(50)))
+
+    # Within the test, so that it travels to workers, which do not know this module.
+    def fail_the_first_attempt(body: bytes) -> str:
+        context = TaskContext.get()
+        assert context is not None
+        if context.attemptNumber() == 0:
+            raise RuntimeError("the executor dies")
+        return body.decode()
+
     bodies: list[str] = []
 
     def process(batch: DataFrame, batch_id: int) -> None:
