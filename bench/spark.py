@@ -37,7 +37,7 @@ def _arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--parts", nargs="+", choices=PARTS, default=PARTS)
     add("--rounds", type=int, default=5, help="of reading; of the syphons three fifths")
-    add("--messages", type=int, default=300_000, help="that Spark reads")
+    add("--messages", type=int, default=1_000_000, help="that Spark reads")
     add("--sdk-messages", type=int, default=20_000, help="of them, that the SDK reads")
     add("--drain", type=int, default=1_000_000, help="messages that a stream settles")
     add("--backlog", type=int, default=100_000, help="messages that a syphon moves")
