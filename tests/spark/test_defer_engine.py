@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from twinbus.errors import ServerBusy
 from twinbus.server import management
 from twinbus.spark.offsets import OffsetError, read_offset
 from twinbus.spark.option_reader import OptionError
-from twinbus.spark.portable import taking, watching
+from twinbus.spark.portable import deferring, taking, watching
 from twinbus.spark.portable.delivered import MARK
 from twinbus.spark.portable.errors import EntityMissing
 from twinbus.spark.ranges_read import DataLoss
@@ -206,6 +207,40 @@ def test_messages_that_others_hold_are_left_to_them(
         receiver.abandon_message(held)
     end = run.engine.advance(start, 10)
     assert run.bodies(start, end) == ["held"]
+
+
+def test_available_now_does_not_end_before_what_is_held_comes(
+    strict: Namespace, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(taking, "_FIRST_WAIT_SECONDS", 0.5)
+    strict.bus.create_queue("orders")
+    strict.send("orders", ["held"])
+    run = engines("orders")
+    run.engine.end_with_what_is_there()
+    start = run.begun()
+    with strict.receiver("orders") as receiver, ThreadPoolExecutor(1) as thread:
+        assert receiver.receive_messages(1, max_wait_time=5)
+        planned = thread.submit(run.engine.advance, start, 10)
+        # The lock runs out.
+        strict.bus.advance(61)
+        end = planned.result()
+    assert run.bodies(start, end) == ["held"]
+
+
+def test_available_now_leaves_what_others_keep(
+    strict: Namespace, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(taking, "_FIRST_WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(deferring, "_HELD_SECONDS", 1.0)
+    strict.bus.create_queue("orders")
+    strict.send("orders", ["held"])
+    run = engines("orders")
+    run.engine.end_with_what_is_there()
+    start = run.begun()
+    with strict.receiver("orders") as receiver:
+        [held] = receiver.receive_messages(1, max_wait_time=5)
+        assert run.engine.advance(start, 10) == start
+        receiver.complete_message(held)
 
 
 # --- crashes --------------------------------------------------------------------

@@ -20,6 +20,7 @@ from uuid import uuid4
 from pyspark.sql.datasource import InputPartition
 
 from twinbus.spark.option_reader import OptionError
+from twinbus.spark.patience import Patience
 from twinbus.spark.portable.allowance import Allowance
 from twinbus.spark.portable.browsing import named_entities
 from twinbus.spark.portable.deferred_offset import (
@@ -44,6 +45,7 @@ from twinbus.spark.read_options import ReadOptions
 
 _log = logging.getLogger(__name__)
 
+_HELD_SECONDS: Final = 60.0
 _NO_BATCH: Final = -1
 _NO_LIMIT: Final = 1 << 31
 _NOTHING: Final = DeferredPart(numbers=NumberRanges(), size_bytes=0, has_sessions=False)
@@ -94,6 +96,8 @@ class DeferringStream:
             return replace(offset, reader=uuid4().hex).to_json()
         self._settle(offset)
         entities = self._take(offset, max_messages)
+        if not entities and self._targets is not None:
+            entities = self._take_held(offset, max_messages)
         if not entities:
             if self._targets is None:
                 rest()
@@ -170,6 +174,32 @@ class DeferringStream:
                 shares.spend(path, len(part.numbers), part.size_bytes)
                 taken[path] = part if known is None else known.joined(part)
         return taken
+
+    def _take_held(
+        self, offset: DeferredOffset, max_messages: int | None
+    ) -> dict[str, DeferredPart]:
+        """What is there and did not come: it may only be slow, and the query would end
+        without it. After a minute it is left to the receivers that hold it."""
+        patience = Patience(_HELD_SECONDS)
+        while held := self._held():
+            if not patience.wait():
+                _log.warning("left to other receivers: messages of %s", held)
+                break
+            entities = self._take(offset, max_messages)
+            if entities:
+                return entities
+        return {}
+
+    def _held(self) -> list[str]:
+        """Entities in which something is active that was there at the beginning."""
+        found: list[str] = []
+        for path, last in (self._targets or {}).items():
+            try:
+                if last and self._lookouts[path].active(last):
+                    found.append(path)
+            except EntityMissing as error:
+                self._on_missing(error)
+        return found
 
     def _take_entity(
         self,
