@@ -4,11 +4,11 @@ A query with the default trigger asks a hundred times a second whether something
 come; elsewhere each time is a request that is billed.
 """
 
-import time
+import threading
 from typing import Final
 
 _IDLE_SECONDS: Final = 1.0
 
 
 def rest() -> None:
-    time.sleep(_IDLE_SECONDS)
+    threading.Event().wait(_IDLE_SECONDS)
