@@ -38,6 +38,7 @@ class RangeWorkload(SessionWorkload):
             (self._crash, 3 * random.random()),
             (self._move, random.random()),
             (self._send_batch, 8.0),
+            (self._batch_delete, 2.0),
         ]
         self._steps += steps
         self._message_limit = random.choice((40, 120))
