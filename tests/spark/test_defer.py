@@ -39,13 +39,13 @@ def test_a_stream_reads_everything_once_and_leaves_nothing(
     )
     collected = Collected()
     stream = strict.stream(
-        spark, "orders,visits", settlement="defer", maxMessagesPerBatch=40
+        spark, "orders,visits", settlement="defer", maxMessagesPerBatch=60
     )
     run_available(stream, collected, tmp_path / "checkpoint")
     assert sorted(collected.bodies) == sorted(
         numbered("o", range(70)) + numbered("v", range(30))
     )
-    assert all(len(rows) <= 40 for _, rows in collected.batches)
+    assert all(len(rows) <= 60 for _, rows in collected.batches)
     assert {row.state for row in collected.rows} == {"deferred"}
     left = strict.read(spark, "orders,visits", states="active,deferred")
     assert left.count() == 0

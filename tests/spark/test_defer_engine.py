@@ -16,7 +16,7 @@ from twinbus.errors import ServerBusy
 from twinbus.server import management
 from twinbus.spark.offsets import OffsetError, read_offset
 from twinbus.spark.option_reader import OptionError
-from twinbus.spark.portable import deferring, taking, watching
+from twinbus.spark.portable import deferring, internals, taking, watching
 from twinbus.spark.portable.delivered import MARK
 from twinbus.spark.portable.errors import EntityMissing
 from twinbus.spark.ranges_read import DataLoss
@@ -429,6 +429,41 @@ def test_a_busy_namespace_is_waited_for(
     assert time.monotonic() - began_at >= 10
     assert refused
     assert run.bodies(start, end) == ["patience"]
+
+
+def test_a_namespace_that_restarts_is_waited_for(
+    strict: Namespace, engines: Engines
+) -> None:
+    strict.bus.create_queue("orders")
+    strict.send("orders", numbered("o", range(3)))
+    run = engines("orders")
+    start = run.begun()
+    end = run.engine.advance(start, 10)
+    strict.bus.restart()
+    assert run.bodies(start, end) == numbered("o", range(3))
+    assert run.engine.advance(end, 10) == end
+    assert strict.peek("orders") == []
+
+
+def test_a_request_that_is_cut_off_is_made_again(
+    strict: Namespace, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict.bus.create_queue("orders")
+    strict.send("orders", ["o"])
+    run = engines("orders")
+    start = run.begun()
+    cut_off = ValueError("Management Operation error occurred.")
+    ask, failed = internals.ask, []
+
+    def failing(*arguments: Any) -> Any:
+        if not failed:
+            failed.append(arguments)
+            raise cut_off
+        return ask(*arguments)
+
+    monkeypatch.setattr(internals, "ask", failing)
+    end = run.engine.advance(start, 10)
+    assert failed and run.bodies(start, end) == ["o"]
 
 
 def test_a_name_that_does_not_exist_is_an_error_at_once(
