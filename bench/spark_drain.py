@@ -39,10 +39,11 @@ def measure_drain(spark: SparkSession, messages: int) -> DrainedResult:
             .load(server.target.address)
         )
         batches: list[int] = []
+        done_at: list[float] = []
         with Sampler(server.pid) as sampler:
             began_at = time.monotonic()
             query = (
-                stream.writeStream.foreachBatch(_counting(batches))
+                stream.writeStream.foreachBatch(_counting(batches, done_at))
                 .option("checkpointLocation", str(Path(folder) / "checkpoint"))
                 .trigger(availableNow=True)
                 .start()
@@ -55,16 +56,20 @@ def measure_drain(spark: SparkSession, messages: int) -> DrainedResult:
             seconds=seconds,
             batches=batches,
             left=left.load(server.target.address).count(),
+            warm_at=done_at[0] - began_at,
             samples=sampler.samples,
         )
 
 
-def _counting(batches: list[int]) -> Callable[[DataFrame, int], None]:
+def _counting(
+    batches: list[int], done_at: list[float]
+) -> Callable[[DataFrame, int], None]:
     def count_rows(batch: DataFrame, _: int) -> None:
         seen = Observation()
         observed = batch.observe(seen, count(lit(1)).alias("rows"))
         observed.write.format("noop").mode("overwrite").save()
         batches.append(int(seen.get["rows"]))
+        done_at.append(time.monotonic())
 
     return count_rows
 

@@ -76,6 +76,8 @@ class DrainedResult:
     # Rows of each batch.
     batches: list[int]
     left: int
+    # When the first batch was done, in seconds: all is loaded and connected then.
+    warm_at: float
     samples: list[Sample]
 
     def faults(self) -> list[str]:
@@ -90,12 +92,13 @@ class DrainedResult:
 
     def quarter(self, name: str, number: int) -> float:
         """Median of what a part held in a quarter of the time, in bytes."""
-        size = len(self.samples) / 4
-        part = self.samples[int(number * size) : int((number + 1) * size)]
+        warm = [sample for sample in self.samples if sample.at >= self.warm_at]
+        size = len(warm) / 4
+        part = warm[int(number * size) : int((number + 1) * size)]
         return median(getattr(sample, name) for sample in part)
 
     def growth(self, name: str) -> float:
-        """The first quarter is left out: that is where all warms up."""
+        """From the second quarter on: the first still warms up."""
         return self.quarter(name, 3) / self.quarter(name, 1)
 
 
