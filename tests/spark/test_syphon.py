@@ -200,7 +200,7 @@ def test_poison_becomes_dead_letters_and_the_rest_goes_on(
         "PathNotCovered": 1,
     }
     assert summary.is_backlog_left
-    dead = content(pair.secondary, DEAD)[DEAD]
+    [dead] = content(pair.secondary, DEAD).values()
     assert {one.row["dead_letter_reason"] for one in dead} == {*summary.dead_lettered}
     assert pair.backlog_counts() == (0, 0)
 
