@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from twinbus.testing import Bus
 
 from .harness import Namespace
+from .standalone import StandaloneCluster
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +41,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """Tests that use it are of the group `cluster`, so that there is one of it."""
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """A standalone cluster of Spark on this machine, from the PySpark package: one master
 and two workers with a core each, in folders of their own.
 
-Its executors run a bare Python, with pyarrow and nothing else of what is installed
-here: what they need besides must come with the job.
+The workers seem to be on two machines, since Spark never runs a copy of a task on the
+host of its first attempt. Executors run a bare Python, with pyarrow and nothing else of
+what is installed here: what they need besides must come with the job.
 """
 
 import os
@@ -35,6 +36,7 @@ class StandaloneCluster:
         self._worker_count = worker_count
         self._processes: list[subprocess.Popen[bytes]] = []
         self.python = bare_python(folder / "python")
+        assert_has_no_twinbus(self.python)
         self.url = ""
 
     def __enter__(self) -> Self:
@@ -61,7 +63,8 @@ class StandaloneCluster:
             self._said(worker, r"(Successfully registered with master)")
 
     def _start_worker(self, number: int) -> Path:
-        options = ("--cores", "1", "--memory", "1g")
+        host = "localhost" if number % 2 else "127.0.0.1"
+        options = ("--host", host, "--cores", "1", "--memory", "1g")
         options += ("--work-dir", str(self.work_folder(number)), self.url)
         main_class = "org.apache.spark.deploy.worker.Worker"
         return self._run(f"worker{number}", main_class, *options)
@@ -172,3 +175,9 @@ def bare_python(folder: Path) -> Path:
     for part in (there, *there.parent.glob("pyarrow.libs")):
         (installed / part.name).symlink_to(part)
     return folder / "bin" / "python"
+
+
+def assert_has_no_twinbus(python: Path) -> None:
+    for module in ("twinbus", "pyspark_servicebus"):
+        done = subprocess.run([python, "-c", f"import {module}"], capture_output=True)
+        assert b"ModuleNotFoundError" in done.stderr, done.stderr

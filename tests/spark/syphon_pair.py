@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from pairs.syphon_world import PRIMARY, backlog, diverted, put
 
@@ -156,7 +157,7 @@ def divert_load(pair: Pair, messages: Iterable[tuple[str, str, str]]) -> None:
     """Into ten queues: a session keeps to one, as paired senders do it."""
     by_queue: dict[int, list[bytes]] = {}
     for path, session, body in messages:
-        index = hash((path, session)) % QUEUES
+        index = crc32(f"{path} {session}".encode()) % QUEUES
         payload = diverted(path, body, session_id=session)
         by_queue.setdefault(index, []).append(payload)
     for index, payloads in by_queue.items():

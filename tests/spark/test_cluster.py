@@ -2,9 +2,7 @@
 shipped to them."""
 
 import json
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,19 +15,11 @@ from .harness import Namespace, numbered
 from .standalone import StandaloneCluster
 from .syphon_pair import Pair, bodies, side_of
 
-# One cluster for all of them.
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(600)]
 
 JOB = Path(__file__).with_name("cluster_job.py")
 # More than one split of a plan, so that both workers have something to read.
 COUNT = 6_000
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as started:
-        assert_has_no_twinbus(started.python)
-        yield started
 
 
 def test_job_with_its_package_runs_on_workers_that_have_nothing_installed(
@@ -71,11 +61,6 @@ def test_syphon_ships_itself(cluster: StandaloneCluster, tmp_path: Path) -> None
         ]
         printed = cluster.run(command)
         assert json.loads(printed)["restored"] == 100
-        assert bodies(pair.primary, "orders") == sent
+        # Without sessions there is no order to keep.
+        assert sorted(bodies(pair.primary, "orders")) == sorted(sent)
         assert pair.backlog_counts() == (0, 0)
-
-
-def assert_has_no_twinbus(python: Path) -> None:
-    for module in ("twinbus", "pyspark_servicebus"):
-        done = subprocess.run([python, "-c", f"import {module}"], capture_output=True)
-        assert b"ModuleNotFoundError" in done.stderr, done.stderr

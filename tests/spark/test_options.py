@@ -59,9 +59,7 @@ def test_a_schema_of_ones_own_is_told(
 def test_an_address_where_nobody_answers_is_told(
     spark: SparkSession, namespace: Namespace
 ) -> None:
-    message = told(
-        spark, namespace.credential, namespace="http://127.0.0.1:1", timeout="1s"
-    )
+    message = told(spark, namespace, namespace="http://127.0.0.1:1", timeout="1s")
     assert "http://127.0.0.1:1 did not answer within 1 s" in message
     assert "'timeout'" in message
 

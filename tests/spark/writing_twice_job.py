@@ -1,7 +1,7 @@
 """Writes rows under speculation: to `ids`, where they have ids, and to `plain`.
 
     PYTHONPATH=PACKAGE spark-submit --py-files PACKAGE \\
-        speculation_job.py CREDENTIAL MARKS
+        writing_twice_job.py CREDENTIAL MARKS
 
 The second task hands out its rows and then hangs, until Spark starts a copy of it and
 ends it. The copy begins when the bus has rows of the first attempt. Attempts leave a
