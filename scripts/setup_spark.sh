@@ -19,7 +19,7 @@ has_java() {
 }
 
 if ! has_java; then
-    package="openjdk-$java_needed-jre-headless"
+    package="default-jre-headless"
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         say "Installing the Debian package $package"
         apt-get update -qq && apt-get install -qq -y "$package" >/dev/null
