@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
-PATIENCE_SECONDS = 180.0
+PATIENCE_SECONDS = 300.0
 """A bound against hanging; never waited out."""
 
 

@@ -4,21 +4,16 @@ Its sink is idempotent: a folder of Parquet for each batch, which is overwritten
 the batch comes again. So what is there at the end is what was read, once.
 """
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
 import pyarrow.dataset as ds
 import pytest
 from azure.servicebus import ServiceBusMessage
-from crash.server_process import environment
 
+from .application import Application
 from .harness import Namespace
-from .running import PATIENCE_SECONDS, batches_in, until
+from .running import batches_in
 
 APPLICATION = dedent(
     """
@@ -65,43 +60,9 @@ APPLICATION = dedent(
         .start()
     )
     query.awaitTermination()
-    print("drained", flush=True)
     spark.stop()
     """
 )
-
-
-class Application:
-    """A drain in a process group of its own, up to a moment."""
-
-    def __init__(self, folder: Path, credential: str, moment: str) -> None:
-        with (folder / "log").open("a") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", APPLICATION, str(folder), credential, moment],
-                env={**environment(), "PYSPARK_PYTHON": sys.executable},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def kill_when(self, condition: Callable[[], object]) -> None:
-        """Or if it does not come to that."""
-        try:
-            until(lambda: condition() or self._process.poll() is not None)
-            assert self._process.poll() is None, "it ended too early"
-        finally:
-            self._kill()
-
-    def finish(self) -> int:
-        try:
-            return self._process.wait(PATIENCE_SECONDS)
-        finally:
-            self._kill()
-
-    def _kill(self) -> None:
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
 
 
 @pytest.mark.timeout(900)
@@ -120,7 +81,8 @@ def test_nothing_is_lost_doubled_or_left(namespace: Namespace, tmp_path: Path) -
     commits = folder / "checkpoint" / "commits"
 
     def start(moment: str) -> Application:
-        return Application(folder, namespace.credential, moment)
+        arguments = (str(folder), namespace.credential, moment)
+        return Application(folder, "-c", APPLICATION, *arguments)
 
     # While a batch is read; when its sink has it and Spark's log has not; when the log
     # has it, about when it is settled and the next one is planned.
@@ -128,7 +90,7 @@ def test_nothing_is_lost_doubled_or_left(namespace: Namespace, tmp_path: Path) -
     start("written").kill_when((folder / "written").exists)
     done = len(batches_in(commits))
     start("committed").kill_when(lambda: len(batches_in(commits)) >= done + 2)
-    assert start("end").finish() == 0, (folder / "log").read_text()[-3000:]
+    start("end").finish()
 
     found = ds.dataset(folder / "out", format="parquet", partitioning="hive")
     rows = [(row["entity"], row["body"]) for row in found.to_table().to_pylist()]

@@ -9,7 +9,8 @@ entity that was deleted and made again has another generation, and begins anew. 
 reader's id is that of its leases: a query that is restarted is known again by it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -62,12 +63,8 @@ def read_offset(content: Mapping[str, Any]) -> Offset:
             f"The checkpoint is of a stream with settlement={content['mode']}, which "
             "keeps other offsets. Use another checkpoint location, or that settlement."
         )
-    try:
-        if content["version"] != _VERSION:
-            raise OffsetError(
-                f"The checkpoint has offsets of version {content['version']!r}; this "
-                f"version of twinbus reads {_VERSION}."
-            )
+    with telling_malformed():
+        check_version(content, _VERSION)
         return Offset(
             reader=str(content["reader"]),
             entities={
@@ -79,13 +76,29 @@ def read_offset(content: Mapping[str, Any]) -> Offset:
                 for path, entity in content["entities"].items()
             },
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, OffsetError):
-            raise
+
+
+@contextmanager
+def telling_malformed() -> Iterator[None]:
+    """What is not understood is told as an OffsetError."""
+    try:
+        yield
+    except OffsetError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError):
         raise OffsetError(
             "The checkpoint has offsets that are not of the format 'servicebus'. Use "
             "another checkpoint location."
         ) from None
+
+
+def check_version(content: Mapping[str, Any], version: int) -> None:
+    """Raises OffsetError."""
+    if content["version"] != version:
+        raise OffsetError(
+            f"The checkpoint has offsets of version {content['version']!r}; this "
+            f"version of twinbus reads {version}."
+        )
 
 
 def _numbers_to_json(numbers: Mapping[int, int]) -> dict[str, int]:

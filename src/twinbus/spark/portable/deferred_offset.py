@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from twinbus.spark.offsets import OffsetError
+from twinbus.spark.offsets import OffsetError, check_version, telling_malformed
 from twinbus.spark.portable.number_ranges import NumberRanges
 
 _VERSION: Final = 1
@@ -64,17 +64,13 @@ class DeferredOffset:
 
 def read_deferred_offset(content: Mapping[str, Any]) -> DeferredOffset:
     """Raises OffsetError."""
-    try:
+    with telling_malformed():
         if content.get("mode") != _MODE:
             raise OffsetError(
                 "The checkpoint is of a stream that does not defer, and keeps other "
                 "offsets. Use another checkpoint location, or the settlement it had."
             )
-        if content["version"] != _VERSION:
-            raise OffsetError(
-                f"The checkpoint has offsets of version {content['version']!r}; this "
-                f"version of twinbus reads {_VERSION}."
-            )
+        check_version(content, _VERSION)
         return DeferredOffset(
             reader=str(content["reader"]),
             batch=int(content["batch"]),
@@ -87,10 +83,3 @@ def read_deferred_offset(content: Mapping[str, Any]) -> DeferredOffset:
                 for path, part in content["entities"].items()
             },
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, OffsetError):
-            raise
-        raise OffsetError(
-            "The checkpoint has offsets that are not of the format 'servicebus'. Use "
-            "another checkpoint location."
-        ) from None
