@@ -17,6 +17,17 @@ from twinbus.testing import Bus
 from .harness import Namespace
 from .standalone import StandaloneCluster
 
+_PATIENCE_SECONDS = 600
+"""For a test: Spark starts slowly on a busy machine, and may have to start again."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        is_ours = item.path.is_relative_to(here)
+        if is_ours and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_PATIENCE_SECONDS))
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:

@@ -160,7 +160,7 @@ def run_available(
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination(100)
+    query.awaitTermination(300)
     assert not query.isActive, "the query did not end"
     return query
 

@@ -15,7 +15,7 @@ from .harness import Namespace, numbered
 from .standalone import StandaloneCluster
 from .syphon_pair import Pair, bodies, side_of
 
-pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.xdist_group("cluster")
 
 JOB = Path(__file__).with_name("cluster_job.py")
 # More than one split of a plan, so that both workers have something to read.

@@ -125,7 +125,6 @@ def filled(namespace: Namespace, queues: list[str]) -> list[str]:
     return [body for _, body in rows]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("is_answered", [False, True])
 def test_a_driver_may_die_at_any_request(

@@ -10,7 +10,7 @@ from twinbus.spark.packaging import write_archive
 from .harness import Namespace, numbered
 from .standalone import StandaloneCluster
 
-pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.xdist_group("cluster")
 
 JOBS = Path(__file__).parent
 

@@ -98,7 +98,6 @@ def program(
     started.kill()
 
 
-@pytest.mark.timeout(400)
 def test_contract_is_kept(program: Program, namespace: Namespace) -> None:
     versions = program.next("versions")
     assert versions["driver"] == versions["worker"] == program.version
