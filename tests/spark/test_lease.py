@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from twinbus.spark.bulk.channel import Channel
 from twinbus.spark.bulk.client import BulkClient
+from twinbus.spark.bulk.leases import Leases
 from twinbus.spark.connection import Connection
 from twinbus.spark.secret import Secret
 
@@ -239,6 +241,28 @@ def test_the_lease_ends_with_the_query(spark: SparkSession, tmp_path: Path) -> N
         with pytest.raises(StreamingQueryException, match="away"):
             run_available(stream, fail, tmp_path / "failed")
         until(lambda: namespace.receive("orders", 1, 1) == ["three"])
+
+
+def test_nobody_renews_what_is_not_held_any_more(tmp_path: Path) -> None:
+    others = set(threading.enumerate())
+
+    def renewing() -> list[str]:
+        return [thread.name for thread in set(threading.enumerate()) - others]
+
+    with served(tmp_path, "orders", "offers") as (_, namespace):
+        client = BulkClient(connection(namespace), 10_000)
+        leases = Leases(client, connection(namespace), "r", 5_000, 0)
+        # What is held again is renewed again.
+        for _ in range(2):
+            leases.hold(["orders", "offers"])
+            leases.release(["offers"])
+            until(lambda: 0 < lease_ms(namespace, "orders") < 4_000)
+            until(lambda: lease_ms(namespace, "orders") > 4_500)
+            assert renewing() == ["servicebus-leases"]
+            leases.release()
+            until(lambda: renewing() == [])
+            assert lease_ms(namespace, "orders") == 0
+        client.close()
 
 
 HOLDER = dedent(

@@ -3,13 +3,15 @@
 A batch may take longer than a lease lasts, and Spark calls nobody meanwhile; so a
 thread of its own renews them, over a connection of its own. It is a daemon: nothing may
 keep the process of a query that has ended, and what nobody renews ends by itself. It
-also ends when the process has lost its parent: then there is no query any more.
+ends when nothing is held any more, and when the process has lost its parent: then there
+is no query any more.
 """
 
 import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Final
 
 from twinbus.spark.bulk.client import BulkClient
@@ -41,7 +43,9 @@ class Leases:
         self._wait_ms = wait_ms
         self._epochs: dict[str, str] = {}
         self._mutex = threading.Lock()
-        self._thread: threading.Thread | None = None
+        # Of the thread that renews: set when it is to end.
+        self._is_over = threading.Event()
+        self._is_over.set()
 
     def epochs(self) -> Mapping[str, str]:
         """By path."""
@@ -100,11 +104,6 @@ class Leases:
         with self._mutex:
             self._epochs.update(granted)
 
-    def forget(self) -> None:
-        """They are lost, or not to be renewed any more."""
-        with self._mutex:
-            self._epochs.clear()
-
     def _forget_one(self, path: str, epoch: str) -> None:
         with self._mutex:
             if self._epochs.get(path) == epoch:
@@ -119,6 +118,8 @@ class Leases:
         }
         for path, epoch in epochs.items():
             self._forget_one(path, epoch)
+        if not self.epochs():
+            self._is_over.set()
         if epochs:
             try:
                 self._client.release(self._reader, epochs)
@@ -128,21 +129,31 @@ class Leases:
     # --- the thread -----------------------------------------------------------
 
     def _start(self) -> None:
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(
-                target=self._renew_while_alive, name="servicebus-leases", daemon=True
-            )
-            self._thread.start()
+        """Each thread has an end of its own: one that is over may not have noticed."""
+        if self._is_over.is_set():
+            self._is_over = threading.Event()
+            threading.Thread(
+                target=self._renew_until,
+                args=(self._is_over,),
+                name="servicebus-leases",
+                daemon=True,
+            ).start()
 
-    def _renew_while_alive(self) -> None:
+    def _renew_until(self, is_over: threading.Event) -> None:
         interval = self._lease_ms / 1000 / _RENEWALS
-        client = BulkClient(self._connection, int(interval * 1000))
         parent = os.getppid()
-        pause = threading.Event()
-        while os.getppid() == parent:
-            try:
-                self._renew(client)
-            except BulkError as error:
-                # Whoever plans next finds out, and takes them again.
-                _log.warning("leases were not renewed: %s", error)
-            pause.wait(interval)
+        try:
+            with closing(BulkClient(self._connection, int(interval * 1000))) as client:
+                while os.getppid() == parent:
+                    self._try_to_renew(client)
+                    if is_over.wait(interval):
+                        return
+        finally:
+            is_over.set()
+
+    def _try_to_renew(self, client: BulkClient) -> None:
+        try:
+            self._renew(client)
+        except BulkError as error:
+            # Whoever plans next finds out, and takes them again.
+            _log.warning("leases were not renewed: %s", error)
