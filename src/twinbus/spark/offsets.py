@@ -18,6 +18,18 @@ from twinbus.spark.plain_error import PlainError
 
 _VERSION: Final = 1
 
+AMQP_GENERATION: Final = "amqp"
+"""Over AMQP an entity that was made again cannot be told from the one before."""
+
+
+_OTHER_KIND: Final = {
+    False: "The checkpoint is of a stream over a twinbus namespace, and this one "
+    "offers no bulk requests: it is another, or strict now. Use another checkpoint "
+    "location.",
+    True: "The checkpoint is of a stream over AMQP, and this is a twinbus namespace: "
+    "it is another, or not strict any more. Use another checkpoint location.",
+}
+
 
 class OffsetError(PlainError, ValueError):
     """What a checkpoint has is not an offset of this source."""
@@ -40,6 +52,13 @@ class Offset:
     reader: str
     # By path, in the order in which they are read.
     entities: Mapping[str, Position] = field(default_factory=dict)
+
+    def check_namespace(self, *, is_twinbus: bool) -> None:
+        """Raises OffsetError for an offset of the other kind of namespace, which says
+        of no entity which one it was."""
+        for position in self.entities.values():
+            if (position.generation != AMQP_GENERATION) != is_twinbus:
+                raise OffsetError(_OTHER_KIND[is_twinbus])
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -84,6 +84,7 @@ class BulkStream:
 
     def advance(self, start: Offset, max_messages: int | None) -> Offset:
         """Where the next batch ends; `start` itself if there is nothing to read."""
+        start.check_namespace(is_twinbus=True)
         return self._again_if_lost(lambda: self._advance(start, max_messages))
 
     def _advance(self, start: Offset, max_messages: int | None) -> Offset:
@@ -104,6 +105,7 @@ class BulkStream:
         """The ranges of the batch between the two."""
         if self._planned_for == (start, end):
             return self._planned
+        end.check_namespace(is_twinbus=True)
         return self._again_if_lost(lambda: self._split_again(start, end))
 
     def _split_again(self, start: Offset, end: Offset) -> list[Range]:
@@ -137,6 +139,10 @@ class BulkStream:
     def committed(self, end: Offset) -> None:
         """Nothing is left to do: Spark plans before it tells, and planning has settled
         all before the batch that it planned."""
+
+    def close(self) -> None:
+        """For who runs it without Spark, which tells nobody that a query has ended."""
+        self._client.close()
 
     def _again_if_lost(self, ask: Callable[[], T]) -> T:
         """An entity may be deleted, and a lease may end, between two requests: what

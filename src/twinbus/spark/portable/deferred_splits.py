@@ -8,8 +8,8 @@ among many.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from twinbus.spark.offsets import AMQP_GENERATION
 from twinbus.spark.packing import Range
-from twinbus.spark.portable.browsing import GENERATION
 from twinbus.spark.portable.deferred_offset import DeferredPart
 
 _FEWEST: Final = 500
@@ -48,7 +48,7 @@ def _pieces(first: int, end: int, room: int, size: int) -> Iterator[tuple[int, i
 def _range(path: str, first: int, end: int) -> Range:
     return Range(
         path=path,
-        generation=GENERATION,
+        generation=AMQP_GENERATION,
         fragment=first >> 48,
         first=first,
         end=end,
