@@ -2,9 +2,12 @@
 
 It is read message by message, and nothing of it is believed before it is checked. A
 compressed one is refused unread: it could unfold to any size. So are dictionaries,
-which nothing needs here.
+which nothing needs here, and versions of the format before the fifth, which had another
+place to say that they are compressed. Others have their turn after every record batch:
+there may be thousands without a row.
 """
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from twinbus.errors import ArgumentError
@@ -16,17 +19,20 @@ if TYPE_CHECKING:
 _SCHEMA: Final = "schema"
 _RECORD_BATCH: Final = "record batch"
 
+_SCHEMA_BYTES: Final = 16 * 1024
+"""A few hundred columns, of which two are read; every record batch costs for all."""
+
 # Indexes of fields in the tables of Arrow's Message.fbs.
 _HEADER_OF_MESSAGE: Final = 2
 _COMPRESSION_OF_RECORD_BATCH: Final = 3
 
 
-def decode_append(body: bytes) -> tuple[list[str], list[bytes]]:
+async def decode_append(body: bytes) -> tuple[list[str], list[bytes]]:
     """Entities and encoded messages. Raises ArgumentError."""
     import pyarrow as pa
 
     try:
-        return _decode(body)
+        return await _decode(body)
     except (pa.ArrowException, KeyError, OSError, ValueError) as error:
         raise ArgumentError(
             "The body is not an Arrow IPC stream with the columns 'entity' (string) "
@@ -34,7 +40,7 @@ def decode_append(body: bytes) -> tuple[list[str], list[bytes]]:
         ) from None
 
 
-def _decode(body: bytes) -> tuple[list[str], list[bytes]]:
+async def _decode(body: bytes) -> tuple[list[str], list[bytes]]:
     import pyarrow as pa
 
     stream = iter(pa.ipc.MessageReader.open_stream(pa.py_buffer(body)))
@@ -48,6 +54,7 @@ def _decode(body: bytes) -> tuple[list[str], list[bytes]]:
         _check_rows(len(entities) + batch.num_rows)
         entities += _values(batch.column("entity"))
         messages += _values(batch.column("message"))
+        await asyncio.sleep(0)
     return entities, messages
 
 
@@ -56,6 +63,11 @@ def _schema(message: "pa.ipc.Message | None") -> "pa.Schema":
 
     if message is None or message.type != _SCHEMA:
         raise ValueError("it does not begin with a schema")
+    if message.metadata.size > _SCHEMA_BYTES:
+        raise ArgumentError(
+            f"The schema has {message.metadata.size} bytes; at most {_SCHEMA_BYTES} "
+            "are allowed. Send 'entity' and 'message' alone."
+        )
     schema = pa.ipc.read_schema(message)
     for name, wanted in (("entity", pa.string()), ("message", pa.binary())):
         found = [field.type for field in schema if field.name == name]
@@ -69,10 +81,17 @@ def _schema(message: "pa.ipc.Message | None") -> "pa.Schema":
 
 
 def _check_plain(message: "pa.ipc.Message") -> None:
+    import pyarrow as pa
+
     if message.type != _RECORD_BATCH:
         raise ArgumentError(
             f"The body has a message of type '{message.type}'. Send plain record "
             "batches, without dictionaries."
+        )
+    if message.metadata_version < pa.ipc.MetadataVersion.V5:
+        raise ArgumentError(
+            "The body is of a version of Arrow IPC before the fifth. Write it with "
+            "Arrow 1.0 or later."
         )
     if _is_compressed(message.metadata.to_pybytes()):
         raise ArgumentError("The body is compressed. Send it uncompressed.")

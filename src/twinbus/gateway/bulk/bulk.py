@@ -265,7 +265,7 @@ class Bulk:
         return _json_response({"entities": [asdict(part) for part in settled]})
 
     async def _append(self, request: HttpRequest, rights: Rights) -> HttpResponse:
-        entities, messages = decode_append(request.body)
+        entities, messages = await decode_append(request.body)
         paths = set(entities)
         if len(paths) > BULK_ENTITIES:
             raise ArgumentError(
