@@ -10,6 +10,7 @@ from azure.servicebus import (
     ServiceBusMessage,
     ServiceBusMessageState,
     ServiceBusReceivedMessage,
+    ServiceBusReceiver,
 )
 
 from twinbus.errors import ServerBusy
@@ -135,6 +136,41 @@ def test_bytes_bound_a_batch(strict: Namespace, engines: Engines) -> None:
     sizes = [len(bodies) for _, bodies in run.batches(run.begun(), 1000)]
     assert sum(sizes) == 20
     assert len(sizes) >= 2 and max(sizes) <= 12
+
+
+@pytest.mark.parametrize("settlement", ["defer", "browse"])
+def test_all_that_is_available_is_all(
+    strict: Namespace, engines: Engines, settlement: str
+) -> None:
+    """Spark asks for it with trigger(once=True): no limit counts then."""
+    strict.bus.create_queue("orders")
+    strict.send("orders", [f"{number:02}{'x' * 10_000}" for number in range(20)])
+    run = engines("orders", settlement=settlement, maxBytesPerBatch="10k")
+    start = run.engine.initial()
+    if settlement == "defer":
+        start = run.engine.advance(start, None)
+    end = run.engine.advance(start, None)
+    assert [body[:2] for body in run.bodies(start, end)] == [
+        f"{number:02}" for number in range(20)
+    ]
+
+
+def test_all_that_is_available_is_not_what_comes_meanwhile(
+    strict: Namespace, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict.bus.create_queue("orders")
+    strict.send("orders", numbered("o", range(3)))
+    run = engines("orders")
+    start = run.begun()
+    received = ServiceBusReceiver.receive_messages
+
+    def while_more_comes(receiver: ServiceBusReceiver, *limits: Any) -> Any:
+        strict.send("orders", ["late"])
+        return received(receiver, *limits)
+
+    monkeypatch.setattr(ServiceBusReceiver, "receive_messages", while_more_comes)
+    end = run.engine.advance(start, None)
+    assert run.bodies(start, end) == numbered("o", range(3))
 
 
 def test_entities_share_a_batch_and_no_room_is_left(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 from uuid import uuid4
 
-from twinbus.spark.offsets import Offset, OffsetError, Position
+from twinbus.spark.offsets import AMQP_GENERATION, Offset, Position
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
 from twinbus.spark.portable.delivered import Delivered
@@ -24,11 +24,7 @@ from twinbus.spark.read_options import ReadOptions
 
 _log = logging.getLogger(__name__)
 
-GENERATION: Final = "amqp"
-"""Over AMQP an entity that was made again cannot be told from the one before."""
-
 _FRAGMENT: Final = 0
-_NO_LIMIT: Final = 1 << 47
 _FIRST_NUMBER: Final = 1
 _SMALLEST_SPLIT: Final = 1_000
 """Numbers of a range; a partition costs more than reading fewer."""
@@ -101,7 +97,7 @@ def split_range(path: str, first: int, end: int, max_partitions: int) -> list[Ra
     return [
         Range(
             path=path,
-            generation=GENERATION,
+            generation=AMQP_GENERATION,
             fragment=_FRAGMENT,
             first=at,
             end=min(at + width, end),
@@ -163,11 +159,11 @@ class BrowsingStream:
 
     def advance(self, start: Offset, max_messages: int | None) -> Offset:
         """Where the next batch ends; `start` itself if there is nothing to read."""
-        _check_mode(start)
+        start.check_namespace(is_twinbus=False)
         entities = dict(start.entities)
         shares = Shares(
             self._paths,
-            _NO_LIMIT if max_messages is None else max_messages,
+            max_messages,
             self._options.max_bytes,
             turn=sum(position.next[_FRAGMENT] for position in entities.values()),
         )
@@ -208,7 +204,7 @@ class BrowsingStream:
             return []
 
     def split(self, start: Offset, end: Offset) -> list[Range]:
-        _check_mode(end)
+        end.check_namespace(is_twinbus=False)
         ranges: list[Range] = []
         for path, position in end.entities.items():
             before = start.entities.get(path)
@@ -227,14 +223,4 @@ class BrowsingStream:
 
 def _position(number: int) -> Position:
     numbers = {_FRAGMENT: number}
-    return Position(generation=GENERATION, begin=numbers, next=numbers)
-
-
-def _check_mode(offset: Offset) -> None:
-    for position in offset.entities.values():
-        if position.generation != GENERATION:
-            raise OffsetError(
-                "The checkpoint is of a stream over a twinbus namespace, and this one "
-                "offers no bulk requests: it is another, or strict now. Use another "
-                "checkpoint location."
-            )
+    return Position(generation=AMQP_GENERATION, begin=numbers, next=numbers)

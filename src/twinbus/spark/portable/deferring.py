@@ -47,7 +47,6 @@ _log = logging.getLogger(__name__)
 
 _HELD_SECONDS: Final = 60.0
 _NO_BATCH: Final = -1
-_NO_LIMIT: Final = 1 << 31
 _NOTHING: Final = DeferredPart(numbers=NumberRanges(), size_bytes=0, has_sessions=False)
 
 
@@ -68,6 +67,8 @@ class DeferringStream:
         self._settled_batch = _NO_BATCH
         # Of a query that ends with what is there: the last number, by path.
         self._targets: dict[str, int] | None = None
+        # The last number that the batch may have, by path; None: its limits are enough.
+        self._lasts: dict[str, int] | None = None
 
     # --- what Spark asks ------------------------------------------------------
 
@@ -95,6 +96,10 @@ class DeferringStream:
         if not offset.reader:
             return replace(offset, reader=uuid4().hex).to_json()
         self._settle(offset)
+        self._lasts = self._targets
+        if self._lasts is None and max_messages is None:
+            # All there is, and not all that comes meanwhile: that might have no end.
+            self._lasts = {path: self._last(path) for path in self._paths}
         entities = self._take(offset, max_messages)
         if not entities and self._targets is not None:
             entities = self._take_held(offset, max_messages)
@@ -156,7 +161,7 @@ class DeferringStream:
         taken: dict[str, DeferredPart] = {}
         shares = Shares(
             self._paths,
-            _NO_LIMIT if max_messages is None else max_messages,
+            max_messages,
             self._options.max_bytes,
             turn=offset.batch,
         )
@@ -262,7 +267,7 @@ class DeferringStream:
         self, path: str, reader: str, messages: int, size_bytes: int
     ) -> DeferredPart:
         """Receive and defer what is active."""
-        last = None if self._targets is None else self._targets[path]
+        last = None if self._lasts is None else self._lasts[path]
         seen = self._lookouts[path].active(last)
         if not seen:
             return _NOTHING

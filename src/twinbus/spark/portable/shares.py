@@ -6,19 +6,23 @@ all of theirs are asked again for the rest.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
+
+_NO_LIMIT: Final = 1 << 47
 
 
 class Shares:
     """Whom to ask next, and for how much: iterate, and say what was taken."""
 
     def __init__(
-        self, paths: Sequence[str], messages: int, size_bytes: int, *, turn: int
+        self, paths: Sequence[str], messages: int | None, size_bytes: int, *, turn: int
     ) -> None:
-        """Who comes last in one turn comes first in another."""
+        """Who comes last in one turn comes first in another. Without a number of
+        messages all there is is wanted, whatever its size."""
         at = turn % len(paths)
         self._paths = [*paths[at:], *paths[:at]]
-        self._messages = messages
-        self._size_bytes = size_bytes
+        self._messages = _NO_LIMIT if messages is None else messages
+        self._size_bytes = _NO_LIMIT if messages is None else size_bytes
         # The share of the entity that is asked, and those that took all of it.
         self._asked = (0, 0)
         self._hungry: list[str] = []

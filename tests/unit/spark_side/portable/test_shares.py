@@ -12,7 +12,9 @@ BACKLOGS = st.dictionaries(
 )
 
 
-def taken_of(backlogs: Mapping[str, int], limit: int, turn: int = 0) -> dict[str, int]:
+def taken_of(
+    backlogs: Mapping[str, int], limit: int | None, turn: int = 0
+) -> dict[str, int]:
     """What is taken of queues that have so many messages, of a byte each."""
     left = dict(backlogs)
     shares = Shares(list(backlogs), limit, 1_000, turn=turn)
@@ -40,6 +42,12 @@ def test_who_has_something_gets_something(
 
 def test_what_others_do_not_want_is_asked_for_again() -> None:
     assert taken_of({"a": 50, "b": 2, "c": 0}, 30) == {"a": 28, "b": 2, "c": 0}
+
+
+@given(BACKLOGS, st.integers(0, 9))
+def test_without_a_limit_all_is_taken(backlogs: dict[str, int], turn: int) -> None:
+    many = {path: count * 1_000 for path, count in backlogs.items()}
+    assert taken_of(many, None, turn) == many
 
 
 def test_turns_begin_elsewhere() -> None:
