@@ -9,13 +9,17 @@ from azure.servicebus import ServiceBusMessage
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from twinbus.spark.bulk.stream import BulkStream
 from twinbus.spark.engines import batch_partitions
+from twinbus.spark.offsets import OffsetError
 from twinbus.spark.portable.browsing import present_ranges
 from twinbus.spark.portable.peeked_ranges import PeekPartition
-from twinbus.spark.positioned_stream import partitions_of
+from twinbus.spark.positioned_stream import PositionedStream, partitions_of
+from twinbus.spark.ranges_read import RangePartition
 from twinbus.spark.read_options import read_options
 from twinbus.spark.stream_reader import ReadablePartition
 
+from .engine_world import EngineRun
 from .harness import Collected, Namespace, numbered, run_available
 
 
@@ -47,6 +51,35 @@ def test_ranges_are_by_number_and_by_time(strict: Namespace) -> None:
     assert _read(strict, startTime=between.isoformat()) == numbered("late", range(5))
     assert _read(strict, endTime=between.isoformat()) == numbered("early", range(5))
     assert _read(strict, fromSequence=11) == []
+
+
+@pytest.mark.parametrize("kind", ["namespace", "strict"])
+def test_times_bound_messages_of_every_state(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    bus: Namespace = request.getfixturevalue(kind)
+    bus.bus.create_queue("orders")
+    due = bus.bus.now() + timedelta(hours=1)
+    for part in ("early", "late"):
+        scheduled = ServiceBusMessage(f"{part}-s", scheduled_enqueue_time_utc=due)
+        bus.send("orders", [f"{part}-d", scheduled, f"{part}-a"])
+        with bus.receiver("orders") as receiver:
+            for message in receiver.receive_messages(4, max_wait_time=5):
+                if str(message) == f"{part}-d":
+                    receiver.defer_message(message)
+        bus.bus.advance(60)
+    between = (bus.bus.now() - timedelta(seconds=90)).isoformat()
+    states = "active,deferred,scheduled"
+    early, late = ([f"{part}-{state}" for state in "dsa"] for part in ("early", "late"))
+    assert _read(bus, states=states, endTime=between) == early
+    assert _read(bus, states=states, startTime=between) == late
+    assert _read(bus, states="deferred", startTime=between) == ["late-d"]
+    assert _read(bus, states="scheduled", startTime="1960-01-01") == [
+        "early-s",
+        "late-s",
+    ]
+    assert _read(bus, states=states, endTime="1960-01-01") == []
+    assert _read(bus, startTime="1960-01-01", endTime=between) == ["early-a"]
 
 
 def _read(namespace: Namespace, **options: object) -> list[str]:
@@ -141,6 +174,30 @@ def test_a_stream_can_begin_with_what_comes(
     stream = strict.stream(spark, "orders", startingPosition="latest")
     run_available(stream, collected, tmp_path / "checkpoint")
     assert collected.rows == []
+
+
+def test_a_checkpoint_of_the_other_kind_of_namespace_is_told(
+    namespace: Namespace,
+) -> None:
+    """As of a bus that was strict, or is now."""
+    namespace.bus.create_queue("orders")
+    namespace.send("orders", ["o"])
+    browsing = EngineRun(namespace, "orders", settlement="browse")
+    options = read_options(namespace.options("orders"), is_stream=True)
+    bulk = BulkStream(options)
+    by_bulk = PositionedStream(options, bulk, RangePartition)
+    for one, other, text in (
+        (browsing.engine, by_bulk, "of a stream over AMQP"),
+        (by_bulk, browsing.engine, "of a stream over a twinbus"),
+    ):
+        start = one.initial()
+        end = one.advance(start, 1)
+        with pytest.raises(OffsetError, match=text):
+            other.advance(start, 1)
+        with pytest.raises(OffsetError, match=text):
+            other.partitions(start, end)
+    browsing.close()
+    bulk.close()
 
 
 @pytest.mark.parametrize(

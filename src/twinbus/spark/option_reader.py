@@ -6,7 +6,7 @@ option that nobody knows is an error too, with the one that was probably meant.
 
 import re
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Final
 
@@ -17,6 +17,9 @@ _SIZE: Final = re.compile(r"(\d{1,15})\s*([kmgt]?)i?b?", re.IGNORECASE | re.ASCI
 _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _PLAIN_DURATION: Final = re.compile(r"(\d{1,9})\s*(ms|s|m|h)?", re.ASCII)
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 _SPARKS_OWN: Final = frozenset(("checkpointlocation", "queryname", "outputmode"))
 """What Spark hands on to sources and sinks although it is none of their business."""
@@ -133,4 +136,6 @@ class OptionReader:
                 "2026-11-16T08:00:00Z."
             ) from None
         aware = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
-        return int(aware.timestamp() * 1000)
+        # Messages have whole milliseconds, and none is older than the epoch. Parts of
+        # one are rounded up: what was enqueued in it was enqueued before.
+        return max(0, -((_EPOCH - aware) // _MILLISECOND))

@@ -18,7 +18,7 @@ from twinbus.spark.option_reader import OptionError, OptionReader
 from twinbus.spark.schema import BODY_COLUMNS, COLUMNS, RAW
 
 _MAX_NUMBER: Final = (1 << 63) - 1
-_STATES: Final = ("active", "deferred", "scheduled")
+STATES: Final = ("active", "deferred", "scheduled")
 
 
 class Settlement(StrEnum):
@@ -80,7 +80,8 @@ READ_OPTIONS: Final = {
     "startingPosition": "streams without a checkpoint: earliest or latest",
     "fromSequence": "the first sequence number that is wanted",
     "toSequence": "batches: the last one",
-    "startTime": "enqueued at this time or later, ISO 8601",
+    "startTime": "enqueued at this time or later, ISO 8601; in UTC unless it says "
+    "otherwise",
     "endTime": "batches: and before this one",
     "columns": "all, header (without body and properties), or names",
     "includeRaw": "true: also the whole message as AMQP bytes",
@@ -220,9 +221,9 @@ def _states(reader: OptionReader, is_stream: bool) -> tuple[str, ...]:
         raise OptionError("'states' is for batches: a stream reads active messages.")
     names = tuple(name.strip().lower() for name in text.split(","))
     for name in names:
-        if name not in _STATES:
+        if name not in STATES:
             raise OptionError(
-                f"'states' has '{name[:40]}'; it must be some of {', '.join(_STATES)}."
+                f"'states' has '{name[:40]}'; it must be some of {', '.join(STATES)}."
             )
     return names
 

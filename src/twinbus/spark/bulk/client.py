@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twinbus.limits import BULK_ENTITIES
-from twinbus.spark.bulk.channel import Channel
+from twinbus.spark.bulk.channel import Answer, Channel
 from twinbus.spark.bulk.errors import BulkError, NoHttp
 from twinbus.spark.connection import Connection
 from twinbus.spark.packing import Range
+from twinbus.spark.read_options import STATES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -227,21 +228,44 @@ class BulkClient:
 
         at = found.first
         while at < found.end:
-            content = {
-                "path": found.path,
-                "generation": found.generation,
-                "fragment": found.fragment,
-                "from": at,
-                "to": found.end,
-                "columns": list(columns),
-                **({"states": list(states)} if states else {}),
-            }
-            answer = self._channel.request(
-                "/$bulk/browse", json.dumps(content).encode()
-            )
+            answer = self._browse(found, at, columns, states)
             with pa.ipc.open_stream(answer.body) as stream:
                 yield from stream
             at = int(answer.headers["x-twinbus-next"])
+
+    def enqueued_from(self, found: Range) -> tuple[int, int] | None:
+        """Number and enqueued time, in milliseconds, of the first message of a range,
+        whatever its state."""
+        import pyarrow as pa
+
+        columns = ("sequence_number", "enqueued_time")
+        answer = self._browse(found, found.first, columns, STATES, max_bytes=1)
+        with pa.ipc.open_stream(answer.body) as stream:
+            first = stream.read_all().slice(0, 1)
+        if not first.num_rows:
+            return None
+        number, enqueued_us = (column.cast(pa.int64())[0].as_py() for column in first)
+        return number, enqueued_us // 1000
+
+    def _browse(
+        self,
+        found: Range,
+        first: int,
+        columns: Sequence[str],
+        states: Sequence[str],
+        **limits: int,
+    ) -> Answer:
+        content = {
+            "path": found.path,
+            "generation": found.generation,
+            "fragment": found.fragment,
+            "from": first,
+            "to": found.end,
+            "columns": list(columns),
+            **({"states": list(states)} if states else {}),
+            **limits,
+        }
+        return self._channel.request("/$bulk/browse", json.dumps(content).encode())
 
     def settle(self, reader: str, verdicts: Sequence[Verdict]) -> int:
         """How many messages were settled by this. Raises BulkError if a lease is

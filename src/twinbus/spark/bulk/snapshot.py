@@ -52,7 +52,7 @@ def _ranges(
         else:
             # Only active messages are planned; these are read as they come.
             count = fragment.active_count + fragment.other_count
-            ranges.append(_whole(part, fragment.index, count))
+            ranges.append(_whole(client, part, fragment.index, count))
     return ranges
 
 
@@ -66,8 +66,8 @@ def _planned(client: BulkClient, part: PlanPart) -> list[Range]:
         part = replace(part, firsts={planned.fragment: planned.end}, from_time=None)
 
 
-def _whole(part: PlanPart, index: int, message_count: int) -> Range:
-    return Range(
+def _whole(client: BulkClient, part: PlanPart, index: int, message_count: int) -> Range:
+    whole = Range(
         path=part.path,
         generation=part.generation,
         fragment=index,
@@ -76,3 +76,23 @@ def _whole(part: PlanPart, index: int, message_count: int) -> Range:
         message_count=message_count,
         size_bytes=0,
     )
+    first, end = whole.first, whole.end
+    if part.from_time is not None:
+        first = _first_since(client, whole, part.from_time)
+    if part.to_time is not None:
+        end = _first_since(client, whole, part.to_time)
+    return replace(whole, first=first, end=end)
+
+
+def _first_since(client: BulkClient, whole: Range, instant: int) -> int:
+    """The number of the first message that was enqueued at an instant or later, or
+    where the range ends. Times rise with numbers, whatever the state."""
+    low, high = whole.first, whole.end
+    while low < high:
+        middle = (low + high) // 2
+        found = client.enqueued_from(replace(whole, first=middle))
+        if found is None or found[1] >= instant:
+            high = middle
+        else:
+            low = found[0] + 1
+    return low
