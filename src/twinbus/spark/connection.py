@@ -38,7 +38,20 @@ class Connection:
 
     def open(self) -> "OpenConnection":
         """Read the secret, here and now. Raises SecretError, OptionError."""
+        if self.ca_file is not None:
+            self.tls()
         return OpenConnection(self)
+
+    def tls(self) -> ssl.SSLContext:
+        """Whom to trust, as this host knows them. Raises OptionError."""
+        try:
+            return ssl.create_default_context(cafile=self.ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise OptionError(
+                f"'caFile' is '{self.ca_file}', which cannot be read as certificates "
+                f"on this host: {error}. It must be there on the driver and on every "
+                "executor."
+            ) from None
 
 
 class OpenConnection:
@@ -107,11 +120,14 @@ def read_connection(options: OptionReader) -> Connection:
         )
     except SecretError as error:
         raise OptionError(str(error)) from None
-    return Connection(
+    connection = Connection(
         secret=secret,
         url=_url(options.text("namespace")),
-        ca_file=_ca_file(options.text("caFile")),
+        ca_file=options.text("caFile"),
     )
+    if connection.ca_file is not None:
+        connection.tls()
+    return connection
 
 
 def _url(text: str | None) -> str | None:
@@ -125,22 +141,11 @@ def _url(text: str | None) -> str | None:
     except ValueError:
         is_right, port = False, None
     if not is_right:
+        # Not repeated: who puts credentials there has them told to nobody.
         raise OptionError(
-            f"'namespace' is '{text[:60]}'; it must be the address of the bus, such "
-            "as https://bus.example:5300."
+            "'namespace' must be the address of the bus, such as "
+            "https://bus.example:5300, and nothing else: no key, no path."
         )
     assert url.hostname is not None
     host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
     return f"{url.scheme}://{host}:{port or (443 if url.scheme == 'https' else 80)}"
-
-
-def _ca_file(path: str | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        ssl.create_default_context(cafile=path)
-    except (OSError, ssl.SSLError) as error:
-        raise OptionError(
-            f"'caFile' is '{path}', which cannot be read as certificates: {error}."
-        ) from None
-    return path

@@ -8,7 +8,6 @@ which it sends whatever it is asked.
 
 import contextlib
 import http.client
-import ssl
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -33,9 +32,11 @@ def speaks_amqp_alone(connection: Connection) -> bool:
     assert url.hostname is not None
     client: http.client.HTTPConnection
     if url.scheme == "https":
-        tls = ssl.create_default_context(cafile=connection.ca_file)
         client = http.client.HTTPSConnection(
-            url.hostname, url.port, timeout=_TIMEOUT_SECONDS, context=tls
+            url.hostname,
+            url.port,
+            timeout=_TIMEOUT_SECONDS,
+            context=connection.tls(),
         )
     else:
         client = http.client.HTTPConnection(

@@ -67,6 +67,18 @@ def test_times_are_utc_unless_they_say_otherwise(text: str, hour: int) -> None:
     assert batch(startTime=text).bounds.start_time == expected.timestamp() * 1000
 
 
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("2004-05-15T05:35:21.485Z", 1_084_599_321_485),
+        ("2026-11-16T08:00:00.000001Z", 1_794_816_000_001),
+        ("1960-01-01", 0),
+    ],
+)
+def test_times_are_whole_milliseconds_of_the_epoch(text: str, ms: int) -> None:
+    assert batch(endTime=text).bounds.end_time == ms
+
+
 def test_columns() -> None:
     everything = tuple(COLUMNS)
     assert batch().columns == everything[:-1]
@@ -209,9 +221,17 @@ def test_an_option_that_nobody_knows_is_told_with_what_was_meant(
         batch(**{name: "1"})
 
 
-def test_a_secret_under_a_wrong_name_is_not_repeated() -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("connectionStrin", "Endpoint=sb://b;SharedAccessKey=very-secret-key"),
+        ("namespace", "Endpoint=sb://b;SharedAccessKey=very-secret-key"),
+        ("namespace", "https://user:very-secret-key@bus.example"),
+    ],
+)
+def test_a_secret_in_a_wrong_place_is_not_repeated(name: str, value: str) -> None:
     with pytest.raises(OptionError) as refused:
-        batch(connectionStrin="Endpoint=sb://b;SharedAccessKey=very-secret-key")
+        batch(**{name: value})
     assert "very-secret-key" not in str(refused.value)
 
 

@@ -49,7 +49,7 @@ class Channel:
         self._url = urlsplit(self._opened.url)
         self._tls: ssl.SSLContext | None = None
         if self._url.scheme == "https":
-            self._tls = ssl.create_default_context(cafile=connection.ca_file)
+            self._tls = connection.tls()
         self._patience_seconds = patience_ms / 1000
         self._http: http.client.HTTPConnection | None = None
         self._token = ""
