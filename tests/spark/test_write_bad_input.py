@@ -150,9 +150,13 @@ def test_a_row_that_is_too_large(namespace: Namespace, frames: Frames) -> None:
 
 
 def test_a_row_that_no_request_can_hold(namespace: Namespace, frames: Frames) -> None:
-    frame = frames("a").withColumn("body", functions.repeat("body", 9 << 20))
+    frame = frames("a", message_id="m1")
+    frame = frame.withColumn("body", functions.repeat("body", 9 << 20))
     text = refusal(namespace, frame, entity="orders")
-    assert "The message of 94371" in text and "that one request takes" in text
+    assert "A row for 'orders' with the message id 'm1' was not sent" in text
+    assert "The message of 94372" in text
+    assert "larger than the 8323072 bytes that one request takes" in text
+    assert "Send it over AMQP, with an SDK, or store what it has elsewhere" in text
 
 
 def test_an_entity_that_is_not_there(namespace: Namespace, frames: Frames) -> None:

@@ -17,6 +17,7 @@ from twinbus.clock import SystemClock
 from twinbus.encoding.composing import MessageComposer
 from twinbus.encoding.resending import resendable
 from twinbus.errors import ServiceBusError
+from twinbus.limits import DURATION_MS_UNLIMITED
 from twinbus.spark.plain_error import PlainError
 from twinbus.spark.schema import RAW
 from twinbus.spark.send_ids import send_ids
@@ -171,7 +172,7 @@ def _times_to_live(column: "pa.Array") -> list[int | None]:
             f"'time_to_live_ms' is {low} in a row; it must be at least 1, or null for "
             "the entity's own."
         )
-    return values
+    return [value and min(value, DURATION_MS_UNLIMITED) for value in values]
 
 
 def _instants(column: "pa.Array") -> list[int | None]:

@@ -17,6 +17,7 @@ from twinbus.amqp.messaging import (
 )
 from twinbus.amqp.types import Timestamp
 from twinbus.encoding.incoming import read_message
+from twinbus.limits import DURATION_MS_UNLIMITED
 from twinbus.spark.row_messages import EncodedRows, RowError, encode_rows
 from twinbus.spark.write_options import WriteOptions, write_options
 
@@ -137,6 +138,17 @@ def test_a_life_that_no_header_holds_is_told_by_two_times() -> None:
     )
     assert created is not None and expires == created + days_100
     assert second.header == Header(ttl=5) and second.properties is None
+
+
+def test_a_life_of_any_length_is_one() -> None:
+    """The largest number there is stands for ever in many a table."""
+    [message] = messages("time_to_live_ms bigint", [((1 << 63) - 1,)])
+    assert message.properties is not None
+    created, expires = (
+        message.properties.creation_time,
+        message.properties.absolute_expiry_time,
+    )
+    assert created is not None and expires == created + DURATION_MS_UNLIMITED
 
 
 def test_application_properties_are_those_of_their_row() -> None:

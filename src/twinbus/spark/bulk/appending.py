@@ -118,7 +118,9 @@ def _too_large(entity: str, message: bytes) -> RowsRefused:
         entity,
         message,
         f"The message of {len(message)} bytes is larger than the {MAX_REQUEST_BYTES} "
-        "bytes that one request takes. Send a smaller one.",
+        "bytes that one request takes, whatever the entity and 'maxBytesPerRequest' "
+        "allow. Send it over AMQP, with an SDK, or store what it has elsewhere and "
+        "send a reference to it.",
         refused=1,
         of=1,
     )
