@@ -1,13 +1,21 @@
-"""Namespaces that are not twinbus are told without waiting for them."""
+"""Namespaces that are not twinbus are told without waiting for them, and what they
+need is asked for before anything is read or sent."""
 
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import azure.servicebus
+import pytest
+from pyspark.sql.types import StringType, StructField, StructType
+
 from twinbus.spark.connection import Connection
 from twinbus.spark.foreign import speaks_amqp_alone
 from twinbus.spark.secret import Secret
+from twinbus.spark.sink import batch_writer
+from twinbus.spark.source import batch_reader, schema_of, stream_reader
+from twinbus.spark.vendor_sdk import SdkMissing
 
 from .harness import Namespace
 
@@ -59,3 +67,23 @@ def test_a_twinbus_is_asked_for_more(strict: Namespace) -> None:
     assert not speaks_amqp_alone(
         Connection(secret=Secret(text=strict.bus.connection_string))
     )
+
+
+def test_an_sdk_that_is_too_old_is_told(
+    strict: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict.bus.create_queue("orders")
+    monkeypatch.setattr(azure.servicebus, "__version__", "7.14.3")
+    options = strict.options("orders")
+    schema = schema_of(options)
+    with pytest.raises(SdkMissing, match=r"azure-servicebus 7\.14\.3"):
+        batch_reader(options, schema).partitions()
+    for settlement in ("browse", "defer"):
+        reader = stream_reader({**options, "settlement": settlement}, schema)
+        with pytest.raises(SdkMissing, match=r"azure-servicebus 7\.14\.3"):
+            reader.initialOffset()
+    bodies = StructType([StructField("body", StringType())])
+    with pytest.raises(SdkMissing, match=r"azure-servicebus 7\.14\.3"):
+        batch_writer(
+            {"credential": strict.credential, "entity": "orders"}, bodies, False
+        )

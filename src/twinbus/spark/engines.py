@@ -15,11 +15,13 @@ from twinbus.spark.positioned_stream import PositionedStream, partitions_of
 from twinbus.spark.ranges_read import RangePartition
 from twinbus.spark.read_options import ReadOptions, Settlement
 from twinbus.spark.stream_reader import StreamEngine
+from twinbus.spark.vendor_sdk import require_sdk
 
 
 def stream_engine(options: ReadOptions) -> StreamEngine:
-    """Raises OptionError, BulkError, PortableError."""
+    """Raises OptionError, SdkMissing, BulkError, PortableError."""
     if options.settlement is Settlement.DEFER:
+        require_sdk()
         from twinbus.spark.portable.deferring import DeferringStream
 
         return DeferringStream(options)
@@ -31,6 +33,7 @@ def stream_engine(options: ReadOptions) -> StreamEngine:
             "strict: no other can keep messages for one reader. Use defer, which "
             "settles what was processed in any namespace."
         )
+    require_sdk()
     from twinbus.spark.portable.browsing import BrowsingStream
     from twinbus.spark.portable.peeked_ranges import PeekPartition
 
@@ -38,9 +41,10 @@ def stream_engine(options: ReadOptions) -> StreamEngine:
 
 
 def batch_partitions(options: ReadOptions) -> list[InputPartition]:
-    """Everything that is there now. Raises BulkError, PortableError."""
+    """Everything that is there now. Raises SdkMissing, BulkError, PortableError."""
     if _is_twinbus(options):
         return partitions_of(options, snapshot(options), options.states, RangePartition)
+    require_sdk()
     from twinbus.spark.portable.browsing import present_ranges
     from twinbus.spark.portable.peeked_ranges import PeekPartition
 

@@ -11,6 +11,7 @@ from twinbus.spark.foreign import speaks_amqp_alone
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.row_messages import encode_rows
 from twinbus.spark.row_sender import RowSender, SentRows
+from twinbus.spark.vendor_sdk import require_sdk
 from twinbus.spark.write_options import WriteOptions, write_options
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class WritePlan:
             from twinbus.spark.bulk.appending import BulkSender
 
             return BulkSender(self.options)
+        require_sdk()
         from twinbus.spark.portable.sending import SdkSender
 
         return SdkSender(self.options)
@@ -51,7 +53,7 @@ class WritePlan:
 def plan_write(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool
 ) -> WritePlan:
-    """Raises OptionError, BulkError."""
+    """Raises OptionError, SdkMissing, BulkError."""
     checked = write_options(options, schema, overwrite=overwrite)
     is_twinbus = _is_twinbus(checked)
     if checked.columns.send_id is not None and not is_twinbus:
@@ -60,6 +62,8 @@ def plan_write(
             "Leave it out and set the column 'message_id' instead: a queue or topic "
             "with duplicate detection drops what it was sent before."
         )
+    if not is_twinbus:
+        require_sdk()
     return WritePlan(options=checked, is_twinbus=is_twinbus)
 
 

@@ -14,12 +14,10 @@ from uuid import UUID
 
 from azure.core.exceptions import AzureError
 from azure.servicebus import ServiceBusClient
-from azure.servicebus import __version__ as VERSION
 from azure.servicebus._common import mgmt_handlers
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 
 from twinbus.pairing.sdk.internals import condition_of
-from twinbus.spark.portable.errors import PortableError
 
 _OPERATIONS: Final = "com.microsoft:"
 _OK: Final = 200
@@ -32,14 +30,8 @@ Link = Any
 def management_link(
     client: ServiceBusClient, entity: str, subscription: str | None
 ) -> Link:
-    """For requests alone: the one that the SDK lists sessions with. Raises
-    PortableError for an SDK that has none."""
-    make: Callable[..., Link] | None = getattr(client, "_create_session_browser", None)
-    if make is None:
-        raise PortableError(
-            f"azure-servicebus {VERSION} cannot browse without receiving. Install 7.15 "
-            "or later."
-        )
+    """For requests alone: the one that the SDK lists sessions with."""
+    make: Callable[..., Link] = client._create_session_browser
     return make(entity, subscription)
 
 

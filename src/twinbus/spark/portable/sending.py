@@ -148,17 +148,16 @@ def _add(batch: ServiceBusMessageBatch, message: bytes, limit_bytes: int) -> boo
 
 
 def _address(batch: ServiceBusMessageBatch, message: bytes) -> None:
-    """A batch says for its first message where it belongs, as those of the SDK do from
-    7.15 on: a partitioned entity goes by it."""
-    write = getattr(batch._amqp_transport, "set_batch_envelope_properties", None)
-    if write is None:
-        return
+    """A batch says for its first message where it belongs, as those of the SDK do: a
+    partitioned entity goes by it."""
     decoded = decode_message(message)
     properties = decoded.properties
     key = (decoded.message_annotations or {}).get("x-opt-partition-key")
     message_id = None if properties is None else properties.message_id
     session_id = None if properties is None else properties.group_id
-    write(batch._message, *_texts(message_id, session_id, key))
+    batch._amqp_transport.set_batch_envelope_properties(
+        batch._message, *_texts(message_id, session_id, key)
+    )
 
 
 def _texts(*values: object) -> Iterator[str | None]:
