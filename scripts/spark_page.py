@@ -30,8 +30,8 @@ CONNECTION = {
 }
 
 MEANINGS = {
-    "entity": "the path as it was read",
-    "subqueue": "`$deadletterqueue`, or null",
+    "entity": "the path as it was read, without the sub-queue",
+    "subqueue": "`deadletter`, `transferdeadletter`, or null",
     "partition": "of a partitioned entity; else 0",
     "sequence_number": "unique and rising in an entity",
     "state": "active, deferred or scheduled",
