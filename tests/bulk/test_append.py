@@ -12,6 +12,7 @@ from wire.own_annotations import identified, ping, restored
 
 from conformance.test_quotas import limit_size
 from twinbus import limits
+from twinbus.errors import EntityDisabled
 from twinbus.testing import Bus
 
 from .caller import Caller, append_body, arrow, token_of
@@ -249,6 +250,22 @@ def test_a_full_queue_takes_nothing_more(bus: Bus, call: Caller) -> None:
     found = call.bodies("full", end=2_000)
     assert [text[:4] for text in found] == [f"{n:04}" for n in range(first)]
     assert call.bodies("free") == ["small"]
+
+
+def test_an_entity_that_was_closed_for_a_moment_takes_nothing_more(
+    call: Caller, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is disabled between two portions of a request, and enabled again."""
+    states = iter(["Active", "SendDisabled", "Active"])
+
+    def check_status(fragment: object) -> None:
+        if next(states) != "Active":
+            raise EntityDisabled(entity_path=queue)
+
+    monkeypatch.setattr("twinbus.server.bulk.appends.check_status", check_status)
+    answer = call.append([(queue, data_message(str(n))) for n in range(600)])
+    assert refused_rows(answer) == [(row, "entity-disabled") for row in range(250, 600)]
+    assert answer["applied"] == 250
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 An append is a send: the same checks, the same ledgers, and durable before the answer.
 It is done in portions, one after the other, so that others have their turn. What an
-entity does not take is refused row by row, and the rest is sent; but when an entity has
-no room for a portion, nothing that follows in it is sent either. Whoever sends the
-refused rows again then finds the order kept.
+entity does not take is refused row by row, and the rest is sent; but when an entity is
+closed, or has no room for a portion, nothing that follows in it is sent either. Whoever
+sends the refused rows again then finds the order kept.
 """
 
 import asyncio
@@ -85,6 +85,7 @@ class Append:
             fragment = entity.fragment()
             check_status(fragment)
         except ServiceBusError as error:
+            self._closed[path.lower()] = error
             self._refuse(rows, error)
             return portion
         owner, arrivals = entity.owner, self._arrivals(entity)
