@@ -172,6 +172,39 @@ def test_a_deferred_message_may_turn_out_to_be_poison(
     assert sdk.texts(queue, sub_queue=DEAD) == ["a"]
 
 
+@pytest.mark.parametrize(
+    "sub_queue", ["$DeadLetterQueue", "$Transfer/$DeadLetterQueue"]
+)
+def test_a_dead_letter_is_not_dead_lettered_again(
+    call: Caller, queue: str, sub_queue: str
+) -> None:
+    """It would come back as the last of its own queue, and its reader with it."""
+    path = f"{queue}/{sub_queue}"
+    [epoch] = call.lease(path)
+    poison = [{"sequence_number": 1, "reason": "worse"}]
+    entity = {"path": path, "epoch": epoch, "dead_letter": poison, "defer": [1]}
+    answer = call.ask("settle", {"reader": READER, "entities": [entity]})
+    assert answer.refusal == (400, "amqp:not-allowed")
+    assert answer.error["entity"] == path
+    assert f"'{path}' is a dead-letter queue" in answer.error["message"]
+    assert "Complete it, or defer it." in answer.error["message"]
+
+
+def test_a_refused_dead_letter_stays_where_it_is(
+    call: Caller, sdk: Sdk, queue: str
+) -> None:
+    epoch = planned_queue(call, sdk, queue, "a")
+    poison = [{"sequence_number": 1, "reason": "bad"}]
+    call.settle(queue, epoch, dead_letter=poison)
+    dead = f"{queue}/$DeadLetterQueue"
+    [epoch] = call.lease(dead)
+    entity = {"path": dead, "epoch": epoch, "dead_letter": poison, "defer": [1]}
+    call.ask("settle", {"reader": READER, "entities": [entity]})
+    [row] = call.rows(dead, states=["active", "deferred"])
+    assert (row["sequence_number"], row["state"]) == (1, "active")
+    assert row["dead_letter_reason"] == "bad"
+
+
 def test_numbers_that_are_not_there_are_no_matter(
     call: Caller, sdk: Sdk, queue: str
 ) -> None:

@@ -23,8 +23,10 @@ class Settlement:
         self._actor = actor
 
     async def apply(self, request: SettleRequest, through: int | None) -> Settled:
-        """Raises ReaderLeaseLost, ArgumentOutOfRange."""
+        """Raises ReaderLeaseLost, ArgumentOutOfRange, NotAllowed."""
         source = self._source
+        if request.dead_letter:
+            source.check_may_dead_letter()
         source.lease(self._reader, self._epoch)
         await source.settle_down()
         dead_lettered = await self._dead_letter(request.dead_letter)

@@ -66,6 +66,16 @@ class Source:
         """Raises EntityDisabled, NotAllowed."""
         self.entity.check_may_receive(self.sub_queue)
 
+    def check_may_dead_letter(self) -> None:
+        """Raises NotAllowed: a dead letter would come back at the end of its queue, and
+        its reader would never be done with it."""
+        if self.fragment.settings.is_dead_letter_queue:
+            raise NotAllowed(
+                f"'{self.path}' is a dead-letter queue: what is in it cannot be "
+                "dead-lettered again. Complete it, or defer it.",
+                entity_path=self.path,
+            )
+
     def lease(self, reader: str, epoch: str) -> ReaderLease:
         """Raises ReaderLeaseLost."""
         if not epoch.isascii() or not epoch.isdigit() or len(epoch) > 18:
