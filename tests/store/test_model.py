@@ -360,6 +360,7 @@ class TwoStores(RuleBasedStateMachine):
         for number in FRAGMENTS:
             self._both_read("browse", number, 0, 100, NO_LIMIT)
             self._both_read("browse", number, 3, 4, 9)
+            self._both_read("browse_deferred", number, 2, 3, NO_LIMIT)
             self._both_read("read_active", number, 2, 3, NO_LIMIT)
         self._both_read("due", NOW + 100_000, 5)
         self._both("next_scheduled_at")

@@ -137,6 +137,13 @@ class Store(Protocol):
         """All reader leases, those that are over included."""
         ...
 
+    async def browse_deferred(
+        self, fragment_number: int, from_sequence: int, limit: int, limit_bytes: int
+    ) -> list[Message]:
+        """Deferred messages from a sequence number on, in order: at most `limit`, and
+        no more once they have `limit_bytes`; at least one if any."""
+        ...
+
     async def read_deferred(self, row_ids: list[int]) -> list[Message]:
         """Those of the named messages that are deferred, in any order."""
         ...

@@ -144,6 +144,13 @@ class MemoryStore:
         self._check_open()
         return [lease for _, lease in sorted(self.disk.reader_leases.items())]
 
+    async def browse_deferred(
+        self, fragment_number: int, from_sequence: int, limit: int, limit_bytes: int
+    ) -> list[Message]:
+        self._check_open()
+        first, last = rows_of(fragment_number, from_sequence)
+        return _portion(self.disk.deferred.between(first, last), limit, limit_bytes)
+
     async def read_deferred(self, row_ids: list[int]) -> list[Message]:
         self._check_open()
         return _found(self.disk.deferred, row_ids)

@@ -263,6 +263,13 @@ class SqliteStore:
     async def reader_leases(self) -> list[ReaderLease]:
         return [_reader_lease(row) for row in self._rows("reader_leases")]
 
+    async def browse_deferred(
+        self, fragment_number: int, from_sequence: int, limit: int, limit_bytes: int
+    ) -> list[Message]:
+        base = base_of(fragment_number)
+        rows = (base + from_sequence, base + SEQUENCE_MASK, limit)
+        return self._messages("browse_deferred", rows, limit_bytes)
+
     async def read_deferred(self, row_ids: list[int]) -> list[Message]:
         return self._messages("read_deferred", (json.dumps(row_ids),))
 

@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from typing import Final
 
-from twinbus.broker.message import ACTIVE, Message
+from twinbus.broker.message import ACTIVE, DEFERRED, Message
 from twinbus.broker.row_id import sequence_of
 from twinbus.encoding.columns import MessageColumns
 from twinbus.gateway.bulk.ports import BrowsedMessages
@@ -74,4 +74,7 @@ async def _read(
     async with owner.reading:
         if states == {ACTIVE}:
             return await owner.store.read_active(number, first - 1, _SLICE, limit_bytes)
+        if states == {DEFERRED}:
+            # Few, as a rule, among many active ones.
+            return await owner.store.browse_deferred(number, first, _SLICE, limit_bytes)
         return await owner.store.browse(number, first, _SLICE, limit_bytes)

@@ -91,6 +91,29 @@ async def check_browse_shows_every_state(place: StorePlace) -> None:
     await owner.store.close()
 
 
+async def check_deferred_messages_are_browsed_alone(place: StorePlace) -> None:
+    owner = await owner_of(place)
+    changes = ChangeSet()
+    for number in (0, 1, 2):
+        changes.active_added += [message(number, i) for i in (1, 3, 5)]
+        changes.deferred_added += [
+            message(number, i, state=DEFERRED, raw=bytes(100)) for i in (2, 4, 6)
+        ]
+    changes.scheduled_added.append(message(1, 7, state=SCHEDULED, scheduled_at=NOW))
+    await owner.commit(changes)
+    expected = [message(1, i).row_id for i in (2, 4, 6)]
+    found = await owner.store.browse_deferred(1, 0, 100, NO_LIMIT)
+    expect(row_ids(found), expected, "deferred ones of the fragment, in order")
+    expect([m.state for m in found], [DEFERRED] * 3, "their state is told")
+    found = await owner.store.browse_deferred(1, 4, 1, NO_LIMIT)
+    expect(row_ids(found), expected[1:2], "it begins with the number it is given")
+    found = await owner.store.browse_deferred(1, 0, 100, 101)
+    expect(row_ids(found), expected[:2], "within a limit of bytes")
+    found = await owner.store.browse_deferred(1, 7, 100, NO_LIMIT)
+    expect(found, [], "none above the last")
+    await owner.store.close()
+
+
 async def check_messages_are_found_by_state(place: StorePlace) -> None:
     owner = await owner_of(place)
     changes = ChangeSet()
@@ -118,5 +141,6 @@ CHECKS = (
     check_reading_goes_on_after_a_number,
     check_reading_is_limited,
     check_browse_shows_every_state,
+    check_deferred_messages_are_browsed_alone,
     check_messages_are_found_by_state,
 )

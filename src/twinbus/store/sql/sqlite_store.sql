@@ -141,6 +141,10 @@ FROM reader_lease ORDER BY fragment_number;
 SELECT {message} FROM message AS m
 WHERE row_id IN (SELECT value FROM json_each(?));
 
+-- name: browse_deferred
+SELECT {message}, 1, 0 FROM deferred AS m
+WHERE row_id BETWEEN ? AND ? ORDER BY row_id LIMIT ?;
+
 -- name: read_deferred
 SELECT {message}, 1, 0 FROM deferred AS m
 WHERE row_id IN (SELECT value FROM json_each(?));

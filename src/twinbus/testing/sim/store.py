@@ -229,6 +229,15 @@ class FaultyStore:
             self.store.browse(fragment_number, from_sequence, limit, limit_bytes)
         )
 
+    async def browse_deferred(
+        self, fragment_number: int, from_sequence: int, limit: int, limit_bytes: int
+    ) -> list[Message]:
+        return await self._read(
+            self.store.browse_deferred(
+                fragment_number, from_sequence, limit, limit_bytes
+            )
+        )
+
     async def read_session(
         self,
         fragment_number: int,
