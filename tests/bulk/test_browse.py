@@ -7,7 +7,15 @@ import pyarrow as pa
 import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from wire.codec import Long, Symbol, Timestamp
-from wire.message import DATA, Received, data_message, message, section, value_message
+from wire.message import (
+    DATA,
+    Received,
+    data_message,
+    message,
+    scheduled_message,
+    section,
+    value_message,
+)
 from wire.peer import Peer
 from wire.test_send_via import sender_via
 
@@ -52,6 +60,14 @@ def test_the_schema_is_always_the_same(call: Caller, sdk: Sdk, queue: str) -> No
     assert (empty.num_rows, filled.num_rows) == (0, 1)
     usual = call.browse(queue).table.schema.names
     assert usual == [name for name in SCHEMA if name != "raw"]
+
+
+def test_a_column_may_be_named_twice(call: Caller, sdk: Sdk, queue: str) -> None:
+    sdk.send(queue, "a", "b")
+    for names in (["sequence_number"], ["body", "message_id"], ["entity"]):
+        twice = call.browse(queue, columns=[*names, *names]).table
+        assert twice == call.browse(queue, columns=names).table
+        assert twice.num_rows == 2
 
 
 def test_every_column(bus: Bus, call: Caller, sdk: Sdk, queue: str) -> None:
@@ -218,6 +234,13 @@ def test_states(bus: Bus, call: Caller, sdk: Sdk, queue: str) -> None:
     )
 
 
+def test_a_message_that_is_scheduled_for_ever(call: Caller, queue: str) -> None:
+    """Later than its column can tell: null, and no reader is stopped by it."""
+    call.append([(queue, scheduled_message("x", 1 << 62))])
+    [row] = call.rows(queue, states=["scheduled"])
+    assert (row["body"], row["scheduled_time"]) == (b"x", None)
+
+
 def test_locked_messages_are_seen(call: Caller, sdk: Sdk, queue: str) -> None:
     """Browsing asks for no lease and takes nothing from anybody."""
     sdk.send(queue, *"ab")
@@ -290,16 +313,21 @@ def test_the_same_range_is_read_again(call: Caller, sdk: Sdk, queue: str) -> Non
 def test_few_among_many(
     call: Caller, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An answer looks at so many messages, and then says where to go on."""
+    """An answer looks at so many messages, and then says where to go on. For deferred
+    ones alone the others are not looked at."""
     monkeypatch.setattr(ranges, "_SLICES", 4)
     call.append((queue, data_message(b"")) for _ in range(2_500))
     [epoch] = call.lease(queue)
     call.settle(queue, epoch, defer=[2_400])
-    answer = call.browse(queue, 0, 5_000, states=["deferred"], columns=["body"])
+    states = ["deferred", "scheduled"]
+    answer = call.browse(queue, 0, 5_000, states=states, columns=["body"])
     assert answer.headers["x-twinbus-messages"] == "0"
     assert answer.headers["x-twinbus-next"] == str(4 * ranges._SLICE + 1)
-    rows = call.rows(queue, end=5_000, states=["deferred"])
+    rows = call.rows(queue, end=5_000, states=states)
     assert [row["sequence_number"] for row in rows] == [2_400]
+    answer = call.browse(queue, 0, 5_000, states=["deferred"])
+    assert answer.table["sequence_number"].to_pylist() == [2_400]
+    assert answer.headers["x-twinbus-next"] == "5000"
 
 
 # --- what is not there --------------------------------------------------------

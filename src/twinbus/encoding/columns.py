@@ -72,6 +72,8 @@ COLUMNS: Final = (
 _STATES: Final = ("active", "deferred", "scheduled")
 _PARTITION_KEY: Final = "x-opt-partition-key"
 
+_LATEST_MS: Final = ((1 << 63) - 1) // 1000
+
 _NULL: Final = 0x40
 _SHORT_TEXT: Final = 0xA1
 
@@ -135,7 +137,7 @@ class MessageColumns:
         if name == "expires_at":
             return [message.expires_at * 1000 or None for message in messages]
         if name == "scheduled_time":
-            return [message.scheduled_at * 1000 or None for message in messages]
+            return [_scheduled(message.scheduled_at) for message in messages]
         if name == "size_bytes":
             return [len(message.raw) for message in messages]
         return [_annex_value(name, message) for message in messages]
@@ -161,6 +163,12 @@ class MessageColumns:
             )
         if self._bodies is not None:
             self._bodies.append(_body(raw, sections))
+
+
+def _scheduled(at: int) -> int | None:
+    """In microseconds. A sender may have named an instant for which these are too many;
+    others are the bus's."""
+    return at * 1000 if 0 < at <= _LATEST_MS else None
 
 
 def _annex_value(name: str, message: Message) -> object:

@@ -138,6 +138,15 @@ def test_microseconds_are_those_of_the_time() -> None:
     assert moment.isoformat(timespec="milliseconds") == "2023-11-14T22:13:20.123+00:00"
 
 
+def test_instant_that_has_too_many_microseconds_is_null() -> None:
+    """A sender may name any; the others are the bus's."""
+    message = sent(body=Data((b"",)))
+    latest = ((1 << 63) - 1) // 1000
+    for named, shown in ((latest, latest * 1000), (latest + 1, None), (1 << 62, None)):
+        message.scheduled_at = named
+        assert value_of(message, "scheduled_time") == shown
+
+
 def test_bare_message_has_nulls() -> None:
     row = row_of(sent(body=Data((b"",))))
     assert row["body"] == b""

@@ -350,7 +350,7 @@ def _columns(names: list[str]) -> list[str]:
         if name not in arrow.TYPES:
             known = ", ".join(arrow.TYPES)
             raise ArgumentError(f"'columns' has {name!r}; there are {known}.")
-    return names
+    return list(dict.fromkeys(names))
 
 
 def _state(name: str) -> int:
