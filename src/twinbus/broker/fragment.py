@@ -102,6 +102,8 @@ class Fragment:
         self._sealed_lease: ReaderLease | None = None
         # How often memory had to be thrown away: what rests on it is void then.
         self.restore_count: int = 0
+        # Plans that were begun for the reader: of those under way the last counts.
+        self.plan_count: int = 0
         self._restore(record)
         self._token_prefix: bytes = token_prefix(record.number, epoch)
 

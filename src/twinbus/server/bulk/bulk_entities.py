@@ -1,14 +1,20 @@
 """The entities of a namespace, as bulk requests see them."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Final
 
 from twinbus.auth.policy import Policy
 from twinbus.broker.fragment import DEAD_LETTER, MAIN
 from twinbus.broker.row_id import SEQUENCE_MASK
-from twinbus.errors import ArgumentError, MessagingEntityNotFound, NotAllowed
+from twinbus.errors import (
+    ArgumentError,
+    MessagingEntityNotFound,
+    NotAllowed,
+    ServerBusy,
+)
 from twinbus.gateway.bulk.ports import (
     Appended,
     BrowsedMessages,
@@ -72,11 +78,13 @@ class BulkEntities:
         if lower.endswith(_DEAD_LETTERS):
             lower, suffix = lower[: -len(_DEAD_LETTERS)], "/$DeadLetterQueue"
         sub_queue = DEAD_LETTER if suffix else MAIN
+        # Once for all entities; `fnmatch` itself would keep thousands of patterns.
+        fits = re.compile(translate(lower)).match
         return [
             entity.path + suffix
             for entity in self._namespace.entities()
             if isinstance(entity, MessageSource)
-            and fnmatchcase(entity.path.lower(), lower)
+            and fits(entity.path.lower())
             and not entity.forward_target(sub_queue)
         ]
 
@@ -161,7 +169,15 @@ class BulkEntities:
         source = self._source(request.path)
         end = source.number_in(request.ends, "to")
         settlement = Settlement(source, reader, request.epoch, self._actor(reader))
-        return await settlement.apply(request, None if end is None else end - 1)
+        try:
+            return await settlement.apply(request, None if end is None else end - 1)
+        except ServerBusy as error:
+            # A settlement is many commits, and those of before have happened.
+            raise ServerBusy(
+                "The message store could not take all of the settlement; it went as "
+                f"far as '{source.path}'. Settle again: what is settled stays so.",
+                entity_path=source.path,
+            ) from error
 
     async def append(
         self,

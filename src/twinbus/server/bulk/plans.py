@@ -2,14 +2,15 @@
 
 Under a lease nothing of what is looked at may expire before it is known to be planned:
 meanwhile all of it counts as planned, and if nothing comes of the plan, what was
-planned before.
+planned before. A reader that asks again, because it got no answer, means the plan that
+it asked for last: an earlier one that is still being made must not come out after it.
 """
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from twinbus.broker import reader_lease
 from twinbus.broker.changes import ReaderLease
@@ -34,6 +35,13 @@ class Wanted:
     epoch: str | None
 
 
+class _Hold(NamedTuple):
+    """What a fragment has counted when all of it was held for a plan."""
+
+    restore_count: int
+    plan_count: int
+
+
 async def plan(
     reader: str, wanted: Sequence[Wanted], limits: PlanLimits
 ) -> list[PlannedFragment]:
@@ -43,14 +51,14 @@ async def plan(
         await part.source.settle_down()
     before = [_lease(reader, part) for part in wanted]
     _hold(reader, wanted, [SEQUENCE_MASK for _ in wanted])
-    restore_counts = [part.source.fragment.restore_count for part in wanted]
+    holds = [_begun(part) for part in wanted]
     try:
         made = await _made(_empty_plan(wanted, limits, horizon), wanted)
-        for part, restore_count in zip(wanted, restore_counts, strict=True):
-            _check_held(part, restore_count)
+        for part, hold in zip(wanted, holds, strict=True):
+            _check_held(part, hold)
         _hold(reader, wanted, [planned.end - 1 for planned in made.ranges])
     except BaseException:
-        _restore(reader, wanted, before)
+        _restore(reader, wanted, before, holds)
         raise
     for owner in {part.source.owner for part in wanted if part.epoch is not None}:
         await owner.durable()
@@ -84,6 +92,8 @@ async def first_since(source: Source, instant: int) -> int:
             high = middle
         else:
             low = sequence_of(found.row_ids[0]) + 1
+        # A thousand entities take their time.
+        await asyncio.sleep(0)
     return low
 
 
@@ -101,13 +111,16 @@ def _hold(reader: str, wanted: Sequence[Wanted], throughs: Sequence[int]) -> Non
 
 
 def _restore(
-    reader: str, wanted: Sequence[Wanted], before: Sequence[ReaderLease | None]
+    reader: str,
+    wanted: Sequence[Wanted],
+    before: Sequence[ReaderLease | None],
+    holds: Sequence[_Hold],
 ) -> None:
-    """As far as the leases are still held."""
-    for part, old in zip(wanted, before, strict=True):
+    """As far as the leases are still held, and nobody has planned since."""
+    for part, old, hold in zip(wanted, before, holds, strict=True):
         with suppress(ReaderLeaseLost):
             lease = _lease(reader, part)
-            if lease is not None and old is not None:
+            if lease is not None and old is not None and _is_last(part, hold):
                 _note(part, lease, old.planned_from, old.planned_through)
 
 
@@ -116,14 +129,29 @@ def _note(part: Wanted, lease: ReaderLease, first: int, through: int) -> None:
     reader_lease.note_plan(fragment, lease, first, through, changes)
 
 
-def _check_held(part: Wanted, restore_count: int) -> None:
-    """A commit that failed has voided the hold, and something may have gone since.
-    Raises ServerBusy."""
+def _begun(part: Wanted) -> _Hold:
+    """A plan is begun, and those that are under way are not the last any more."""
     fragment = part.source.fragment
-    if part.epoch is not None and fragment.restore_count != restore_count:
+    if part.epoch is not None:
+        fragment.plan_count += 1
+    return _Hold(fragment.restore_count, fragment.plan_count)
+
+
+def _is_last(part: Wanted, hold: _Hold) -> bool:
+    return part.source.fragment.plan_count == hold.plan_count
+
+
+def _check_held(part: Wanted, hold: _Hold) -> None:
+    """A commit that failed has voided the hold, and another plan has replaced it:
+    something may have gone since. Raises ServerBusy."""
+    if part.epoch is None:
+        return
+    path = part.source.path
+    if not _is_last(part, hold):
+        raise ServerBusy(f"'{path}' was planned anew meanwhile. Plan again.")
+    if part.source.fragment.restore_count != hold.restore_count:
         raise ServerBusy(
-            f"The message store failed while '{part.source.path}' was planned. "
-            "Plan again."
+            f"The message store failed while '{path}' was planned. Plan again."
         )
 
 

@@ -7,16 +7,22 @@ from twinbus.server.bulk.source import Source
 
 
 async def runtime_of(source: Source) -> EntityRuntime:
-    await source.settle_down()
     fragment, owner = source.fragment, source.owner
+    # Not what is given out from here on: a number whose commit fails is given again,
+    # and who began behind it would miss a message.
+    following = fragment.next_sequence
+    await source.settle_down()
     async with owner.reading:
         found = await owner.store.outlines(fragment.number, 0, SEQUENCE_MASK, 1)
     first = sequence_of(found.row_ids[0]) if len(found) else None
+    following = min(following, fragment.next_sequence)
+    if first is not None:
+        following = max(following, first + 1)
     counters = FragmentRuntime(
         index=fragment.index,
         first=None if first is None else source.visible(first),
         first_enqueued_at=found.enqueued_at[0] if len(found) else None,
-        next=source.visible(fragment.next_sequence),
+        next=source.visible(following),
         last_enqueued_at=fragment.last_enqueued_at or None,
         active_count=fragment.active_count,
         deferred_count=fragment.deferred_count,
