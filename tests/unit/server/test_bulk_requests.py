@@ -9,6 +9,7 @@ import pytest
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.outline import Outlines
 from twinbus.errors import ServerBusy
 from twinbus.gateway.bulk.ports import (
     FragmentRuntime,
@@ -117,6 +118,28 @@ async def test_of_two_plans_the_last_one_counts(
     assert "'orders' was planned anew" in first.text
     assert (await stored(world)).planned_through == 4
     assert await reader.settle(epoch, 5) == 4
+
+
+async def test_of_many_entities_little_is_held_of_each(
+    world: World, queue: Fragment, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a plan holds does not grow with their number, and nothing is left out."""
+    monkeypatch.setattr(plans, "_HELD", 12)
+    others = [f"other-{number}" for number in range(3)]
+    for path in others:
+        await send(world, (await world.namespace.create_queue(path, {})).fragment(), 10)
+    await send(world, queue, 10)
+    outlines = world.store.inner.outlines
+    limits: list[int] = []
+
+    async def noted(number: int, first: int, last: int, limit: int) -> Outlines:
+        limits.append(limit)
+        return await outlines(number, first, last, limit)
+
+    monkeypatch.setattr(world.store.inner, "outlines", noted)
+    epoch = await reader.take()
+    assert await planned(world, reader, epoch, 100, *others) == [10] * 4
+    assert set(limits) == {3}
 
 
 async def turns_during(work: Coroutine[Any, Any, Any]) -> int:

@@ -24,6 +24,9 @@ from twinbus.server.bulk.source import ONLY_FRAGMENT, Source
 _PORTION: Final = 1_000
 """Outlines read at once: a few milliseconds."""
 
+_HELD: Final = 100_000
+"""Outlines of all entities together: some ten megabytes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
@@ -69,9 +72,10 @@ async def plan(
 
 
 async def _made(made: Plan, wanted: Sequence[Wanted]) -> Plan:
+    portion = min(_PORTION, _HELD // max(1, len(wanted)))
     while not made.is_done():
         for index in made.wanted():
-            await _supply(made, index, wanted[index])
+            await _supply(made, index, wanted[index], portion)
             await asyncio.sleep(0)
         made.advance(_PORTION)
         await asyncio.sleep(0)
@@ -196,16 +200,16 @@ def _backlog(part: Wanted) -> int:
     return max(0, min(fragment.active_count, last - part.first + 1))
 
 
-async def _supply(made: Plan, index: int, part: Wanted) -> None:
+async def _supply(made: Plan, index: int, part: Wanted, portion: int) -> None:
     source, first = part.source, made.next_of(index)
     source.fragment.check_exists()
     async with source.owner.reading:
         found = await source.owner.store.outlines(
-            source.fragment.number, first, part.last, _PORTION
+            source.fragment.number, first, part.last, portion
         )
         # What expired, or was deleted, before it counted as planned.
         staying = found.without(set(source.owner.changes.active_removed))
-    made.supply(index, staying, len(found) < _PORTION)
+    made.supply(index, staying, len(found) < portion)
 
 
 def _planned(source: Source, planned: PlannedRange) -> PlannedFragment:
