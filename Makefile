@@ -13,8 +13,9 @@ SPARK_READY := $(VENV)/.spark-ready
 JOBS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n < 2 ? 2 : n)))
 PYTEST := $(PYTHON_IN) -m pytest -q -n $(JOBS) --dist worksteal
 PLAIN := TWINBUS_PURE=1
-# Each process has a session of its own, and one of them the cluster.
-SPARK_TESTS := $(PYTEST) --dist loadgroup tests/spark
+# Each process has a session of its own, and one of them the cluster. They wait more
+# than they work.
+SPARK_TESTS = $(PYTEST) -n $$(($(JOBS) + 1)) --dist loadgroup tests/spark
 
 # Which queues `make run` makes, and all other settings.
 CONFIG ?= $(CURDIR)/examples/bus.toml
