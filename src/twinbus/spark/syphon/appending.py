@@ -71,6 +71,7 @@ class _Task:
         self._spellings: dict[str, str] = {}
         # Places in the batch, with where they go and what they are.
         self._waiting: list[tuple[int, str, bytes]] = []
+        self._waiting_entities: set[str] = set()
         self._waiting_bytes = 0
 
     def told(
@@ -83,11 +84,12 @@ class _Task:
     ) -> list[Told]:
         """Send what is fit to be sent, and say what became of each row."""
         told = [RESTORED] * len(paths)
-        for at, path in enumerate(paths.to_pylist()):
-            reason, entity = reasons[at].as_py(), entities[at].as_py()
-            if reason is not None:
+        names = zip(paths.to_pylist(), entities.to_pylist(), strict=True)
+        faults = reasons.to_pylist()
+        for at, (path, entity) in enumerate(names):
+            if faults[at] is not None:
                 text = descriptions[at].as_py()
-                told[at] = Told(Fate.DEAD, reason, text[:_TEXT])
+                told[at] = Told(Fate.DEAD, faults[at], text[:_TEXT])
                 continue
             message = messages[at].as_py()
             self._send_if_full(told, len(message))
@@ -97,6 +99,7 @@ class _Task:
                 continue
             spelled = self._spellings.setdefault(entity, path)
             self._waiting.append((at, spelled, message))
+            self._waiting_entities.add(entity)
             self._waiting_bytes += len(message)
         self._send(told)
         return told
@@ -104,12 +107,14 @@ class _Task:
     def _send_if_full(self, told: list[Told], size_bytes: int) -> None:
         if (
             self._waiting_bytes + size_bytes > _BYTES
-            or len({path for _, path, _ in self._waiting}) >= _ENTITIES
+            or len(self._waiting_entities) >= _ENTITIES
         ):
             self._send(told)
 
     def _send(self, told: list[Told]) -> None:
-        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        waiting, self._waiting = self._waiting, []
+        self._waiting_entities.clear()
+        self._waiting_bytes = 0
         if not waiting:
             return
         if self._away is None:

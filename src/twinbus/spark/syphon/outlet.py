@@ -1,8 +1,8 @@
 """The way into the primary, in executors: appends, and what was refused.
 
-An append is one commit for each entity: its rows are taken in their order, or none of
-them is. What names one entity too many, or one that the key is not for, is refused as a
-whole; it is then tried entity by entity.
+The rows of an entity are taken in their order; when it has no room for some, it takes
+none that follow. What names one entity too many, or one that the key is not for, is
+refused as a whole; it is then tried entity by entity.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Final
 
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.messaging import Message, Properties, encode_message
-from twinbus.limits import BULK_APPEND_BYTES
+from twinbus.limits import BULK_APPEND_BYTES, BULK_ENTITIES
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.own.failures import kind_of_condition
 from twinbus.pairing.syphon.ports import Refusal
@@ -54,8 +54,12 @@ class Outlet:
 
     def ping(self, paths: Sequence[str]) -> dict[str, Refusal]:
         """Those of the entities that would not take a message now. Raises SideAway."""
-        refused = self.append(paths, [_PING] * len(paths)).refused
-        return {paths[row]: refusal for row, refusal in refused.items()}
+        found: dict[str, Refusal] = {}
+        for at in range(0, len(paths), BULK_ENTITIES):
+            asked = paths[at : at + BULK_ENTITIES]
+            refused = self.append(asked, [_PING] * len(asked)).refused
+            found.update((asked[row], refusal) for row, refusal in refused.items())
+        return found
 
     def append(self, paths: Sequence[str], messages: Sequence[bytes]) -> Outcome:
         """Send messages, those of one entity in their order. Raises SideAway."""
@@ -89,9 +93,10 @@ class Outlet:
         try:
             appended = self._client.append(table)
         except BulkError as error:
-            for part in _parts(error, rows, paths):
+            parts = _parts(error, rows, paths)
+            for part in parts:
                 self._append(part, paths, messages, outcome)
-            if not _parts(error, rows, paths):
+            if not parts:
                 refusal = Refusal(_kind(error.condition), str(error))
                 outcome.refused.update((row, refusal) for row in rows)
             return
