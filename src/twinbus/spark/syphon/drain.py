@@ -1,11 +1,11 @@
 """What is done with a batch, and between two of them.
 
-Theory of operation. First what was deferred: entities that have parked messages are
-asked by a ping whether they take any, and where they do, all that waits for them goes
-back, in order. Then what is new: it is parted by entity and session, ordered by time,
-and sent; what an entity does not take, and what belongs to one that still has parked
-messages, is deferred behind them. Poison becomes a dead letter. All that is settled by
-number, before the batch counts as done; the rest of it is settled by the stream.
+Theory of operation. Entities that have parked messages are asked by a ping whether they
+take any; where they do, all that waits for them goes with what is new. That is parted
+by entity and session, ordered by time, and sent; what an entity does not take, and what
+belongs to one that still has parked messages, is deferred behind them. Poison becomes a
+dead letter. All that is settled by number, before the batch counts as done; the rest of
+it is settled by the stream.
 
 While the primary as a whole does not answer, nothing is settled: the batch fails, and
 is read again.
@@ -14,7 +14,7 @@ is read again.
 import logging
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -59,6 +59,8 @@ class Drain:
         self._gates = Gates(options.settings())
         self._outlet = Outlet(options.connection("primary"), options.timeout_ms)
         self._parked = Parked()
+        # Under which leases the book was written, by queue.
+        self._epochs: dict[str, str] = {}
         self._mutex = threading.Lock()
         self._is_stopping = False
         self.tally = Tally()
@@ -81,7 +83,7 @@ class Drain:
     def return_parked(self) -> None:
         """Bring back what can be, while the stream has the leases and nothing to do."""
         with self._mutex:
-            self._return(self._backlog.look())
+            self._restore(self._backlog.look())
 
     def return_last(self) -> Look:
         """The same when no stream has the leases any more. Returns what is left."""
@@ -91,7 +93,7 @@ class Drain:
             if waiting:
                 with self._backlog.held(waiting) as is_held:
                     if is_held:
-                        self._return(self._backlog.look())
+                        self._restore(self._backlog.look())
                 look = self._backlog.look()
             self._learn(look)
             return look
@@ -124,10 +126,23 @@ class Drain:
 
     def _batch(self, rows: DataFrame) -> None:
         look = self._backlog.look()
-        self._return(look)
-        found = self._restoring.restore(rows, look, closed=self._closed())
-        self._settle_new(look, found)
+        self._restore(look, self._restoring.new(rows, look))
         self.tally.batches += 1
+
+    def _restore(self, look: Look, *new: DataFrame) -> None:
+        """What is new, and all that waits for entities that take messages again: in
+        one pass, for a batch that failed half-way may have deferred what is newer than
+        the rest of it."""
+        entities = self._returning(look)
+        bounds = self._parked.bounds(entities)
+        messages = [*new]
+        if bounds:
+            messages.append(self._restoring.returning(bounds, entities, look))
+        if not messages:
+            return
+        found = self._restoring.restore(messages, self._closed() - entities)
+        self._parked.forget_entities(entities)
+        self._settle(look, found)
 
     def _closed(self) -> frozenset[str]:
         """Entities whose messages have to wait. One that is given up is none of them:
@@ -143,24 +158,17 @@ class Drain:
 
     # --- what became of it ----------------------------------------------------
 
-    def _settle_new(self, look: Look, found: Sequence[Verdict]) -> None:
-        """Of active messages: what was restored is left to the stream."""
+    def _settle(self, look: Look, found: Sequence[Verdict]) -> None:
+        """What was new and is restored is left to the stream; what was deferred and
+        has to wait is left as it is."""
         settlements: defaultdict[str, Settlement] = defaultdict(Settlement)
         waiting = self._judged(found, settlements)
         for verdict in waiting:
-            settlements[verdict.queue].defer += verdict.numbers
-        self._backlog.settle(look, settlements)
-        for verdict in waiting:
-            self._parked.note(verdict.queue, verdict.path, verdict.numbers)
-            self.tally.deferred += len(verdict.numbers)
-        self._count(found, settlements)
-
-    def _settle_returned(self, look: Look, found: Sequence[Verdict]) -> None:
-        """Of deferred ones: what has to wait is left as it is."""
-        settlements: defaultdict[str, Settlement] = defaultdict(Settlement)
-        waiting = self._judged(found, settlements)
+            if not verdict.is_deferred:
+                settlements[verdict.queue].defer += verdict.numbers
         for verdict in of_fate(found, Fate.RESTORED, Fate.KNOWN):
-            settlements[verdict.queue].complete += verdict.numbers
+            if verdict.is_deferred:
+                settlements[verdict.queue].complete += verdict.numbers
         self._backlog.settle(look, settlements)
         for verdict in waiting:
             self._parked.note(verdict.queue, verdict.path, verdict.numbers)
@@ -171,8 +179,12 @@ class Drain:
         found: Sequence[Verdict],
         settlements: defaultdict[str, Settlement],
     ) -> list[Verdict]:
-        """Close the gates of entities that refused, and add the dead letters. Returns
-        what has to wait."""
+        """Open and close the gates of entities that took messages and refused some, and
+        add the dead letters. Returns what has to wait."""
+        closed = frozenset(self._gates.closed())
+        for verdict in of_fate(found, Fate.RESTORED):
+            if verdict.path.lower() in closed:
+                self._gates.of(verdict.path).open()
         for verdict in of_fate(found, Fate.REFUSED):
             refusal = Refusal(FailureKind[verdict.reason], verdict.description)
             self._close(verdict.path, refusal)
@@ -212,6 +224,7 @@ class Drain:
         for verdict in of_fate(found, Fate.KNOWN):
             self.tally.known += len(verdict.numbers)
         for queue, settlement in settlements.items():
+            self.tally.deferred += len(settlement.defer)
             texts = {reason: text for _, reason, text in settlement.dead_letter}
             counts = Counter(reason for _, reason, _ in settlement.dead_letter)
             self.tally.dead_lettered += counts
@@ -223,35 +236,30 @@ class Drain:
 
     # --- what was deferred ----------------------------------------------------
 
-    def _return(self, look: Look) -> None:
-        """Bring back what entities take again, if the queues are ours to settle: a
-        stream that has ended may still hand us a last batch without anything in it."""
-        waiting = [queue for queue in look.values() if queue.deferred_count]
-        if any(queue.epoch is None for queue in waiting):
-            return
-        self._learn(look)
-        entities = self._returning()
-        if not entities:
-            return
-        rows = self._restoring.deferred(self._parked.bounds(entities))
-        found = self._restoring.restore(rows, look, only=entities)
-        self._parked.forget_entities(entities)
-        self._settle_returned(look, found)
-
     def _learn(self, look: Look) -> None:
         """Find what somebody else has deferred, or taken back."""
         parked = self._parked
         for path in parked.queues() - set(look):
             parked.forget_queue(path)
+        for path, queue in look.items():
+            # Before a lease was granted anybody may have been here.
+            if queue.epoch is not None and queue.epoch != self._epochs.get(path):
+                self._epochs[path] = queue.epoch
+                parked.forget_queue(path)
         passed = passed_bounds(look, parked)
         for path in passed:
             parked.forget_queue(path)
         parked.learn(self._restoring.spans(passed))
         parked.learn(self._restoring.spans(other_bounds(look, parked)))
 
-    def _returning(self) -> Collection[str]:
+    def _returning(self, look: Look) -> frozenset[str]:
         """Entities whose deferred messages can go now: back, or to the dead letters.
-        Raises SideAway."""
+        None while the queues are not ours to settle: a stream that has ended may still
+        hand us a last batch without anything in it. Raises SideAway."""
+        self._learn(look)
+        waiting = [queue for queue in look.values() if queue.deferred_count]
+        if any(queue.epoch is None for queue in waiting):
+            return frozenset()
         spelled = self._parked.entities()
         now = self._clock.monotonic()
         asked = [
@@ -269,7 +277,7 @@ class Drain:
                 self._gates.of(entity).open()
             else:
                 self._close(entity, refusal)
-        return {entity for entity in spelled if self._may_return(entity)}
+        return frozenset(entity for entity in spelled if self._may_return(entity))
 
     def _may_return(self, entity: str) -> bool:
         gate = self._gates.of(entity)

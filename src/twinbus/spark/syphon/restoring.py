@@ -4,12 +4,12 @@ Both are plans over DataFrames; what is decided in them is in `preparing` and
 `appending`.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import col, count, max, min
+from pyspark.sql.functions import col, count, lit, max, min
 from pyspark.sql.pandas.functions import arrow_udf
 
 from twinbus.spark.syphon import preparing, verdicts
@@ -22,6 +22,8 @@ from twinbus.spark.syphon.preparing import SOURCE_COLUMNS, Preparation
 from twinbus.spark.syphon.verdicts import Fate, Verdict, of_fate, read_verdicts
 
 _ORDER: Final = ("entity", "lane", "enqueued_at", "queue", "number")
+_KNOWN: Final = ("queue", "number", "is_deferred", "path")
+"""What is said of a message beside what a task tells."""
 
 
 class Restoring:
@@ -34,19 +36,26 @@ class Restoring:
         self._options = options
         self._secondary_name = secondary_name
 
+    def new(self, rows: DataFrame, look: Look) -> DataFrame:
+        """The messages of a batch, as they are to be sent."""
+        return self._prepared(rows, look).withColumn("is_deferred", lit(False))
+
+    def returning(
+        self, bounds: Bounds, entities: Collection[str], look: Look
+    ) -> DataFrame:
+        """The deferred messages of these entities, as they are to be sent."""
+        return (
+            self._prepared(self.deferred(bounds), look)
+            .where(col("entity").isin(*entities))
+            .withColumn("is_deferred", lit(True))
+        )
+
     def restore(
-        self,
-        rows: DataFrame,
-        look: Look,
-        *,
-        closed: Collection[str] = (),
-        only: Collection[str] | None = None,
+        self, messages: Sequence[DataFrame], closed: Collection[str]
     ) -> list[Verdict]:
-        """Send messages, those of a session in their order, but not to entities that
-        are closed; `only` to these if it is given. Raises SideAway."""
-        prepared = self._prepared(rows, look)
-        if only is not None:
-            prepared = prepared.where(col("entity").isin(*only))
+        """Send messages, those of a session in their order wherever they come from,
+        but not to entities that are closed. Raises SideAway."""
+        prepared = reduce(DataFrame.unionAll, messages)
         appending = Appending(
             primary=self._options.connection("primary"),
             patience_ms=self._options.timeout_ms,
@@ -56,8 +65,8 @@ class Restoring:
         told = (
             prepared.repartition(self._partitions(), "entity", "lane")
             .sortWithinPartitions(*_ORDER)
-            .select("queue", "number", "path", append(*COLUMNS).alias("told"))
-            .select("queue", "number", "path", "told.*")
+            .select(*_KNOWN, append(*COLUMNS).alias("told"))
+            .select(*_KNOWN, "told.*")
         )
         found = read_verdicts(told.toArrow())
         for verdict in of_fate(found, Fate.AWAY):

@@ -24,7 +24,10 @@ class Fate(StrEnum):
 
 
 SCHEMA: Final = "fate string, reason string, description string"
-COLUMNS: Final = ("queue", "number", "path", "fate", "reason", "description")
+COLUMNS: Final = (
+    *("queue", "number", "is_deferred", "path"),
+    *("fate", "reason", "description"),
+)
 
 
 class Told(NamedTuple):
@@ -51,6 +54,8 @@ class Verdict:
 
     fate: Fate
     queue: str
+    # They had been deferred before.
+    is_deferred: bool
     path: str
     reason: str
     description: str
@@ -59,14 +64,16 @@ class Verdict:
 
 def read_verdicts(table: pa.Table) -> list[Verdict]:
     """From rows of COLUMNS; those that say the same are one."""
-    found: dict[tuple[str, ...], Verdict] = {}
+    found: dict[tuple[object, ...], Verdict] = {}
     columns = [table.column(name).to_pylist() for name in COLUMNS]
-    for queue, number, path, fate, reason, description in zip(*columns, strict=True):
-        key = queue, path, fate, reason, description
+    for queue, number, is_deferred, *told in zip(*columns, strict=True):
+        key = queue, is_deferred, *told
         if key not in found:
+            path, fate, reason, description = told
             found[key] = Verdict(
                 fate=Fate(fate),
                 queue=queue,
+                is_deferred=is_deferred,
                 path=path,
                 reason=reason,
                 description=description,
