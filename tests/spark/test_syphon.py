@@ -405,6 +405,41 @@ def test_a_continuous_run_goes_on_until_it_is_told_to_stop(
     assert bodies(pair.primary, "orders") == [f"{at:03}" for at in range(15)]
 
 
+def test_a_continuous_run_waits_for_its_sides_and_tells_of_each_outage(
+    spark: SparkSession,
+    buses: tuple[Bus, Bus],
+    pair: Pair,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    primary, _ = buses
+    primary.create_queue("orders", requires_session=True)
+
+    def told_count() -> int:
+        return caplog.text.count("the syphon waits: The primary")
+
+    primary.stop()
+    run = SyphonRun(spark, pair.options(is_continuous=True, timeout_ms=1_000))
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(run.main)
+        try:
+            for outage in range(3):
+                pair.divert(outage, sessions_of("orders", range(outage, outage + 1)))
+                wait_for(lambda count=outage + 1: told_count() == count)
+                primary.start()
+                wait_for(
+                    lambda count=outage + 1: (
+                        len(bodies(pair.primary, "orders")) == count
+                    )
+                )
+                primary.stop()
+        finally:
+            primary.start()
+            run.stop()
+        summary = ended.result(PATIENCE_SECONDS)
+    assert summary.restored + summary.known >= 3
+    assert bodies(pair.primary, "orders") == ["000", "001", "002"]
+
+
 def wait_for(condition: Callable[[], object]) -> None:
     asyncio.run(until(condition))
 
@@ -435,6 +470,36 @@ def test_a_namespace_of_the_vendor_is_not_waited_for(
     )
     with pytest.raises(NotOffered, match=r"The primary https://site-a\.servicebus"):
         run_syphon(spark, pair.options(timeout_ms=3_600_000))
+
+
+def test_a_key_that_may_not_listen_is_told(
+    spark: SparkSession, buses: tuple[Bus, Bus], pair: Pair
+) -> None:
+    """To it there are no backlog queues, and that is not an empty backlog."""
+    pair.secondary.file.write_text(buses[1].connection_string_for("Send"))
+    with pytest.raises(SideRefuses, match=r"The secondary: .*'Listen'"):
+        run_syphon(spark, pair.options())
+
+
+def test_who_is_waited_for_is_told(
+    spark: SparkSession,
+    buses: tuple[Bus, Bus],
+    pair: Pair,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    buses[0].create_queue("orders")
+    pair.divert(0, [diverted("orders", "1")])
+    client = pair.secondary.client()
+    held = client.take("another", 600_000, [backlog(0)])
+
+    def release(summary: Summary) -> None:
+        if held:
+            client.release("another", dict([held.popitem()]))
+
+    summary = run_syphon(spark, pair.options(), release)
+    client.close()
+    assert summary.restored == 1
+    assert "read by 'another': the syphon waits for up to 60 s" in caplog.text
 
 
 def test_a_wrong_key_is_told(spark: SparkSession, pair: Pair) -> None:

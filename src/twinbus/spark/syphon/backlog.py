@@ -35,6 +35,8 @@ class BacklogQueue:
     deferred_count: int
     # Of our lease; None if we hold none.
     epoch: str | None
+    # Who else holds one.
+    other_reader: str | None
 
 
 @dataclass(slots=True)
@@ -71,6 +73,9 @@ class Backlog:
     def look(self) -> Look:
         """The queues as they are now, by path. Raises BulkError."""
         found, _ = self._client.runtime(pattern=self._options.pattern)
+        if not found:
+            # A pattern finds what the key is for; by name it is told if it is not.
+            self._client.runtime([self._options.first_queue])
         return {
             entity.path: self._queue(entity)
             for entity in found
@@ -79,7 +84,8 @@ class Backlog:
 
     def _queue(self, entity: EntityBounds) -> BacklogQueue:
         [part] = entity.fragments
-        is_ours = part.lease_reader == self.reader
+        reader = part.lease_reader
+        is_ours = reader == self.reader
         return BacklogQueue(
             path=entity.path,
             generation=entity.generation,
@@ -90,6 +96,7 @@ class Backlog:
             active_count=part.active_count,
             deferred_count=part.deferred_count,
             epoch=part.lease_epoch if is_ours else None,
+            other_reader=None if is_ours else reader,
         )
 
     @contextmanager
@@ -155,7 +162,8 @@ def _portions(path: str, epoch: str, settlement: Settlement) -> Iterator[Verdict
     """As many requests as it takes."""
     for poison in _slices(settlement.dead_letter, _DEAD_LETTERS):
         yield Verdict(path=path, epoch=epoch, dead_letter=poison)
-    for numbers in _slices(settlement.defer, _NUMBERS):
+    # In the order of the queue: who finds it half done keeps that.
+    for numbers in _slices(sorted(settlement.defer), _NUMBERS):
         yield Verdict(path=path, epoch=epoch, defer=numbers)
     for numbers in _slices(settlement.complete, _NUMBERS):
         yield Verdict(path=path, epoch=epoch, complete=numbers)

@@ -64,6 +64,11 @@ class SyphonOptions:
         """All backlog queues, and not the queue of the lease beside them."""
         return f"{self.primary_name}/{TRANSFER}/[0-9]*"
 
+    @property
+    def first_queue(self) -> str:
+        """The one that every pair has."""
+        return f"{self.primary_name}/{TRANSFER}/0"
+
     def is_backlog_queue(self, path: str) -> bool:
         """Whether a path that fits the pattern is one."""
         prefix = re.escape(f"{self.primary_name}/{TRANSFER}/")

@@ -23,7 +23,7 @@ from twinbus.pairing.syphon.ports import Refusal
 from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.syphon.backlog import Backlog, Look
 from twinbus.spark.syphon.drain import Drain
-from twinbus.spark.syphon.errors import SyphonError
+from twinbus.spark.syphon.errors import SideAway, SyphonError
 from twinbus.spark.syphon.options import SyphonOptions
 from twinbus.spark.syphon.preparing import SOURCE_COLUMNS
 from twinbus.spark.syphon.reader_id import reader_id
@@ -78,7 +78,7 @@ class SyphonRun:
     def main(self) -> Summary:
         """Raises SyphonError."""
         options = self._options
-        check_sides(options)
+        self._check_sides()
         with _checkpoint(options) as checkpoint:
             self._checkpoint = f"{checkpoint.rstrip('/')}/query"
             reader = reader_id(checkpoint, options.primary_name)
@@ -88,12 +88,38 @@ class SyphonRun:
             self._began_at = self._clock.monotonic()
             try:
                 with told("secondary"):
-                    self._found_count = _active_count(self._drain.look())
+                    found = self._drain.look()
+                    self._found_count = _active_count(found)
+                    self._tell_of_others(found)
                     look = self._run()
                 return self._summary(look)
             finally:
                 self._drain.close()
                 self._backlog.close()
+
+    def _check_sides(self) -> None:
+        """A continuous run waits for a side that is away. Raises SyphonError."""
+        is_told = False
+        while True:
+            try:
+                return check_sides(self._options)
+            except SideAway as error:
+                if not self._options.is_continuous or self._stopping.is_set():
+                    raise
+                if not is_told:
+                    _log.warning("the syphon waits: %s", error)
+                is_told = True
+
+    def _tell_of_others(self, look: Look) -> None:
+        """Another reader is waited for, which may take long; whoever looks on is to
+        know. The source says so, too, but where nobody sees it."""
+        readers = {queue.other_reader for queue in look.values()} - {None}
+        if readers:
+            _log.warning(
+                "the backlog queues are read by %s: the syphon waits for up to %g s",
+                " and ".join(f"'{reader}'" for reader in sorted(map(str, readers))),
+                self._options.lease_wait_ms / 1000,
+            )
 
     def _run(self) -> Look:
         if self._options.is_continuous:
@@ -122,17 +148,19 @@ class SyphonRun:
     def _until_stopped(self) -> None:
         gate = Gate(self._options.settings())
         while not self._stopping.is_set():
+            batches = self._drain.tally.batches
             try:
                 query = self._query(is_available_now=False)
                 self._wait(query)
                 self._check(query)
             except (SyphonError, BulkError) as error:
+                if self._drain.tally.batches > batches:
+                    # It had gone well: this is another outage.
+                    gate.open()
                 now = self._clock.monotonic()
                 if gate.close(Refusal(FailureKind.SERVICE, str(error)), now):
                     _log.warning("the syphon waits: %s", error)
                 self._stopping.wait((gate.retry_at - now) / 1000)
-            else:
-                gate.open()
 
     # --- a query --------------------------------------------------------------
 

@@ -27,7 +27,7 @@ class Summary:
 
     @property
     def rate(self) -> float:
-        """Messages a second, from the first batch to the last."""
+        """Messages a second, from the start to the end."""
         return (self.restored + self.known) / self.seconds if self.seconds else 0.0
 
     @property
