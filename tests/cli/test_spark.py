@@ -107,7 +107,35 @@ def test_a_side_that_is_away_is_named_without_its_key(
     assert primary.key not in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (("--conf", "spark.driver.bindAddress=192.0.2.77"), "Spark did not start: "),
+        (("--checkpoint", "nowhere://checkpoint"), "Spark: "),
+    ],
+)
+def test_what_java_says_is_told_in_a_line(
+    buses: tuple[Bus, Bus], tmp_path: Path, flags: tuple[str, ...], text: str
+) -> None:
+    ended = syphon(buses, tmp_path, "--master", "local[2]", *flags)
+    assert ended.returncode == exit_codes.FAILED, ended.stderr
+    [said] = [line for line in ended.stderr.splitlines() if line.startswith("twinbus:")]
+    assert text in said and "xception" in said
+    assert "Traceback" not in ended.stderr
+
+
 # --- without Spark ------------------------------------------------------------------
+
+
+def test_a_side_that_will_not_do_is_told_before_spark_starts(
+    buses: tuple[Bus, Bus], tmp_path: Path
+) -> None:
+    _, secondary = buses
+    wrong = secondary.connection_string.replace(secondary.key, "wrong")
+    ended = syphon(buses, tmp_path, TWINBUS_SECONDARY=wrong)
+    assert ended.returncode == exit_codes.UNAUTHORIZED, ended.stderr
+    [line] = ended.stderr.splitlines()
+    assert line.startswith("twinbus: The secondary: ")
 
 
 def test_a_host_that_says_nothing_needs_a_name(
@@ -125,6 +153,8 @@ def test_a_host_that_says_nothing_needs_a_name(
         (("--missing-entity-grace", "-1s"), "--missing-entity-grace"),
         (("--max-messages-per-batch", "0"), "--max-messages-per-batch"),
         (("--conf", "memory"), "--conf is 'memory'"),
+        (("--master", "localhost"), "--master is 'localhost'"),
+        (("--master", "host:7077"), "--master is 'host:7077'"),
     ],
 )
 def test_a_flag_that_is_wrong_is_named(
@@ -141,7 +171,7 @@ def test_without_java_it_says_what_to_install(
 ) -> None:
     ended = syphon(buses, tmp_path, PATH=str(tmp_path), JAVA_HOME="")
     assert ended.returncode == exit_codes.FAILED
-    assert "apt-get install openjdk-17-jre-headless" in ended.stderr
+    assert "apt-get install default-jre-headless" in ended.stderr
 
 
 def test_without_pyspark_it_says_what_to_install(

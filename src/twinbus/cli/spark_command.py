@@ -86,7 +86,10 @@ def _syphon(
         ),
     ] = None,
     max_messages_per_batch: Annotated[
-        int, typer.Option(metavar="NUMBER", min=1, max=1_000_000)
+        int,
+        typer.Option(
+            metavar="NUMBER", min=1, max=1_000_000, help="Messages of one batch."
+        ),
     ] = _MAX_MESSAGES,
     timeout: Annotated[
         str,

@@ -8,6 +8,7 @@ their own, under the same names.
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,10 @@ _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 """Nobody else is to reach a Spark that runs in one process."""
+
+_MASTER: Final = re.compile(
+    r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn"
+)
 
 
 def reference(given: str | None, flag: str, variable: str) -> str:
@@ -54,7 +59,7 @@ def require_spark() -> None:
     if not _has_java():
         raise Failure(
             "Spark needs Java 17 or later, and there is none: install it (on Debian: "
-            "apt-get install openjdk-17-jre-headless), or set JAVA_HOME.",
+            "apt-get install default-jre-headless), or set JAVA_HOME.",
             exit_codes.FAILED,
         )
 
@@ -69,6 +74,12 @@ def _has_java() -> bool:
 def settings(master: str, conf: Sequence[str], archive: Path) -> dict[str, str]:
     """The configuration of Spark; an archive of this package goes to other hosts.
     Raises Failure."""
+    if _MASTER.fullmatch(master) is None:
+        raise Failure(
+            f"--master is '{master[:60]}'; it must be local[CORES], spark://HOST:PORT, "
+            "k8s://URL or yarn.",
+            exit_codes.USAGE,
+        )
     is_local = master.startswith("local")
     if is_local:
         # Another Python would not have this package.

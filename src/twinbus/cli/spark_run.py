@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -28,6 +29,7 @@ from twinbus.spark.secret import Secret
 from twinbus.spark.syphon.errors import SideAway, SideRefuses, SyphonError
 from twinbus.spark.syphon.options import SyphonOptions
 from twinbus.spark.syphon.running import SyphonRun
+from twinbus.spark.syphon.sides import check_sides
 from twinbus.spark.syphon.summary import Summary
 
 _LONGEST_MS = 7 * 24 * 3_600_000
@@ -81,29 +83,29 @@ class SparkSyphonRun:
     def main(self) -> int:
         """Run it, print the summary. Returns the exit code; raises Failure."""
         log_to_stderr()
+        self._check_sides()
         with _started(self._options, self._master, self._conf) as spark:
             summary = self._run(spark)
         self._print(summary)
         is_left = summary.is_backlog_left and not self._options.is_continuous
         return exit_codes.BACKLOG if is_left else exit_codes.OK
 
+    def _check_sides(self) -> None:
+        """What is wrong with them is told at once, and not after Spark has started."""
+        with _failures():
+            try:
+                check_sides(self._options)
+            except SideAway:
+                # It is waited for then.
+                if not self._options.is_continuous:
+                    raise
+
     def _run(self, spark: SparkSession) -> Summary:
-        with _Progress(self._is_json) as progress:
+        with _Progress(self._is_json) as progress, _failures():
             run = SyphonRun(spark, self._options, progress.show)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: run.stop())
-            try:
-                return run.main()
-            except SideAway as error:
-                raise Failure(str(error), exit_codes.UNREACHABLE) from None
-            except SideRefuses as error:
-                raise Failure(str(error), exit_codes.UNAUTHORIZED) from None
-            except SyphonError as error:
-                raise Failure(str(error), exit_codes.FAILED) from None
-            except PySparkException as error:
-                raise Failure(
-                    f"Spark: {_first_line(error)}", exit_codes.FAILED
-                ) from None
+            return run.main()
 
     def _print(self, summary: Summary) -> None:
         if self._is_json:
@@ -137,8 +139,8 @@ def _started(
             builder = builder.config(name, value)
         try:
             spark = builder.getOrCreate()
-        except (PySparkException, RuntimeError) as error:
-            text = f"Spark did not start: {_first_line(error)}"
+        except (PySparkException, Py4JError, RuntimeError) as error:
+            text = f"Spark did not start: {_said(error)}"
             raise Failure(text, exit_codes.FAILED) from None
         try:
             yield spark
@@ -146,9 +148,27 @@ def _started(
             spark.stop()
 
 
-def _first_line(error: Exception) -> str:
-    """Of what Java has to say, which goes on and on."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+@contextmanager
+def _failures() -> Iterator[None]:
+    """What ends a run, as the command tells it. Raises Failure."""
+    try:
+        yield
+    except SideAway as error:
+        raise Failure(str(error), exit_codes.UNREACHABLE) from None
+    except SideRefuses as error:
+        raise Failure(str(error), exit_codes.UNAUTHORIZED) from None
+    except SyphonError as error:
+        raise Failure(str(error), exit_codes.FAILED) from None
+    except (PySparkException, Py4JError) as error:
+        raise Failure(f"Spark: {_said(error)}", exit_codes.FAILED) from None
+
+
+def _said(error: Exception) -> str:
+    """Of what Java has to say, which goes on and on: the first line, after the one that
+    tells which call it was."""
+    lines = (str(error).strip() or type(error).__name__).splitlines()
+    is_call = len(lines) > 1 and lines[1].startswith(": ")
+    return lines[1].removeprefix(": ") if is_call else lines[0]
 
 
 class _Progress:
