@@ -78,7 +78,7 @@ def basic(text: str) -> str:
     return "Basic " + b64encode(text.encode()).decode()
 
 
-def token(key_name: str, key: str, resource: str = "", seconds: int = 60) -> str:
+def token(key_name: str, key: str, resource: str = "", seconds: int = 3600) -> str:
     return sas.make(
         resource=f"http://localhost/{resource}",
         key_name=key_name,
