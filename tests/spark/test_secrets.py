@@ -1,109 +1,50 @@
-"""A key is in no event log, checkpoint, plan, log or error.
+"""A key is in no event log, checkpoint, plan, log, error or page of Spark's UI.
 
 In an application of its own, so that all that it writes can be searched.
 """
 
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
-from crash.server_process import environment
 
 from twinbus.spark.source import batch_reader, schema_of
 from twinbus.testing import Bus
 
+from .application import Application
 from .harness import Namespace
 
-APPLICATION = dedent(
-    """
-    import sys
-    from pathlib import Path
-    from pyspark.sql import SparkSession
-
-    folder, name, value = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.eventLog.enabled", "true")
-        .config("spark.eventLog.dir", (folder / "events").as_uri())
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("DEBUG")
-    options = {name: value, "entities": "orders"}
-    found = spark.read.format("servicebus").options(**options).load()
-    found.explain("formatted")
-    found.explain(True)
-    print("count", found.count())
-    query = (
-        spark.readStream.format("servicebus")
-        .options(settlement="exclusive", **options)
-        .load()
-        .writeStream.format("parquet")
-        .option("path", str(folder / "out"))
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    query.explain(True)
-    print(query.lastProgress, query.recentProgress)
-    for wrong in (
-        {"entities": "nowhere"},
-        {"maxPartitions": "x"},
-        {"connectionStrin": value},
-        {"namespace": "http://127.0.0.1:1", "timeout": "1s"},
-    ):
-        try:
-            reading = spark.read.format("servicebus").options(**{**options, **wrong})
-            reading.load().count()
-        except Exception as error:
-            print("told:", error)
-    spark.stop()
-    """
-)
+JOB = Path(__file__).with_name("secret_job.py")
 
 
-@pytest.mark.parametrize("way", ["connectionString", "env", "file"])
-def test_no_key_is_left_anywhere(
-    namespace: Namespace, tmp_path: Path, way: str
-) -> None:
+def test_no_key_is_left_anywhere(namespace: Namespace, tmp_path: Path) -> None:
     bus = namespace.bus
-    bus.create_queue("orders")
-    namespace.send("orders", ["one", "two"])
+    ways = [
+        f"connectionString={bus.connection_string}",
+        "credential=env:BUS_OF_THE_TEST",
+        f"credential={namespace.credential}",
+    ]
+    bus.create_queue("copies")
+    for number in range(len(ways)):
+        bus.create_queue(f"orders-{number}")
+        namespace.send(f"orders-{number}", ["one", "two"])
     folder = tmp_path / "application"
-    (folder / "events").mkdir(parents=True)
-    given = {
-        "connectionString": ("connectionString", bus.connection_string),
-        "env": ("credential", "env:BUS_OF_THE_TEST"),
-        "file": ("credential", namespace.credential),
-    }[way]
-    env = {**environment(), "PYSPARK_PYTHON": sys.executable}
-    if way == "env":
-        env["BUS_OF_THE_TEST"] = bus.connection_string
-    with (folder / "log").open("w") as log:
-        subprocess.run(
-            [sys.executable, "-c", APPLICATION, str(folder), *given],
-            env=env,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            check=True,
-            timeout=300,
-            cwd=folder,
-        )
-    log_text = (folder / "log").read_text()
-    assert "count 2" in log_text
-    assert log_text.count("told:") == 4
-    assert namespace.peek("orders") == []
+    for part in ("events", "ui"):
+        (folder / part).mkdir(parents=True)
+    secret = {"BUS_OF_THE_TEST": bus.connection_string}
+    application = Application(folder, str(JOB), str(folder), *ways, **secret)
+    printed = application.finish()
+    assert printed.count("count 2") == len(ways)
+    assert printed.count("told:") == 4 * len(ways)
+    assert len(namespace.peek("copies")) == 2 * len(ways)
+    for number in range(len(ways)):
+        assert namespace.peek(f"orders-{number}") == []
     searched = [path for path in folder.rglob("*") if path.is_file()]
-    assert any("events" in path.parts for path in searched)
-    assert any("checkpoint" in path.parts for path in searched)
+    for part in ("events", "checkpoint-0", "ui"):
+        assert any(part in path.parts for path in searched)
+    # What is searched is what there was to see.
+    assert any(b"servicebus" in path.read_bytes() for path in (folder / "ui").iterdir())
     found = [path for path in searched if bus.key.encode() in path.read_bytes()]
     assert found == []
 
