@@ -84,6 +84,8 @@ def kind_of(error: BaseException) -> FailureKind:
         return _BY_TOKEN_STATUS.get(status, FailureKind.SERVICE)
     if isinstance(error, exceptions.ServiceBusAuthenticationError):
         return _authentication_kind(wrapped)
+    if _is_cut_off(error):
+        return FailureKind.CONNECTION
     for error_class, kind in _BY_CLASS:
         if isinstance(error, error_class):
             return kind
@@ -94,6 +96,12 @@ def kind_of(error: BaseException) -> FailureKind:
     if isinstance(wrapped, BaseException):
         return kind_of(wrapped)
     return FailureKind.SERVICE
+
+
+def _is_cut_off(error: BaseException) -> bool:
+    """The links of a request broke under it: the SDK says so by a ValueError, which
+    looks like a wrong argument."""
+    return "Management Operation error" in str(error)
 
 
 def _authentication_kind(wrapped: BaseException | None) -> FailureKind:

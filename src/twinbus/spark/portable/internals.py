@@ -85,9 +85,3 @@ def requires_sessions(error: BaseException) -> bool:
         condition_of(error) == "amqp:not-allowed"
     )
     return is_refused and "session" in str(error).lower()
-
-
-def is_cut_off(error: BaseException) -> bool:
-    """The links of a request broke under it. The SDK says so by a ValueError, which
-    looks like a wrong argument."""
-    return "Management Operation error" in str(error)

@@ -205,8 +205,7 @@ class PortableNamespace:
             raise known from None
         kind = kind_of(error)
         at_least = BUSY_SECONDS if kind is FailureKind.BUSY else 0.0
-        may_help = kind in TRANSIENT or internals.is_cut_off(error)
-        if not may_help or not patience.wait(at_least):
+        if kind not in TRANSIENT or not patience.wait(at_least):
             raise self._refusal(path, error) from None
 
     def _refusal(self, path: str, error: Exception) -> PortableError:

@@ -169,3 +169,9 @@ def test_a_refused_connection_as_the_sdk_tells_it() -> None:
         AMQPConnectionError(ErrorCondition.SocketError, description="refused")
     )
     assert kind_of(error) is _K.CONNECTION
+
+
+def test_a_request_whose_links_broke_was_cut_off() -> None:
+    """The SDK raises a plain ValueError for it."""
+    assert kind_of(ValueError("Management Operation error occurred.")) is _K.CONNECTION
+    assert kind_of(ValueError("Message must be a dict.")) is _K.ARGUMENT
