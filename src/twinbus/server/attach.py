@@ -215,8 +215,8 @@ def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
     return Arrivals(
         entity.path,
         entity.owner.extensions,
-        namespace.max_message_bytes_of(entity),
-        namespace.headroom_bytes_of(entity),
+        namespace.sizes.max_message_bytes_of(entity),
+        namespace.sizes.headroom_bytes_of(entity),
         may_restore,
     )
 

@@ -108,7 +108,7 @@ def _check(namespace: Namespace, declared: _Declared, paths: Collection[str]) ->
         )
     base = None if existing is None else existing.description
     description = _description(declared, declared.properties, base)
-    namespace.check_sizes(declared.path, description, base)
+    namespace.sizes.check(declared.path, description, base)
     for target in map(forward_path, _forwards(declared).values()):
         known = target.lower() in paths or _existing(namespace, target) is not None
         if target and not known:

@@ -13,12 +13,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from twinbus.auth.claims import AuthorizationRule, Claim
+from twinbus.auth.claims import AuthorizationRule
 from twinbus.auth.policy import Policy
 from twinbus.broker.changes import StoredRule
-from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.broker.descriptions.queue import queue_description
 from twinbus.broker.descriptions.subscription import subscription_description
 from twinbus.broker.descriptions.topic import topic_description
@@ -28,17 +27,18 @@ from twinbus.broker.entity_path import (
     subscription_path,
 )
 from twinbus.broker.fragment import MAIN
-from twinbus.broker.transfer_queue import is_transfer_queue
 from twinbus.clock import Clock
 from twinbus.errors import (
-    ArgumentOutOfRange,
     EntityAlreadyExists,
     MessagingEntityNotFound,
     QuotaExceeded,
 )
 from twinbus.limits import ENTITY_MEGABYTES
 from twinbus.rules.rule import Rule, default_rule
+from twinbus.server.directory import Directory
 from twinbus.server.entity import Description, Entity
+from twinbus.server.entity_access import own_access_rules, policy_of
+from twinbus.server.entity_sizes import EntitySizes, own_message_bytes
 from twinbus.server.forwarders import Forwarders
 from twinbus.server.idle_entities import IdleEntities
 from twinbus.server.owner import StoreOwner
@@ -60,10 +60,8 @@ _GENERATION_BYTES: Final = 16
 _NAMESPACE: Final = "namespace"
 """Kind of the record that says since when there is the namespace itself."""
 
-_E = TypeVar("_E", bound=Entity)
 
-
-class Namespace:
+class Namespace(Directory):
     """The entities of one namespace on this server."""
 
     def __init__(
@@ -81,6 +79,7 @@ class Namespace:
         max_entity_megabytes: int = ENTITY_MEGABYTES,
         topic_quotas: TopicQuotas = DOCUMENTED_QUOTAS,
     ) -> None:
+        super().__init__()
         self.name = name
         self._catalog = catalog
         self._owner = owner
@@ -88,19 +87,18 @@ class Namespace:
         self._entropy = entropy
         self._access_rules = rules
         self._max_entities = max_entities
-        # What an entity takes that says nothing else, and what it may ask for.
         self.max_message_bytes = max_message_bytes
-        self._max_entity_message_bytes = max(
-            max_message_bytes, max_entity_message_bytes
+        self.sizes = EntitySizes(
+            max_message_bytes,
+            max_entity_message_bytes,
+            max_entity_megabytes,
+            owner.extensions.headroom_bytes,
         )
-        self._max_entity_megabytes = max_entity_megabytes
         self._topic_quotas = topic_quotas
         # The largest message that any of the entities takes.
         self.largest_message_bytes = max_message_bytes
         self.created_at = 0
         self.updated_at = 0
-        # By lower-case path.
-        self._entities: dict[str, Entity] = {}
         # Queues and topics: what counts against the limit.
         self._top_count = 0
         # Paths whose creation or removal is under way.
@@ -215,80 +213,6 @@ class Namespace:
                 description.dead_lettering_on_filter_evaluation_exceptions,
             ),
         )
-
-    # --- look-up --------------------------------------------------------------
-
-    def entity(self, path: str) -> Entity:
-        """The entity of that path. Raises MessagingEntityNotFound."""
-        entity = self._entities.get(path.lower())
-        if entity is None:
-            raise MessagingEntityNotFound(entity_path=path)
-        return entity
-
-    def check_exists(self, path: str) -> None:
-        """There is an entity of that path, or below it, or it is the namespace's own.
-
-        Raises MessagingEntityNotFound.
-        """
-        key = path.lower()
-        if not key or key in self._entities:
-            return
-        if not any(other.startswith(f"{key}/") for other in self._entities):
-            raise MessagingEntityNotFound(entity_path=path)
-
-    def _find(self, path: str, kind: type[_E]) -> _E:
-        entity = self.entity(path)
-        if not isinstance(entity, kind):
-            raise MessagingEntityNotFound(
-                f"The messaging entity '{path}' could not be found. What has this name "
-                f"is a {entity.record.kind}.",
-                entity_path=path,
-            )
-        return entity
-
-    def _all(self, kind: type[_E]) -> list[_E]:
-        paths = sorted(self._entities)
-        found = [self._entities[path] for path in paths]
-        return [entity for entity in found if isinstance(entity, kind)]
-
-    def queue(self, path: str) -> Queue:
-        """Raises MessagingEntityNotFound, also if it is a topic."""
-        return self._find(path, Queue)
-
-    def queues(self) -> list[Queue]:
-        """All queues, by path."""
-        return self._all(Queue)
-
-    def topic(self, path: str) -> Topic:
-        """Raises MessagingEntityNotFound, also if it is a queue."""
-        return self._find(path, Topic)
-
-    def topics(self) -> list[Topic]:
-        """All topics, by path."""
-        return self._all(Topic)
-
-    def subscription(self, topic_path: str, name: str) -> Subscription:
-        """Raises MessagingEntityNotFound."""
-        return self._find(subscription_path(topic_path, name), Subscription)
-
-    def subscriptions(self, topic_path: str) -> list[Subscription]:
-        """All subscriptions of the topic, by name. Raises MessagingEntityNotFound."""
-        of_topic = self.topic(topic_path).subscriptions
-        return [of_topic[key] for key in sorted(of_topic)]
-
-    def entities(self) -> list[Entity]:
-        return list(self._entities.values())
-
-    def max_message_bytes_of(self, entity: Entity) -> int:
-        """The largest message that the entity takes."""
-        limit = _own_message_bytes(entity.description) or self.max_message_bytes
-        return limit + self.headroom_bytes_of(entity)
-
-    def headroom_bytes_of(self, entity: Entity) -> int:
-        """How much of that is for what pairing adds to a message (P10)."""
-        if isinstance(entity, Queue) and is_transfer_queue(entity.path):
-            return self._owner.extensions.headroom_bytes
-        return 0
 
     # --- queues and topics ----------------------------------------------------
 
@@ -416,35 +340,10 @@ class Namespace:
         _check_count("entities", count, limit, "max_entities", self.name)
         return await self._create(path, kind, description, ())
 
-    def check_sizes(
-        self, path: str, description: Description, before: Description | None
-    ) -> None:
-        """What it asks for anew must be within the settings; what it has stays when
-        they are lowered. Raises ArgumentOutOfRange."""
-        for name, limit, setting in (
-            (
-                "max_message_size_in_kilobytes",
-                self._max_entity_message_bytes // 1024,
-                "max_entity_message_bytes",
-            ),
-            (
-                "max_size_in_megabytes",
-                self._max_entity_megabytes,
-                "max_entity_megabytes",
-            ),
-        ):
-            size: int = getattr(description, name, 0)
-            if size > limit and size != getattr(before, name, 0):
-                raise ArgumentOutOfRange(
-                    f"Property '{name}' of '{path}' is {size}; this server allows "
-                    f"{limit}. Its setting '{setting}' raises that.",
-                    entity_path=path,
-                )
-
     async def _create(
         self, path: str, kind: str, description: Description, rules: Sequence[Rule]
     ) -> Entity:
-        self.check_sizes(path, description, None)
+        self.sizes.check(path, description, None)
         key = path.lower()
         if key in self._entities or key in self._busy:
             raise EntityAlreadyExists(entity_path=path)
@@ -503,7 +402,7 @@ class Namespace:
             self._check_room_for_subscription(topic, rules)
 
     async def _update(self, entity: Entity, description: Description) -> None:
-        self.check_sizes(entity.path, description, entity.description)
+        self.sizes.check(entity.path, description, entity.description)
         record = replace(
             entity.record,
             description=description.to_json(),
@@ -562,19 +461,18 @@ class Namespace:
     ) -> None:
         """Going over all entities for each that is made would take its time."""
         for description in (before, after):
-            if description is not None and _has_own_access(description):
+            if description is not None and (
+                own_access_rules(description) or own_message_bytes(description)
+            ):
                 self._access_changed()
                 return
 
     def _access_changed(self) -> None:
         self.largest_message_bytes = self.max_message_bytes
-        rules = list(self._access_rules)
         for entity in self._entities.values():
-            size = self.max_message_bytes_of(entity)
+            size = self.sizes.max_message_bytes_of(entity)
             self.largest_message_bytes = max(self.largest_message_bytes, size)
-            for rule in _access_rules(entity.description):
-                rules.append(authorization_rule(rule, entity.path))
-        self.policy = Policy(rules)
+        self.policy = policy_of(self._access_rules, self._entities.values())
 
 
 def _check_count(nouns: str, count: int, limit: int, setting: str, path: str) -> None:
@@ -586,27 +484,3 @@ def _check_count(nouns: str, count: int, limit: int, setting: str, path: str) ->
 
 def _subscriptions_of(entity: Entity) -> list[Subscription]:
     return list(entity.subscriptions.values()) if isinstance(entity, Topic) else []
-
-
-def _access_rules(description: Description) -> tuple[AccessRule, ...]:
-    return getattr(description, "authorization_rules", ())
-
-
-def _own_message_bytes(description: Description) -> int:
-    size_kb: int = getattr(description, "max_message_size_in_kilobytes", 0)
-    return size_kb * 1024
-
-
-def _has_own_access(description: Description) -> bool:
-    return bool(_access_rules(description) or _own_message_bytes(description))
-
-
-def authorization_rule(rule: AccessRule, scope: str) -> AuthorizationRule:
-    """A configured rule as the policy checks it."""
-    return AuthorizationRule(
-        key_name=rule.key_name,
-        primary_key=rule.primary_key,
-        secondary_key=rule.secondary_key,
-        claims=Claim.named(*rule.rights),
-        scope=scope,
-    )

@@ -32,9 +32,10 @@ from twinbus.server.bulk.bulk_entities import BulkEntities
 from twinbus.server.certificates import ca_file
 from twinbus.server.data_folder import DataFolder
 from twinbus.server.declared_entities import make_declared
+from twinbus.server.entity_access import authorization_rule
 from twinbus.server.figures import ServerFigures
 from twinbus.server.listener import Listener
-from twinbus.server.namespace import Namespace, authorization_rule
+from twinbus.server.namespace import Namespace
 from twinbus.server.owner import StoreOwner
 from twinbus.server.pair_syphon import PairSyphon
 from twinbus.server.topic_quotas import TopicQuotas

@@ -109,8 +109,8 @@ class Append:
         return Arrivals(
             entity.path,
             entity.owner.extensions,
-            self._namespace.max_message_bytes_of(entity),
-            self._namespace.headroom_bytes_of(entity),
+            self._namespace.sizes.max_message_bytes_of(entity),
+            self._namespace.sizes.headroom_bytes_of(entity),
             lambda now: self._may_restore,
         )
 

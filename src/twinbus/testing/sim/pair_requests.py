@@ -61,7 +61,7 @@ async def _take(life: Life, path: str, raws: list[bytes], restores: bool) -> Non
     entity, owner, now = life.namespace.entity(path), life.owner, life.clock.now()
     entity.check_may_send()
     fragment = entity.fragment()
-    headroom_bytes = life.namespace.headroom_bytes_of(entity)
+    headroom_bytes = life.namespace.sizes.headroom_bytes_of(entity)
     arrivals = Arrivals(
         path,
         owner.extensions,
