@@ -481,27 +481,6 @@ def test_a_key_that_may_not_listen_is_told(
         run_syphon(spark, pair.options())
 
 
-def test_who_is_waited_for_is_told(
-    spark: SparkSession,
-    buses: tuple[Bus, Bus],
-    pair: Pair,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    buses[0].create_queue("orders")
-    pair.divert(0, [diverted("orders", "1")])
-    client = pair.secondary.client()
-    held = client.take("another", 600_000, [backlog(0)])
-
-    def release(summary: Summary) -> None:
-        if held:
-            client.release("another", dict([held.popitem()]))
-
-    summary = run_syphon(spark, pair.options(), release)
-    client.close()
-    assert summary.restored == 1
-    assert "read by 'another': the syphon waits for up to 60 s" in caplog.text
-
-
 def test_a_wrong_key_is_told(spark: SparkSession, pair: Pair) -> None:
     pair.secondary.file.write_text(
         pair.secondary.connection_string.replace(pair.secondary.key, "wrong")

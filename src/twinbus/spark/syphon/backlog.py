@@ -35,8 +35,6 @@ class BacklogQueue:
     deferred_count: int
     # Of our lease; None if we hold none.
     epoch: str | None
-    # Who else holds one.
-    other_reader: str | None
 
 
 @dataclass(slots=True)
@@ -84,8 +82,7 @@ class Backlog:
 
     def _queue(self, entity: EntityBounds) -> BacklogQueue:
         [part] = entity.fragments
-        reader = part.lease_reader
-        is_ours = reader == self.reader
+        is_ours = part.lease_reader == self.reader
         return BacklogQueue(
             path=entity.path,
             generation=entity.generation,
@@ -96,7 +93,6 @@ class Backlog:
             active_count=part.active_count,
             deferred_count=part.deferred_count,
             epoch=part.lease_epoch if is_ours else None,
-            other_reader=None if is_ours else reader,
         )
 
     @contextmanager

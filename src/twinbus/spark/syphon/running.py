@@ -88,9 +88,7 @@ class SyphonRun:
             self._began_at = self._clock.monotonic()
             try:
                 with told("secondary"):
-                    found = self._drain.look()
-                    self._found_count = _active_count(found)
-                    self._tell_of_others(found)
+                    self._found_count = _active_count(self._drain.look())
                     look = self._run()
                 return self._summary(look)
             finally:
@@ -109,17 +107,6 @@ class SyphonRun:
                 if not is_told:
                     _log.warning("the syphon waits: %s", error)
                 is_told = True
-
-    def _tell_of_others(self, look: Look) -> None:
-        """Another reader is waited for, which may take long; whoever looks on is to
-        know. The source says so, too, but where nobody sees it."""
-        readers = {queue.other_reader for queue in look.values()} - {None}
-        if readers:
-            _log.warning(
-                "the backlog queues are read by %s: the syphon waits for up to %g s",
-                " and ".join(f"'{reader}'" for reader in sorted(map(str, readers))),
-                self._options.lease_wait_ms / 1000,
-            )
 
     def _run(self) -> Look:
         if self._options.is_continuous:
