@@ -176,6 +176,15 @@ def is_planned(fragment: Fragment, row_id: int) -> bool:
     return lease.planned_from <= sequence_of(row_id) <= lease.planned_through
 
 
+def behind_plan(fragment: Fragment, after: int) -> int:
+    """Where to go on behind a number, if all that follows it up to there is promised:
+    there may be a million of them."""
+    lease = fragment.lease
+    if lease is None or not lease.planned_from <= after + 1 <= lease.planned_through:
+        return after
+    return lease.planned_through
+
+
 def settled_through(
     fragment: Fragment, lease: ReaderLease, through: int, changes: ChangeSet
 ) -> ReaderLease:

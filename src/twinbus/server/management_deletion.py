@@ -7,7 +7,7 @@ are about to leave anyway.
 from typing import Final
 
 from twinbus.amqp.types import Int
-from twinbus.broker import operation_log
+from twinbus.broker import operation_log, reader_lease
 from twinbus.broker.message import Message
 from twinbus.broker.row_id import sequence_of
 from twinbus.limits import BATCH_DELETE_COUNT, PEEK_BYTES
@@ -47,6 +47,7 @@ async def _remove_oldest(
     fragment, owner, now = queue.fragment, queue.owner, queue.now()
     after = removed = 0
     while removed < count:
+        after = reader_lease.behind_plan(fragment, after)
         found = await _read(queue, session_id, after, count)
         fragment.check_exists()
         ready = ReadyMessages(fragment, owner.changes.active_removed)

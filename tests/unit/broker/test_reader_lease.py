@@ -428,6 +428,19 @@ def test_planned_messages_do_not_expire_and_others_do(place: Place) -> None:
     assert sweep(place) == [1, 4]
 
 
+def test_what_lies_behind_a_plan_is_found_in_one_step(place: Place) -> None:
+    lease = taken(place)
+    for after in (0, 5, 20):
+        assert reader_lease.behind_plan(place.queue, after) == after
+    plan(place, lease, 3, 9)
+    steps = {0: 0, 1: 1, 2: 9, 5: 9, 8: 9, 9: 9, 10: 10}
+    for after, behind in steps.items():
+        assert reader_lease.behind_plan(place.queue, after) == behind
+    let_time_pass(place, lease.duration_ms)
+    place.commit()
+    assert reader_lease.behind_plan(place.queue, 5) == 5
+
+
 def test_planned_messages_expire_after_the_lease(place: Place) -> None:
     place.send(b"1", ttl_ms=1_000)
     plan(place, taken(place), 1, 1)

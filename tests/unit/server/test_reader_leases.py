@@ -467,6 +467,29 @@ async def test_batch_delete_leaves_what_was_planned(
     assert await reader.settle(epoch, 3) == 2
 
 
+async def test_batch_delete_does_not_read_what_was_planned(
+    world: World, queue: Fragment, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop, and all who read the store, would wait for that."""
+    await send(world, queue, 50)
+    await reader.plan(await reader.take())
+    await send(world, queue, 1)
+    read_active = world.store.inner.read_active
+    reads: list[int] = []
+
+    async def noted(number: int, after: int, *limits: int) -> list[Message]:
+        reads.append(after)
+        return await read_active(number, after, *limits)
+
+    monkeypatch.setattr(world.store.inner, "read_active", noted)
+    body = {"message-count": 1, "enqueued-time-utc": world.clock.now() + 1}
+    request = Request(operation="", properties={}, value=body)
+    made = world.namespace.queue("orders")
+    response = await batch_delete(managed(world, made), request)
+    assert response.value == {"message-count": 1}
+    assert reads == [50]
+
+
 async def test_cancel_sent_leaves_what_was_planned(world: World) -> None:
     reader = Reader(world)
     queue = await filled(world, BACKLOG, identified(b"1"))
