@@ -1,4 +1,7 @@
-"""S1: writing to a bus whose certificate an authority of one's own has signed."""
+"""S1: writing to a bus whose certificate an authority of one's own has signed.
+
+Without Spark: what it calls is called by the test.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -6,19 +9,24 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from azure.servicebus._pyamqp import _connection
 from pyspark.sql.types import StringType, StructField, StructType
 
+from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.option_reader import OptionError
-from twinbus.spark.sink import batch_writer
+from twinbus.spark.sink import ServiceBusWriter, Written, batch_writer
+from twinbus.spark.source import batch_reader, schema_of
 from twinbus.testing import Bus
 
 from .harness import Namespace
-from .writing import refusal, rows, write
+
+BODIES = StructType([StructField("body", StringType())])
 
 
 @pytest.fixture(params=[False, True], ids=["twinbus", "strict"])
-def secured(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Namespace]:
+def secured(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Namespace]:
     """Reached by bulk requests, and by the SDK."""
     with (
         Bus(tls=True, settings={"strict": request.param}) as bus,
@@ -28,24 +36,38 @@ def secured(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Namespac
         # Without the sign of those who speak in the clear.
         text = bus.connection_string.replace(";UseDevelopmentEmulator=true", "")
         made.secret_file.write_text(text)
+        # The SDK knows one port for TLS, whatever a connection string says.
+        monkeypatch.setattr(_connection, "SECURE_PORT", bus.port)
         yield made
 
 
-def test_rows_go_to_a_bus_that_is_trusted(
-    spark: SparkSession, secured: Namespace
-) -> None:
-    frame = rows(spark, [("a",), ("b",)], "body string")
-    write(secured, frame, entity="orders", caFile=secured.bus.ca_file)
-    found = secured.read(spark, "orders", caFile=secured.bus.ca_file).collect()
-    assert sorted(row.body for row in found) == [b"a", b"b"]
+def writer(namespace: Namespace, **options: str) -> ServiceBusWriter:
+    given = {"credential": namespace.credential, "entity": "orders", "timeout": "30s"}
+    return batch_writer({**given, **options}, BODIES, False)
 
 
-def test_rows_do_not_go_to_a_bus_that_is_not(
-    spark: SparkSession, secured: Namespace
-) -> None:
-    frame = rows(spark, [("a",)], "body string")
-    text = refusal(secured, frame, entity="orders", timeout="5s")
-    assert "is not trusted" in text and "'caFile'" in text
+def written(made: ServiceBusWriter, *bodies: str) -> Written:
+    return made.write(iter([pa.record_batch([list(bodies)], names=["body"])]))
+
+
+def test_rows_go_to_a_bus_that_is_trusted(secured: Namespace) -> None:
+    ca_file = str(secured.bus.ca_file)
+    sent = written(writer(secured, caFile=ca_file), "a", "b")
+    assert sent == Written(sent_count=2, known_count=0)
+    options = secured.options("orders", caFile=ca_file, timeout="30s")
+    reader = batch_reader(options, schema_of(options))
+    found = [
+        row["body"]
+        for part in reader.partitions()
+        for batch in reader.read(part)
+        for row in batch.to_pylist()
+    ]
+    assert found == [b"a", b"b"]
+
+
+def test_rows_do_not_go_to_a_bus_that_is_not(secured: Namespace) -> None:
+    with pytest.raises(BulkError, match=r"is not trusted: .*'caFile'"):
+        writer(secured)
 
 
 def test_an_executor_without_the_authorities_says_so(
@@ -53,9 +75,7 @@ def test_an_executor_without_the_authorities_says_so(
 ) -> None:
     ca_file = tmp_path / "authorities.pem"
     shutil.copy(secured.bus.ca_file, ca_file)
-    options = {"credential": secured.credential, "caFile": str(ca_file)}
-    bodies = StructType([StructField("body", StringType())])
-    writer = batch_writer({**options, "entity": "orders"}, bodies, False)
+    planned = writer(secured, caFile=str(ca_file))
     ca_file.unlink()
     with pytest.raises(OptionError, match=r"'caFile' is .*on this host.*executor"):
-        writer.write(iter([pa.record_batch([["a"]], names=["body"])]))
+        written(planned, "a")
