@@ -165,6 +165,20 @@ def test_a_stream_browses_in_batches_and_goes_on_where_it_was(
     assert len(strict.peek("orders")) == 50
 
 
+def test_the_case_of_a_name_does_not_matter(strict: Namespace) -> None:
+    strict.bus.create_queue("orders")
+    strict.send("orders", numbered("o", range(3)))
+    before = EngineRun(strict, "orders", settlement="browse")
+    start = before.engine.initial()
+    end = before.engine.advance(start, 10)
+    before.close()
+    strict.send("orders", ["late"])
+    after = EngineRun(strict, "ORDERS", settlement="browse")
+    after.engine.end_with_what_is_there()
+    assert after.read_all(end, 10) == ["late"]
+    after.close()
+
+
 def test_a_stream_can_begin_with_what_comes(
     spark: SparkSession, strict: Namespace, tmp_path: Path
 ) -> None:

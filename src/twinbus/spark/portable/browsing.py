@@ -116,7 +116,8 @@ class BrowsingStream:
         self._paths = named_entities(options)
         self._namespace = PortableNamespace(options.connection, options.patience_ms)
         self._initial: Offset | None = None
-        # Of a query that ends with what is there: the number after the last, by path.
+        # Of a query that ends with what is there: the number after the last, by path in
+        # lower case.
         self._targets: dict[str, int] | None = None
 
     def initial(self) -> Offset:
@@ -138,7 +139,7 @@ class BrowsingStream:
         return bounds.from_sequence or _FIRST_NUMBER
 
     def end_with_what_is_there(self) -> None:
-        self._targets = {path: self._end(path) for path in self._paths}
+        self._targets = {path.lower(): self._end(path) for path in self._paths}
 
     def _end(self, path: str, known: int | None = None) -> int:
         """One after the last number; 0 if there is nothing, or no entity."""
@@ -161,8 +162,10 @@ class BrowsingStream:
         """Where the next batch ends; `start` itself if there is nothing to read."""
         start.check_namespace(is_twinbus=False)
         entities = dict(start.entities)
+        # Names have no case: who was read before goes by the name that it had then.
+        known = {path.lower(): path for path in entities}
         shares = Shares(
-            self._paths,
+            [known.get(path.lower(), path) for path in self._paths],
             max_messages,
             self._options.max_bytes,
             turn=sum(position.next[_FRAGMENT] for position in entities.values()),
@@ -190,7 +193,7 @@ class BrowsingStream:
         first = sample[0].number
         end = self._end(path, sample[-1].number)
         if self._targets is not None:
-            end = min(end, self._targets.get(path, 0))
+            end = min(end, self._targets.get(path.lower(), 0))
         mean_bytes = sum(len(message.raw) for message in sample) // len(sample)
         end = min(end, first + max(min(messages, size_bytes // mean_bytes), 1))
         count = end - first
