@@ -6,6 +6,10 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from twinbus.spark.bulk import stream as bulk_stream
+from twinbus.spark.read_options import read_options
+from twinbus.spark.resting import TWINBUS_SECONDS
+
 from .harness import Collected, Namespace, numbered, run_available
 from .running import batches_in, forget_batch, running, until
 
@@ -39,6 +43,28 @@ def test_a_running_stream_sees_what_comes(
             namespace.send("orders", [f"o{n}"])
             until(lambda seen=n: len(collected.rows) > seen, query)
     assert collected.bodies == ["o0", "o1", "o2"]
+
+
+@pytest.mark.parametrize("settlement", ["browse", "exclusive"])
+def test_a_stream_rests_when_nothing_comes(
+    namespace: Namespace, monkeypatch: pytest.MonkeyPatch, settlement: str
+) -> None:
+    """Spark asks again at once, and each time is a request, or a commit."""
+    rests: list[float] = []
+    monkeypatch.setattr(bulk_stream, "rest", rests.append)
+    namespace.bus.create_queue("orders")
+    namespace.send("orders", ["one"])
+    options = namespace.options("orders", settlement=settlement)
+    stream = bulk_stream.BulkStream(read_options(options, is_stream=True))
+    end = stream.advance(stream.initial(), 10)
+    assert rests == []
+    assert stream.advance(end, 10) == end
+    assert rests == [TWINBUS_SECONDS]
+    # One that ends with what is there is over, and keeps nobody waiting.
+    stream.end_with_what_is_there()
+    assert stream.advance(end, 10) == end
+    assert rests == [TWINBUS_SECONDS]
+    stream.close()
 
 
 def test_from_the_latest(

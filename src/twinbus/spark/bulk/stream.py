@@ -29,6 +29,7 @@ from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
 from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.read_options import ReadOptions, Settlement
+from twinbus.spark.resting import TWINBUS_SECONDS, rest
 
 _log = logging.getLogger(__name__)
 
@@ -312,7 +313,9 @@ class BulkStream:
     def _rest(self) -> None:
         """Nothing is left to be read. A query that ends with what was there is over,
         and tells nobody: its leases must not outlive it."""
-        if self._targets is not None and self._leases is not None:
+        if self._targets is None:
+            rest(TWINBUS_SECONDS)
+        elif self._leases is not None:
             self._leases.release()
 
     # --- planning -------------------------------------------------------------

@@ -17,10 +17,10 @@ from twinbus.spark.portable.delivered import Delivered
 from twinbus.spark.portable.errors import EntityMissing, PortableError
 from twinbus.spark.portable.namespace import PortableNamespace
 from twinbus.spark.portable.peeking import first_since, last_number, peek
-from twinbus.spark.portable.resting import rest
 from twinbus.spark.portable.shares import Shares
 from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.read_options import ReadOptions
+from twinbus.spark.resting import AMQP_SECONDS, rest
 
 _log = logging.getLogger(__name__)
 
@@ -179,7 +179,7 @@ class BrowsingStream:
                 shares.spend(path, count, used_bytes)
         end_of_batch = replace(start, entities=entities)
         if end_of_batch == start and self._targets is None:
-            rest()
+            rest(AMQP_SECONDS)
         return end_of_batch
 
     def _next_end(

@@ -34,7 +34,6 @@ from twinbus.spark.portable.namespace import PortableNamespace, close_quietly
 from twinbus.spark.portable.number_ranges import NumberRanges
 from twinbus.spark.portable.peeked_ranges import DeferredPartition
 from twinbus.spark.portable.peeking import last_number, peek
-from twinbus.spark.portable.resting import rest
 from twinbus.spark.portable.session_threads import with_sessions
 from twinbus.spark.portable.settling import settle
 from twinbus.spark.portable.shares import Shares
@@ -42,6 +41,7 @@ from twinbus.spark.portable.taking import Taker
 from twinbus.spark.portable.watching import Lookout, OrphanSearch, Sighting
 from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.read_options import ReadOptions
+from twinbus.spark.resting import AMQP_SECONDS, rest
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class DeferringStream:
             entities = self._take_held(offset, max_messages)
         if not entities:
             if self._targets is None:
-                rest()
+                rest(AMQP_SECONDS)
             return offset.to_json()
         return DeferredOffset(
             reader=offset.reader, batch=offset.batch + 1, entities=entities
