@@ -167,6 +167,9 @@ BULK_APPEND_BYTES: Final = 8 * 1024 * 1024
 BULK_APPEND_ROWS: Final = 50_000
 """One append: what is held in memory until it is durable."""
 
+BULK_ANSWERS: Final = 8
+"""Answers full of messages that are made at a time; others wait for their turn."""
+
 READER_CHARACTERS: Final = 128
 """The id of a reader, and what else it is given to show again."""
 
@@ -257,6 +260,9 @@ GRANTS_PER_CONNECTION: Final = 1_000
 
 TOKEN_REQUEST_BYTES: Final = 64 * 1024
 """A `$cbs` request: from a stranger, so small; tokens have a few kilobytes."""
+
+HTTP_HELD_BYTES: Final = 256 * 1024 * 1024
+"""Large bodies, and answers that were not read, of all HTTP connections together."""
 
 ENTITY_REQUEST_BYTES: Final = 64 * 1024
 """A request of the namespace's management: one entity's properties."""

@@ -3,6 +3,7 @@
 Framing is h11's. Here is what it leaves to its users: the socket, bounds on size and
 time, and manners towards peers that have none. While a request is answered nothing
 more is read, so who pipelines waits, and who does not read the answers is not read.
+What is held for a client meanwhile is counted with what all others have.
 """
 
 import asyncio
@@ -14,9 +15,14 @@ import h11
 
 from twinbus.clock import Clock
 from twinbus.errors import ServiceBusError
+from twinbus.gateway.held_bytes import HeldBytes
 from twinbus.gateway.request import HttpRequest
 from twinbus.gateway.response import HttpResponse, text_response
-from twinbus.limits import HTTP_HEADER_BYTES, HTTP_KEEP_ALIVE_SECONDS
+from twinbus.limits import (
+    ENTITY_REQUEST_BYTES,
+    HTTP_HEADER_BYTES,
+    HTTP_KEEP_ALIVE_SECONDS,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +50,7 @@ class HttpHome(Protocol):
     clock: Clock
     # How long a client may take to send a request.
     handshake_ms: int
+    held: HeldBytes
 
     @property
     def gateway(self) -> Responder: ...
@@ -66,6 +73,8 @@ class HttpConnection(asyncio.Protocol):
         self._request: HttpRequest | None = None
         self._body = bytearray()
         self._body_limit = 0
+        # Our part of what the server holds.
+        self._held_bytes = 0
         # At most one: the request that is being answered.
         self.requests: set[asyncio.Task[None]] = set()
         # When the peer must have finished what it is at; 0: it is our turn.
@@ -100,13 +109,17 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         # A change that is under way goes on; nobody is left to be told.
         self._transport = None
+        self._hold(0)
         self._home.left(self)
 
     def pause_writing(self) -> None:
         self._is_writable = False
+        if self._transport is not None:
+            self._hold(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         self._is_writable = True
+        self._hold(0)
         self._advance()
 
     # --- reading --------------------------------------------------------------
@@ -131,6 +144,7 @@ class HttpConnection(asyncio.Protocol):
         elif isinstance(event, h11.Data):
             self._body += event.data
             self._check_length(len(self._body))
+            self._check_room()
         elif isinstance(event, h11.EndOfMessage):
             self._answer_request()
         elif isinstance(event, h11.ConnectionClosed):
@@ -164,6 +178,19 @@ class HttpConnection(asyncio.Protocol):
                 f"The body of this request may have {self._body_limit} bytes; it has "
                 f"{length} or more.",
             )
+
+    def _check_room(self) -> None:
+        """A large body is taken while there is room for such."""
+        if self._is_ending:
+            return
+        self._hold(len(self._body))
+        if len(self._body) > ENTITY_REQUEST_BYTES and self._home.held.is_full:
+            self._body.clear()
+            self._refuse(503, self._home.held.text)
+
+    def _hold(self, size: int) -> None:
+        self._home.held.held += size - self._held_bytes
+        self._held_bytes = size
 
     def _continue_if_asked(self) -> None:
         if self._engine.they_are_waiting_for_100_continue:
@@ -229,6 +256,8 @@ class HttpConnection(asyncio.Protocol):
             # Of megabytes no copy is made.
             self._write(self._engine.send(h11.Data(data=response.body)))
         self._write(self._engine.send(h11.EndOfMessage()))
+        if self._is_writable:
+            self._hold(0)
         if self._engine.our_state is h11.DONE and self._engine.their_state is h11.DONE:
             self._engine.start_next_cycle()
             self._due_in(HTTP_KEEP_ALIVE_SECONDS * 1000)

@@ -23,6 +23,7 @@ from twinbus.gateway.administration.administration import Administration
 from twinbus.gateway.bulk.bulk import Bulk
 from twinbus.gateway.gateway import Gateway
 from twinbus.gateway.health import Health
+from twinbus.gateway.held_bytes import HeldBytes
 from twinbus.gateway.metrics import Metrics
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
@@ -126,6 +127,7 @@ class Server:
         self.pair = _pair_of(config, self.clock)
         self._connections: set[ServedConnection] = set()
         self.figures = self._measured()
+        self.held = HeldBytes()
         self.gateway = Gateway(
             Administration(self.namespace, self.clock, os.urandom),
             Health(self.owner.durable),
@@ -146,7 +148,7 @@ class Server:
     def _bulk(self) -> Bulk | None:
         if self._config.strict:
             return None
-        return Bulk(BulkEntities(self.namespace, self.owner), self.clock)
+        return Bulk(BulkEntities(self.namespace, self.owner), self.clock, self.held)
 
     def _measured(self) -> ServerFigures:
         return ServerFigures(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from twinbus.gateway.held_bytes import HeldBytes
 from twinbus.gateway.http_connection import HttpConnection
 from twinbus.gateway.request import HttpRequest
 from twinbus.gateway.response import HttpResponse
@@ -52,6 +53,9 @@ class Wire(asyncio.Transport):
     def can_write_eof(self) -> bool:
         return True
 
+    def get_write_buffer_size(self) -> int:
+        return len(self.written)
+
     def write_eof(self) -> None:
         self.end = "eof"
 
@@ -72,6 +76,7 @@ class Home:
     def __init__(self) -> None:
         self.clock = Clock()
         self.handshake_ms = HANDSHAKE_MS
+        self.held = HeldBytes()
         self.gateway = self
         self.asked: list[HttpRequest] = []
         self.may_answer = asyncio.Event()
@@ -168,6 +173,28 @@ async def test_who_does_not_read_is_not_answered_further(
     await settle(connection)
     assert wire.statuses() == [200]
     assert wire.is_reading
+
+
+async def test_what_is_held_for_a_client_is_counted(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.data_received(
+        b"PUT /a HTTP/1.1\r\nhost: bus\r\ncontent-length: 9\r\n\r\nabcd"
+    )
+    assert home.held.held == 4
+    home.may_answer.clear()
+    connection.data_received(b"efghi")
+    assert home.held.held == 9
+    home.may_answer.set()
+    await settle(connection)
+    assert home.held.held == 0
+    connection.pause_writing()
+    assert home.held.held == len(wire.written)
+    connection.resume_writing()
+    assert home.held.held == 0
+    connection.pause_writing()
+    connection.connection_lost(None)
+    assert home.held.held == 0
 
 
 async def test_chunks_are_put_together(

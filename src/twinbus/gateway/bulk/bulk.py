@@ -42,9 +42,11 @@ from twinbus.gateway.bulk.ports import (
     SettleRequest,
 )
 from twinbus.gateway.bulk.rights import Rights
+from twinbus.gateway.held_bytes import HeldBytes
 from twinbus.gateway.request import HttpRequest
 from twinbus.gateway.response import HttpResponse
 from twinbus.limits import (
+    BULK_ANSWERS,
     BULK_APPEND_BYTES,
     BULK_APPEND_ROWS,
     BULK_BROWSE_BYTES,
@@ -82,9 +84,11 @@ _COUNT: Final = "x-twinbus-messages"
 class Bulk:
     """Answers the bulk requests for one namespace."""
 
-    def __init__(self, namespace: BulkNamespace, clock: Clock) -> None:
+    def __init__(self, namespace: BulkNamespace, clock: Clock, held: HeldBytes) -> None:
         self._namespace = namespace
         self._clock = clock
+        self._held = held
+        self._turns = asyncio.Semaphore(BULK_ANSWERS)
         self._requests: dict[
             str, Callable[[HttpRequest, Rights], Awaitable[HttpResponse]]
         ] = {
@@ -240,9 +244,11 @@ class Bulk:
         )
         stream = arrow.MessageStream(columns, _constants(path, wanted.index))
         count, following = 0, wanted.first
-        async for portion in self._namespace.browse(wanted):
-            stream.add(portion.columns, portion.count)
-            count, following = count + portion.count, portion.next
+        async with self._turns:
+            self._held.check(path)
+            async for portion in self._namespace.browse(wanted):
+                stream.add(portion.columns, portion.count)
+                count, following = count + portion.count, portion.next
         return HttpResponse(
             status=200,
             body=stream.finish(),
