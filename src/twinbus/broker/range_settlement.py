@@ -13,8 +13,9 @@ them the open change set removes has been left out.
 from twinbus.broker import operation_log
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
-from twinbus.broker.message import ACTIVE, DEFERRED, Message
+from twinbus.broker.message import ACTIVE, Message
 from twinbus.broker.outline import Outlines
+from twinbus.broker.settlement import put_by
 
 
 def complete(
@@ -46,12 +47,7 @@ def defer(
 ) -> None:
     assert message.state == ACTIVE, "a deferred message is deferred"
     changes.log.record(operation_log.DEFER, actor, message, now)
-    message.state = DEFERRED
-    fragment.active_count -= 1
-    fragment.deferred_count += 1
-    changes.active_removed.append(message.row_id)
-    changes.deferred_added.append(message)
-    fragment.touch(changes)
+    put_by(fragment, message, changes)
 
 
 def dead_letter(

@@ -76,6 +76,11 @@ def defer(
     if message.state == DEFERRED:
         changes.deferred_changed.append(message)
         return
+    put_by(fragment, message, changes)
+
+
+def put_by(fragment: Fragment, message: Message, changes: ChangeSet) -> None:
+    """Make a deferred message of an active one."""
     message.state = DEFERRED
     fragment.active_count -= 1
     fragment.deferred_count += 1
