@@ -117,6 +117,17 @@ def test_a_backlog_that_grows_is_emptied_all_the_same(
     assert (summary.restored, pair.backlog_counts()) == (600, (0, 0))
 
 
+def test_the_session_is_left_as_it_was(spark: SparkSession, pair: Pair) -> None:
+    rows = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    given = str(spark.conf.get(rows))
+    spark.conf.set(rows, "777")
+    try:
+        assert run_syphon(spark, pair.options()).restored == 0
+        assert spark.conf.get(rows) == "777"
+    finally:
+        spark.conf.set(rows, given)
+
+
 # --- what a message gets back -------------------------------------------------------
 
 

@@ -79,12 +79,11 @@ class SyphonRun:
         """Raises SyphonError."""
         options = self._options
         self._check_sides()
-        with _checkpoint(options) as checkpoint:
+        with _checkpoint(options) as checkpoint, _small_batches(self._spark):
             self._checkpoint = f"{checkpoint.rstrip('/')}/query"
             reader = reader_id(checkpoint, options.primary_name)
             self._backlog = Backlog(options, reader)
             self._drain = Drain(self._spark, options, self._backlog)
-            self._spark.conf.set(_ARROW_ROWS, str(_ARROW_ROWS_COUNT))
             self._began_at = self._clock.monotonic()
             try:
                 with told("secondary"):
@@ -240,6 +239,17 @@ class SyphonRun:
 
 def _active_count(look: Look) -> int:
     return sum(queue.active_count for queue in look.values())
+
+
+@contextmanager
+def _small_batches(spark: SparkSession) -> Iterator[None]:
+    """In the session of somebody who may have set it otherwise."""
+    given = spark.conf.get(_ARROW_ROWS)
+    spark.conf.set(_ARROW_ROWS, str(_ARROW_ROWS_COUNT))
+    try:
+        yield
+    finally:
+        spark.conf.set(_ARROW_ROWS, str(given))
 
 
 @contextmanager
