@@ -89,12 +89,7 @@ class Server:
         self.container_id = f"twinbus-{os.urandom(4).hex()}"
         self.outputs = Outputs()
         self.handshake_ms = config.handshake_seconds * 1000
-        self.transaction_limits = TransactionLimits(
-            config.transaction_seconds * 1000,
-            config.max_transaction_messages,
-            config.max_transaction_bytes,
-            config.max_transactions,
-        )
+        self.transaction_limits = _transaction_limits(config)
         # None: TLS is not spoken here.
         self.tls = tls
         self.owner = StoreOwner(
@@ -346,6 +341,15 @@ def _pair_of(config: Config, clock: Clock) -> PairSyphon | None:
     except ValueError as error:
         text = str(error).replace("the option primary_name", "primary_name")
         raise ConfigError(f"[pair]: {text}") from None
+
+
+def _transaction_limits(config: Config) -> TransactionLimits:
+    return TransactionLimits(
+        config.transaction_seconds * 1000,
+        config.max_transaction_messages,
+        config.max_transaction_bytes,
+        config.max_transactions,
+    )
 
 
 def _extensions(config: Config) -> Extensions:
