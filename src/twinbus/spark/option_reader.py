@@ -47,6 +47,17 @@ class OptionReader:
                 f"'{name}' is not an option of the format servicebus.{hint} There "
                 f"are: {', '.join(sorted(known, key=str.lower))}."
             )
+        self._check_secrets()
+
+    def _check_secrets(self) -> None:
+        """Raises OptionError for a connection string that is somewhere else than where
+        it belongs: no other option keeps what it has to itself."""
+        for name, value in self._values.items():
+            if "sharedaccess" in str(value).lower() and name != "connectionstring":
+                raise OptionError(
+                    f"'{name}' has a connection string in it, or a token. Give that as "
+                    "'connectionString', or name where it is by 'credential'."
+                )
 
     def text(self, name: str) -> str | None:
         """Without blanks around it; None if it is not there, or empty."""

@@ -227,6 +227,8 @@ def test_an_option_that_nobody_knows_is_told_with_what_was_meant(
         ("connectionStrin", "Endpoint=sb://b;SharedAccessKey=very-secret-key"),
         ("namespace", "Endpoint=sb://b;SharedAccessKey=very-secret-key"),
         ("namespace", "https://user:very-secret-key@bus.example"),
+        ("entities", "Endpoint=sb://b;SharedAccessKey=very-secret-key"),
+        ("fromSequence", "SharedAccessSignature sr=b&sig=very-secret-key"),
     ],
 )
 def test_a_secret_in_a_wrong_place_is_not_repeated(name: str, value: str) -> None:
