@@ -5,12 +5,14 @@ Read from the sender's bytes when an entity asks for it, which most do not.
 
 from typing import Final
 
-from twinbus.amqp.codec import decode, encode
+from twinbus.amqp.codec import decode, encode, skip
 from twinbus.amqp.decoder import list_header
 from twinbus.broker.changes import LedgerRange
 from twinbus.broker.message import Message
 from twinbus.encoding.layout import (
     ANNOTATED,
+    DELIVERY_ANNOTATIONS,
+    HEADER,
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
     RESTORED,
@@ -18,7 +20,7 @@ from twinbus.encoding.layout import (
     bare_offset,
 )
 from twinbus.encoding.own_annotations import restored_from_of, send_id_of
-from twinbus.encoding.sections import find_sections, section_code
+from twinbus.encoding.sections import section_code
 from twinbus.errors import NotAllowed
 
 _PARTITION_KEY: Final = "x-opt-partition-key"
@@ -60,8 +62,15 @@ def restored_from(message: Message) -> LedgerRange | None:
 
 
 def _annotations(message: Message) -> dict[object, object]:
-    section = find_sections(message.raw).get(MESSAGE_ANNOTATIONS)
-    annotations = {} if section is None else decode(message.raw, section[0])[0]
+    """They come before the bare message, which is not looked at."""
+    raw, at = message.raw, 0
+    code = section_code(raw, at)
+    while code == HEADER or code == DELIVERY_ANNOTATIONS:
+        at = skip(raw, at + 3)
+        code = section_code(raw, at)
+    if code != MESSAGE_ANNOTATIONS:
+        return {}
+    annotations, _ = decode(raw, at + 3)
     assert isinstance(annotations, dict)
     return annotations
 
