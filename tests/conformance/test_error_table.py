@@ -39,6 +39,8 @@ TABLE = {
     errors.MessageLockLost: (410, exceptions.MessageLockLostError),
     errors.SessionLockLost: (410, exceptions.SessionLockLostError),
     errors.SessionCannotBeLocked: (410, exceptions.SessionCannotBeLockedError),
+    errors.ReaderLeaseHeld: (409, None),
+    errors.ReaderLeaseLost: (410, None),
     errors.SessionNotFound: (204, None),
     errors.QuotaExceeded: (403, exceptions.ServiceBusQuotaExceededError),
     errors.MessageSizeExceeded: (403, exceptions.MessageSizeExceededError),
@@ -60,6 +62,14 @@ TABLE = {
 """Status and exception by error; None where the Python SDK has no way to it."""
 
 ELSEWHERE = {
+    errors.ReaderLeaseHeld: (
+        *("bulk", "test_leases.py"),
+        "test_somebody_else_is_told_who_reads",
+    ),
+    errors.ReaderLeaseLost: (
+        *("bulk", "test_leases.py"),
+        "test_an_epoch_that_is_not_the_last_one",
+    ),
     errors.TransactionNotFound: (
         *("wire", "test_transactions.py"),
         "test_transaction_of_another_connection_is_unknown",
@@ -73,7 +83,7 @@ ELSEWHERE = {
         "test_transaction_has_two_minutes",
     ),
 }
-"""Tests of what needs transactions, which the Python SDK does not have."""
+"""Tests of what the Python SDK does not have: transactions, and leases of readers."""
 
 NEVER_SENT = {errors.DetachForced}
 """Understood by our client when another bus says it; ours has no reason to."""

@@ -12,7 +12,6 @@ import pytest
 
 from twinbus.broker import reader_lease
 from twinbus.broker.changes import ChangeSet, ReaderLease
-from twinbus.broker.dispatch import Dispatch
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import SEQUENCE_MASK
@@ -64,10 +63,14 @@ def test_lease_that_has_less_time_after_a_restart_is_missed(monkeypatch: Patch) 
 
 
 def test_second_reader_is_noticed(monkeypatch: Patch) -> None:
-    def check_free(*args: Any) -> None:
-        """Anybody may have it."""
+    take = reader_lease.take
 
-    monkeypatch.setattr(reader_lease, "check_free", check_free)
+    def anybody(fragment: Fragment, *args: Any) -> ReaderLease:
+        fragment.lease = None
+        return take(fragment, *args)
+
+    monkeypatch.setattr(reader_lease, "check_free", lambda *args: None)
+    monkeypatch.setattr(reader_lease, "take", anybody)
     assert found("was granted")
 
 
@@ -99,20 +102,28 @@ def test_reader_of_an_older_epoch_is_noticed(monkeypatch: Patch) -> None:
 
 
 def test_receivers_that_are_served_meanwhile_are_noticed(monkeypatch: Patch) -> None:
-    deliver = Dispatch.deliver
+    take = reader_lease.take
 
-    def careless(self: Dispatch, now: int, changes: ChangeSet) -> None:
-        lease, self.fragment.lease = self.fragment.lease, None
-        deliver(self, now, changes)
-        self.fragment.lease = lease
+    def careless(fragment: Fragment, *args: Any) -> ReaderLease:
+        lease = take(fragment, *args)
+        # Durable, and not heeded.
+        fragment.lease = None
+        return lease
 
-    monkeypatch.setattr(Dispatch, "deliver", careless)
-    monkeypatch.setattr(Fragment, "leave_to_disk", lambda self: None)
+    monkeypatch.setattr(reader_lease, "take", careless)
     assert found("was delivered while")
 
 
 def test_lock_that_outlives_the_grant_is_noticed(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(reader_lease, "_revoke_locks", lambda *args: None)
+    take = reader_lease.take
+
+    def careless(fragment: Fragment, *args: Any) -> ReaderLease:
+        locks, fragment.locks = fragment.locks, {}
+        lease = take(fragment, *args)
+        fragment.locks = locks
+        return lease
+
+    monkeypatch.setattr(reader_lease, "take", careless)
     assert found("a lock that is not its own")
 
 
