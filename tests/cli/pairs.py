@@ -6,6 +6,7 @@ from typing import Any
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 from twinbus.pairing.backlog_queues import backlog_queue_path
+from twinbus.testing import Bus
 
 from .command import Serving, free_port
 
@@ -22,6 +23,15 @@ def served(folder: Path, **queues: str) -> Serving:
     )
     ports = ("--port", port, "--http-port", "0", "--tls-port", port)
     return Serving("--config", "bus.toml", *ports, cwd=folder)
+
+
+def sides_of(buses: tuple[Bus, Bus]) -> dict[str, str]:
+    """The variables that name a primary and a secondary."""
+    primary, secondary = buses
+    return {
+        "TWINBUS_PRIMARY": primary.connection_string,
+        "TWINBUS_SECONDARY": secondary.connection_string,
+    }
 
 
 def variables(primary: str, secondary: str, folder: Path) -> dict[str, str]:

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,27 +14,12 @@ from twinbus.cli import exit_codes
 from twinbus.testing import Bus
 
 from .command import environment, run
+from .pairs import sides_of
 
 pytest.importorskip("pyspark")
 
 # A bound against hanging; never waited out. Spark takes its time to start.
 SPARK_SECONDS = 280.0
-
-
-@pytest.fixture
-def buses() -> Iterator[tuple[Bus, Bus]]:
-    with Bus(store="memory") as primary, Bus(store="memory") as secondary:
-        primary.create_queue("orders")
-        secondary.create_queue(BACKLOG)
-        yield primary, secondary
-
-
-def variables(buses: tuple[Bus, Bus]) -> dict[str, str]:
-    primary, secondary = buses
-    return {
-        "TWINBUS_PRIMARY": primary.connection_string,
-        "TWINBUS_SECONDARY": secondary.connection_string,
-    }
 
 
 def syphon(
@@ -47,7 +31,7 @@ def syphon(
             *("--primary-name", PRIMARY, "--timeout", "2s", *flags),
         ],
         cwd=folder,
-        env=environment({**variables(buses), **variable}),
+        env=environment({**sides_of(buses), **variable}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -141,7 +125,7 @@ def test_a_side_that_will_not_do_is_told_before_spark_starts(
 def test_a_host_that_says_nothing_needs_a_name(
     buses: tuple[Bus, Bus], tmp_path: Path
 ) -> None:
-    ended = run("spark", "syphon", cwd=tmp_path, env=variables(buses))
+    ended = run("spark", "syphon", cwd=tmp_path, env=sides_of(buses))
     assert ended.returncode == exit_codes.USAGE
     assert "--primary-name" in ended.stderr
 
@@ -161,7 +145,7 @@ def test_a_flag_that_is_wrong_is_named(
     buses: tuple[Bus, Bus], tmp_path: Path, flags: tuple[str, ...], text: str
 ) -> None:
     name = ("--primary-name", PRIMARY)
-    ended = run("spark", "syphon", *name, *flags, cwd=tmp_path, env=variables(buses))
+    ended = run("spark", "syphon", *name, *flags, cwd=tmp_path, env=sides_of(buses))
     assert ended.returncode == exit_codes.USAGE, ended.stderr
     assert text in ended.stderr
 

@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,29 +14,14 @@ from twinbus.cli import exit_codes
 from twinbus.testing import Bus
 
 from .command import PATIENCE_SECONDS, environment, run
-
-
-@pytest.fixture
-def buses() -> Iterator[tuple[Bus, Bus]]:
-    with Bus(store="memory") as primary, Bus(store="memory") as secondary:
-        primary.create_queue("orders")
-        secondary.create_queue(BACKLOG)
-        yield primary, secondary
-
-
-def variables(buses: tuple[Bus, Bus]) -> dict[str, str]:
-    primary, secondary = buses
-    return {
-        "TWINBUS_PRIMARY": primary.connection_string,
-        "TWINBUS_SECONDARY": secondary.connection_string,
-    }
+from .pairs import sides_of
 
 
 def once(
     buses: tuple[Bus, Bus], folder: Path, *flags: str
 ) -> subprocess.CompletedProcess[str]:
     name = ("--primary-name", PRIMARY)
-    return run("syphon", "--once", *name, *flags, cwd=folder, env=variables(buses))
+    return run("syphon", "--once", *name, *flags, cwd=folder, env=sides_of(buses))
 
 
 async def test_once_empties_the_backlog(buses: tuple[Bus, Bus], tmp_path: Path) -> None:
@@ -79,7 +63,7 @@ def test_a_side_that_is_away_is_named_without_its_key(
 def test_a_host_that_says_nothing_needs_a_name(
     buses: tuple[Bus, Bus], tmp_path: Path
 ) -> None:
-    ended = run("syphon", cwd=tmp_path, env=variables(buses))
+    ended = run("syphon", cwd=tmp_path, env=sides_of(buses))
     assert ended.returncode == exit_codes.USAGE
     assert "--primary-name" in ended.stderr
 
@@ -88,7 +72,7 @@ def started(buses: tuple[Bus, Bus], folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "twinbus", "syphon", "--primary-name", PRIMARY],
         cwd=folder,
-        env=environment(variables(buses)),
+        env=environment(sides_of(buses)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -34,6 +34,22 @@ PrimaryName = Annotated[
         "of the primary's host.",
     ),
 ]
+Cover = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cover",
+        metavar="PATTERN",
+        help="Entities that messages may go to, as 'orders*'; again for more. "
+        "Default: all.",
+    ),
+]
+CountsBacklog = Annotated[
+    bool,
+    typer.Option(
+        "--count-backlog-against-ttl",
+        help="The time in the backlog is part of a message's time to live.",
+    ),
+]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Do not ask. Needed where nobody can answer.")
 ]

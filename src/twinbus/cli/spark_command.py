@@ -10,7 +10,13 @@ from twinbus.cli.connection_strings import PRIMARY, SECONDARY
 from twinbus.cli.entity_flags import Json
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import examples, group
-from twinbus.cli.pair_flags import Primary, PrimaryName, Secondary
+from twinbus.cli.pair_flags import (
+    CountsBacklog,
+    Cover,
+    Primary,
+    PrimaryName,
+    Secondary,
+)
 
 app = group(
     "spark",
@@ -45,27 +51,12 @@ def _syphon(
             "a server runs the syphon, too. Default: its host.",
         ),
     ] = None,
-    cover: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--cover",
-            "--pattern",
-            metavar="PATTERN",
-            help="Entities that messages may go to, as 'orders*'; again for more. "
-            "Default: all.",
-        ),
-    ] = None,
+    cover: Cover = None,
     is_continuous: Annotated[
         bool,
         typer.Option("--continuous", help="Do not end when the backlog is empty."),
     ] = False,
-    counts_backlog: Annotated[
-        bool,
-        typer.Option(
-            "--count-backlog-against-ttl",
-            help="The time in the backlog is part of a message's time to live.",
-        ),
-    ] = False,
+    counts_backlog: CountsBacklog = False,
     missing_entity_grace: Annotated[
         str,
         typer.Option(

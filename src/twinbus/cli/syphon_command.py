@@ -8,7 +8,13 @@ import typer
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
 from twinbus.cli.entity_flags import Json
 from twinbus.cli.flags import examples
-from twinbus.cli.pair_flags import Primary, PrimaryName, Secondary
+from twinbus.cli.pair_flags import (
+    CountsBacklog,
+    Cover,
+    Primary,
+    PrimaryName,
+    Secondary,
+)
 
 EXAMPLES: Final = examples(
     "twinbus syphon --primary file:site-a --secondary file:site-b",
@@ -20,25 +26,11 @@ def syphon(
     primary: Primary = None,
     secondary: Secondary = None,
     primary_name: PrimaryName = None,
-    cover: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--cover",
-            metavar="PATTERN",
-            help="Entities that messages may go to, as 'orders*'; again for more. "
-            "Default: all.",
-        ),
-    ] = None,
+    cover: Cover = None,
     is_once: Annotated[
         bool, typer.Option("--once", help="End when the backlog is empty.")
     ] = False,
-    counts_backlog: Annotated[
-        bool,
-        typer.Option(
-            "--count-backlog-against-ttl",
-            help="The time in the backlog is part of a message's time to live.",
-        ),
-    ] = False,
+    counts_backlog: CountsBacklog = False,
     keeps_order: Annotated[
         bool,
         typer.Option(
