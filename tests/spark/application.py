@@ -1,5 +1,6 @@
 """A Spark application in processes of its own, which a test kills as a whole."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 from crash.server_process import environment
 
 from .running import PATIENCE_SECONDS, until
+
+DRAIN_JOB = Path(__file__).with_name("drain_job.py")
 
 
 class Application:
@@ -56,6 +59,28 @@ class Application:
             except ProcessLookupError:
                 continue
         self._process.wait()
+
+
+class Drain:
+    """Runs of `drain_job.py` over one folder and checkpoint, with these options."""
+
+    def __init__(self, folder: Path, credential: str, **options: object) -> None:
+        self.folder = folder
+        self._credential = credential
+        self._options = [f"{name}={value}" for name, value in options.items()]
+        (folder / "out").mkdir(parents=True)
+
+    def start(self, moment: str) -> Application:
+        arguments = (str(self.folder), self._credential, moment, *self._options)
+        return Application(self.folder, str(DRAIN_JOB), *arguments)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """All that was read: entities and bodies."""
+        return [
+            (entity, body)
+            for file in (self.folder / "out").glob("*.json")
+            for entity, body in json.loads(file.read_text())
+        ]
 
 
 def _session_members(session_id: int) -> list[int]:

@@ -1,14 +1,9 @@
 """A Spark application that defers is killed with SIGKILL: while it defers, before
 anything of that is in Spark's log; and when its sink has a batch and the log has not.
-
-Its sink is idempotent: a file for each batch, which is written again when the batch
-comes again. So what is there at the end is what was read, once.
 """
 
 import asyncio
-import json
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -16,50 +11,9 @@ from azure.servicebus import ServiceBusMessageState
 
 from twinbus.server import management
 
-from .application import Application
+from .application import Drain
 from .harness import Namespace, numbered
 from .running import batches_in
-
-APPLICATION = dedent(
-    """
-    import json, sys, threading
-    from pathlib import Path
-    from pyspark.sql import SparkSession
-
-    folder, credential, moment = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    spark = (
-        SparkSession.builder.master("local[2,4]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .getOrCreate()
-    )
-
-    def write(batch, batch_id):
-        bodies = [row.body.decode() for row in batch.select("body").collect()]
-        (folder / "out" / f"{batch_id}.json").write_text(json.dumps(bodies))
-        if moment == "written" and bodies:
-            # The test kills us when it sees this.
-            (folder / moment).touch()
-            threading.Event().wait()
-
-    query = (
-        spark.readStream.format("servicebus")
-        .option("credential", credential)
-        .option("entities", "orders")
-        .option("settlement", "defer")
-        .option("maxMessagesPerBatch", "800")
-        .load()
-        .writeStream.foreachBatch(write)
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    spark.stop()
-    """
-)
 
 
 def hold_second_deferral(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -85,18 +39,19 @@ def test_nothing_is_lost_doubled_or_left(strict: Namespace, tmp_path: Path) -> N
     strict.bus.create_queue("orders")
     expected = numbered("o", range(1200))
     strict.send("orders", expected)
-    folder = tmp_path / "application"
-    (folder / "out").mkdir(parents=True)
-
-    def start(moment: str) -> Application:
-        arguments = (str(folder), strict.credential, moment)
-        return Application(folder, "-c", APPLICATION, *arguments)
+    drain = Drain(
+        tmp_path / "application",
+        strict.credential,
+        entities="orders",
+        settlement="defer",
+        maxMessagesPerBatch=800,
+    )
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         waiting = hold_second_deferral(monkeypatch)
-        start("deferring").kill_when(lambda: waiting)
+        drain.start("deferring").kill_when(lambda: waiting)
     # What is deferred is named nowhere: Spark knows of the empty first batch alone.
-    assert batches_in(folder / "checkpoint" / "offsets") == [0]
+    assert batches_in(drain.folder / "checkpoint" / "offsets") == [0]
     orphans = [
         message
         for message in strict.peek("orders", 2000)
@@ -106,13 +61,8 @@ def test_nothing_is_lost_doubled_or_left(strict: Namespace, tmp_path: Path) -> N
     # Locks of the dead end in time.
     strict.bus.advance(120)
 
-    start("written").kill_when((folder / "written").exists)
-    start("end").finish()
+    drain.start("written").kill_when((drain.folder / "written").exists)
+    drain.start("end").finish()
 
-    read = [
-        body
-        for file in (folder / "out").glob("*.json")
-        for body in json.loads(file.read_text())
-    ]
-    assert sorted(read) == sorted(expected)
+    assert sorted(body for _, body in drain.rows()) == sorted(expected)
     assert strict.peek("orders") == []
