@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 from crash.server_process import environment
 
@@ -30,6 +31,12 @@ class Application:
                 stderr=log,
                 start_new_session=True,
             )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._kill()
 
     def kill_when(self, condition: Callable[[], object]) -> None:
         """It is ended in any case; the test fails if it does not come to that."""

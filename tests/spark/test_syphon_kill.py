@@ -13,6 +13,7 @@ import pytest
 from pairs.syphon_world import PRIMARY, backlog
 
 from .application import Application
+from .running import until
 from .served import ServedBus
 from .syphon_pair import (
     ENTITIES,
@@ -32,22 +33,28 @@ MESSAGES = 600
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
-    """Two servers."""
+def servers(tmp_path: Path) -> Iterator[list[ServedBus]]:
+    """The primary and the secondary, in processes of their own."""
     of_primary = "".join(
         f'[queues."{entity(index)}"]\nrequires_session = true\n'
         for index in range(ENTITIES)
     )
     of_secondary = "".join(f'[queues."{backlog(i)}"]\n' for i in range(QUEUES))
     with ExitStack() as stack:
-        sides = []
+        started = []
         for name, config in (("primary", of_primary), ("secondary", of_secondary)):
             folder = tmp_path / name
             folder.mkdir()
             bus = stack.enter_context(ServedBus(folder, config))
             bus.start_now()
-            sides.append(side_of(bus, folder / "secret"))
-        yield Pair(*sides)
+            started.append(bus)
+        yield started
+
+
+@pytest.fixture
+def pair(servers: list[ServedBus], tmp_path: Path) -> Pair:
+    primary, secondary = servers
+    return Pair(side_of(primary, tmp_path / "a"), side_of(secondary, tmp_path / "b"))
 
 
 def start(pair: Pair, folder: Path) -> Application:
@@ -72,6 +79,23 @@ def test_an_application_that_is_killed_again_and_again_loses_and_doubles_nothing
         enough = kill * MESSAGES // (KILLS + 2)
         start(pair, tmp_path).kill_when(lambda n=enough: restored_count(pair) >= n)
     summary = json.loads(start(pair, tmp_path).finish())
+    assert audit(pair.primary, messages) == Verdict(MESSAGES, 0, 0, 0)
+    assert pair.backlog_counts() == (0, 0)
+    assert summary["left"] == 0 and summary["dead_lettered"] == {}
+
+
+@pytest.mark.timeout(900)
+def test_a_primary_that_is_killed_loses_and_doubles_nothing(
+    servers: list[ServedBus], pair: Pair, tmp_path: Path
+) -> None:
+    """It comes back with its data, and the application has waited for it."""
+    messages = load(MESSAGES)
+    divert_load(pair, messages)
+    with start(pair, tmp_path) as application:
+        until(lambda: restored_count(pair) >= MESSAGES // 5)
+        servers[0].kill()
+        servers[0].start_now()
+        summary = json.loads(application.finish())
     assert audit(pair.primary, messages) == Verdict(MESSAGES, 0, 0, 0)
     assert pair.backlog_counts() == (0, 0)
     assert summary["left"] == 0 and summary["dead_lettered"] == {}
