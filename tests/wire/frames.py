@@ -18,7 +18,8 @@ FIELDS = {
     OPEN: "container_id hostname max_frame_size channel_max idle_time_out"
     " outgoing_locales incoming_locales offered_capabilities desired_capabilities"
     " properties",
-    BEGIN: "remote_channel next_outgoing_id incoming_window outgoing_window handle_max",
+    BEGIN: "remote_channel next_outgoing_id incoming_window outgoing_window handle_max"
+    " offered_capabilities desired_capabilities properties",
     ATTACH: "name handle role snd_settle_mode rcv_settle_mode source target unsettled "
     "incomplete_unsettled initial_delivery_count max_message_size "
     "offered_capabilities desired_capabilities properties",
@@ -95,7 +96,9 @@ def parse_frame(raw: bytes) -> Frame:
     assert body[:2] == b"\x00\x53", "a performative's descriptor is a small ulong"
     reader = Reader(body)
     descriptor, values = reader.read()
-    names = FIELDS.get(int(descriptor), "").split()
+    names = FIELDS[int(descriptor)].split()
+    # pyamqp up to 7.14 looks for fields at fixed places: none may be left out.
+    assert len(values) == len(names), f"{int(descriptor):#04x} lacks fields: {values}"
     fields = dict(zip(names, values, strict=False))
     if "code" in fields:
         fields["code_field"] = fields.pop("code")

@@ -2,8 +2,11 @@
 
 A composite is a frozen dataclass with the decorator `composite`, which names the
 descriptor and the wire type of every field, in the order of the standard. Encoding
-wraps each field in its wire type and leaves out trailing nulls; decoding checks types
-and fills in defaults. Used for everything that is not on the path of each message.
+wraps each field in its wire type; decoding checks types and fills in defaults. Used for
+everything that is not on the path of each message.
+
+Trailing nulls are left out, except where a composite `keeps_nulls`: all frames do, and
+errors, because Python's client up to 7.14 looks for their fields at fixed places.
 """
 
 from collections.abc import Callable

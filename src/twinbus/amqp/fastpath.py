@@ -12,7 +12,7 @@ import struct
 from typing import Final, final
 
 from twinbus.amqp.decoder import list_header, skip
-from twinbus.amqp.encoder import encode_list, encode_uint
+from twinbus.amqp.encoder import NULL, encode_list, encode_uint
 from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.framing import FRAME_HEADER
 from twinbus.amqp.outcomes import ACCEPTED_OUTCOME, decode_state
@@ -120,7 +120,7 @@ def _skip_null_tag(buf: bytes, at: int) -> int:
 
 
 def _decode_transfer_rest(buf: bytes, at: int, count: int, into: TransferFields) -> int:
-    """The fields from `more` on, which are left out most of the time."""
+    """The fields from `more` on, which are null or left out most of the time."""
     into.more, at = _read_bool(buf, at)
     if count > 6:
         at = skip(buf, at)
@@ -254,7 +254,7 @@ def encode_disposition(
     state: bytes,
 ) -> bytes:
     """A whole disposition frame; `state` is encoded already."""
-    body_size = 13 + len(state)
+    body_size = 14 + len(state)
     if body_size > 255:
         return _encode_long_disposition(
             channel, role_is_receiver, first, last, settled, state
@@ -266,7 +266,7 @@ def encode_disposition(
         b"\x00\x53\x15",
         0xC0,
         body_size,
-        5,
+        6,
         0x41 if role_is_receiver else 0x42,
         0x70,
         first,
@@ -274,7 +274,7 @@ def encode_disposition(
         last,
         0x41 if settled else 0x42,
     )
-    return head + state
+    return head + state + NULL
 
 
 def _encode_long_disposition(
@@ -291,6 +291,7 @@ def _encode_long_disposition(
         encode_uint(last),
         _TRUE if settled else _FALSE,
         state,
+        NULL,
     ]
     return _performative(channel, b"\x00\x53\x15", fields)
 
@@ -310,12 +311,16 @@ def encode_flow(channel: int, fields: FlowFields) -> bytes:
             _optional(fields.link_credit),
             _optional(fields.available),
             _TRUE if fields.drain else _FALSE,
+            NULL,
+            NULL,
         ]
+    else:
+        items += [NULL] * 7
     return _performative(channel, b"\x00\x53\x13", items)
 
 
 def _optional(value: int) -> bytes:
-    return b"\x40" if value == ABSENT else encode_uint(value)
+    return NULL if value == ABSENT else encode_uint(value)
 
 
 def _performative(channel: int, descriptor: bytes, fields: list[bytes]) -> bytes:

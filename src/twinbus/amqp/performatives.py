@@ -1,7 +1,9 @@
 """The frames that set things up and take them down, as frozen values.
 
 Open, Begin, Attach, Detach, End and Close go through the generic codec. Flow, Transfer
-and Disposition, of which there is one per message or batch, are in fastpath.py.
+and Disposition, of which there is one per message or batch, are in fastpath.py. All of
+them, and errors, are written with all of their fields: Python's client up to 7.14 looks
+for fields at fixed places, whether the list is that long or not.
 """
 
 from dataclasses import dataclass
@@ -45,7 +47,6 @@ RECEIVER_SECOND: Final = 1
 
 _UINT_MAX: Final = 0xFFFFFFFF
 
-# Python's client indexes all three fields of an error, so none is ever left out.
 composite(
     0x1D,
     "amqp:error:list",
@@ -65,6 +66,7 @@ _HOT_CODES: Final = {
 @composite(
     OPEN,
     "amqp:open:list",
+    keeps_nulls=True,
     container_id=STRING,
     hostname=STRING,
     max_frame_size=UINT,
@@ -93,6 +95,7 @@ class Open:
 @composite(
     BEGIN,
     "amqp:begin:list",
+    keeps_nulls=True,
     remote_channel=USHORT,
     next_outgoing_id=UINT,
     incoming_window=UINT,
@@ -117,6 +120,7 @@ class Begin:
 @composite(
     ATTACH,
     "amqp:attach:list",
+    keeps_nulls=True,
     name=STRING,
     handle=UINT,
     role=BOOLEAN,
@@ -152,7 +156,14 @@ class Attach:
     properties: dict[object, object] | None = None
 
 
-@composite(DETACH, "amqp:detach:list", handle=UINT, closed=BOOLEAN, error=COMPOSITE)
+@composite(
+    DETACH,
+    "amqp:detach:list",
+    keeps_nulls=True,
+    handle=UINT,
+    closed=BOOLEAN,
+    error=COMPOSITE,
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detach:
     handle: int
@@ -160,13 +171,13 @@ class Detach:
     error: object | None = None
 
 
-@composite(END, "amqp:end:list", error=COMPOSITE)
+@composite(END, "amqp:end:list", keeps_nulls=True, error=COMPOSITE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     error: object | None = None
 
 
-@composite(CLOSE, "amqp:close:list", error=COMPOSITE)
+@composite(CLOSE, "amqp:close:list", keeps_nulls=True, error=COMPOSITE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
     error: object | None = None

@@ -41,6 +41,7 @@ class SaslMechanisms:
 @composite(
     0x41,
     "amqp:sasl-init:list",
+    keeps_nulls=True,
     mechanism=SYMBOL,
     initial_response=BINARY,
     hostname=STRING,
@@ -64,7 +65,13 @@ class SaslResponse:
     response: bytes
 
 
-@composite(0x44, "amqp:sasl-outcome:list", code=UBYTE, additional_data=BINARY)
+@composite(
+    0x44,
+    "amqp:sasl-outcome:list",
+    keeps_nulls=True,
+    code=UBYTE,
+    additional_data=BINARY,
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslOutcome:
     code: int

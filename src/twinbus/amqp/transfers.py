@@ -20,9 +20,12 @@ _TRANSFER: Final = b"\x00\x53\x14"
 _NULL: Final = b"\x40"
 _TRUE: Final = b"\x41"
 _FALSE: Final = b"\x42"
-# Message format 0, then settled.
-_SETTLED_TAIL: Final = b"\x43\x41"
-_UNSETTLED_TAIL: Final = b"\x43\x42"
+# Of the eleven fields none is left out: Python's client up to 7.14 takes what stands at
+# the twelfth place for the payload. In whole messages, those after `settled` are null.
+_FIELD_COUNT: Final = 11
+# Message format 0, settled, then nulls: the same for every whole message.
+_SETTLED_TAIL: Final = b"\x43\x41" + 6 * _NULL
+_UNSETTLED_TAIL: Final = b"\x43\x42" + 6 * _NULL
 
 
 @final
@@ -61,12 +64,12 @@ class TransferWriter:
     def _prepare(self, tag_size: int) -> None:
         if tag_size > MAX_TAG_SIZE:
             raise LocalError(f"a delivery tag has {tag_size} bytes, 32 are allowed")
-        # count, handle, delivery id, tag, message format, settled
-        list_size = 1 + len(self._handle) + 5 + 2 + tag_size + 2
+        # count, handle, delivery id, tag; what follows is the tail
+        list_size = 1 + len(self._handle) + 5 + 2 + tag_size + len(_SETTLED_TAIL)
         self._middle = (
             bytes((2, AMQP_FRAME, self._channel >> 8, self._channel & 0xFF))
             + _TRANSFER
-            + bytes((0xC0, list_size, 5))
+            + bytes((0xC0, list_size, _FIELD_COUNT))
             + self._handle
             + b"\x70"
         )
@@ -96,6 +99,9 @@ class TransferWriter:
             _TRUE,
             _NULL,
             _NULL if state is None else state,
+            _NULL,
+            _NULL,
+            _NULL,
         ]
         # `more` has the same width either way, so the head's size is known at once.
         room = max_frame_size - HEADER_SIZE - len(self._performative(fields))
@@ -110,7 +116,8 @@ class TransferWriter:
         self, frames: list[bytes], payload: bytes, sent: int, max_frame_size: int
     ) -> None:
         """Append the frames after the first, which carry only handle and `more`."""
-        fields = [self._handle, _NULL, _NULL, _NULL, _NULL, _TRUE]
+        fields = [self._handle, *[_NULL] * (_FIELD_COUNT - 1)]
+        fields[5] = _TRUE
         head = self._performative(fields)
         room = max_frame_size - HEADER_SIZE - len(head)
         while sent < len(payload):
