@@ -105,11 +105,15 @@ def test_attach_to_a_session_is_answered_with_its_name_and_lock(peer, bus, queue
     assert attached.initial_delivery_count == 0
 
 
-def test_described_filter_value_is_a_session_id_too(peer, queue):
-    """SB-W-1202 as the standard wants it."""
-    described = Described(Symbol(FILTER), "mine")
-    attached = accept(peer, queue, described).attached
-    assert attached.source.value[7] == {FILTER: "mine"}
+@pytest.mark.parametrize("descriptor", [Symbol(FILTER), Ulong(0x137000000C)])
+@pytest.mark.parametrize("asked", ["mine", None])
+def test_described_filter_is_answered_described(peer, queue, descriptor, asked):
+    """SB-W-1202 as the standard wants it; Go takes no answer of another form."""
+    send(peer, queue, "mine", "x")
+    attached = accept(peer, queue, Described(descriptor, asked)).attached
+    answered = attached.source.value[7][FILTER]
+    assert (answered.descriptor, answered.value) == (descriptor, "mine")
+    assert (type(answered.descriptor), type(answered.value)) == (type(descriptor), str)
 
 
 @pytest.mark.parametrize("value", [Int(7), b"bytes", ["list"]])

@@ -158,7 +158,7 @@ def _session_id(link: Link) -> str | None:
     assert isinstance(link.source, Source)
     value = (link.source.filter or {}).get(FILTER)
     if isinstance(value, Described):
-        # What the standard wants filters to be, and the service's own clients do not.
+        # What the standard wants filters to be, and of the SDKs only Go's does.
         value = value.value
     if value is None:
         return None
@@ -188,7 +188,16 @@ def _wait_ms(link: Link) -> int:
 
 
 def _answered_source(link: Link, session_id: str) -> Source:
-    """The source as it came, with the session that it is: clients look for both."""
+    """The source as it came, with the session that it is: clients look for both.
+
+    In the form that was asked: each SDK knows its own, and Go's reads no answer to a
+    described filter that is not described.
+    """
     source = link.source
     assert isinstance(source, Source)
-    return replace(source, filter={**(source.filter or {}), FILTER: session_id})
+    filters = dict(source.filter or {})
+    asked = filters[FILTER]
+    answer: object = session_id
+    if isinstance(asked, Described):
+        answer = Described(asked.descriptor, session_id)
+    return replace(source, filter={**filters, FILTER: answer})
