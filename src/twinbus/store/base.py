@@ -45,6 +45,10 @@ class StoreUnreadable(StoreError):
     """The store is damaged, or written by a version this one cannot read."""
 
 
+class CommitsLost(StoreUnreadable):
+    """Commits that were confirmed are not in the store any more."""
+
+
 class StoreFull(StoreError):
     """There is no room for the commit; nothing of it happened."""
 
@@ -91,7 +95,7 @@ class Store(Protocol):
     async def open(self, owner: str, now: int) -> Opened:
         """Take the lease. `owner` describes the broker, for whom it may concern.
 
-        Raises StoreInUse, StoreUnreadable, StoreFull.
+        Raises StoreInUse, StoreUnreadable (CommitsLost), StoreFull.
         """
         ...
 

@@ -14,6 +14,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -42,8 +43,25 @@ from twinbus.store.base import (
 from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS
 from twinbus.store.rows.sqlite_rows import BodyMissing, messages_of, outlines_of
 from twinbus.store.sqlite_changes import write_changes
+from twinbus.store.sqlite_confirmed import (
+    Confirmation,
+    ConfirmedFile,
+    commits_lost,
+    found_in,
+    is_lost,
+    read_confirmation,
+    refuse_lost_store,
+    refuse_lost_tail,
+    schema_version,
+)
 from twinbus.store.sqlite_errors import Busy, reading, transaction, unreadable
-from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
+from twinbus.store.sqlite_file import (
+    SqliteFormat,
+    connect_to_read,
+    migrate,
+    open_file,
+    settle_log,
+)
 from twinbus.store.sqlite_fragments import fragment_record
 from twinbus.store.sqlite_purge import purge_portion
 from twinbus.store.statements import named_statements
@@ -82,27 +100,62 @@ class SqliteStore:
         self._tenure: sqlite_lease.Tenure | None = None
         # A commit's outcome is unknown until a later transaction has settled it.
         self._in_doubt: bool = False
+        # Where the numbers of commits are noted besides.
+        self._confirmed: ConfirmedFile | None = None
 
     # --- ownership ------------------------------------------------------------
 
     async def open(self, owner: str, now: int) -> Opened:
         if self._open_db is not None:
             raise StoreInUse(f"{self.path} is open already.")
+        # Before the store is looked at: meanwhile a live owner may go on.
+        confirmed = read_confirmation(self.path)
+        self._refuse_unopened(confirmed)
         db = open_file(self.path, FORMAT)
         try:
-            self._take_lease(db, owner, now)
+            self._take_lease(db, owner, now, confirmed)
             self._open_db = db
-            return self._opened()
+            # The epoch must be where a lost log does not take it along.
+            settle_log(db, self.path)
+            opened = self._opened()
+            self._confirmed = ConfirmedFile(self.path, _begun(opened, db))
+            return opened
         except BaseException:
             db.close()
             self._let_go()
             raise
 
-    def _take_lease(self, db: sqlite3.Connection, owner: str, now: int) -> None:
+    def _refuse_unopened(self, confirmed: Confirmation | None) -> None:
+        """Raises CommitsLost, without the traces that opening would leave: SQLite
+        clears away a log that it has read, with what is behind a damage in it."""
+        if confirmed is None:
+            return
+        if not self.path.exists():
+            refuse_lost_store(self.path, confirmed)
+            return
+        # What can't be read at all is refused by whoever opens it.
+        with suppress(sqlite3.Error), closing(connect_to_read(self.path)) as db:
+            found = found_in(db)
+            if found is not None and is_lost(confirmed, found):
+                raise commits_lost(self.path, confirmed, found)
+
+    def _take_lease(
+        self,
+        db: sqlite3.Connection,
+        owner: str,
+        now: int,
+        confirmed: Confirmation | None,
+    ) -> None:
         try:
             with transaction(db, self.path), reading(self.path):
+                # A migration changes it.
+                version = schema_version(db)
                 migrate(db, self.path, FORMAT)
+                found = found_in(db)
                 self._tenure = sqlite_lease.take_lease(db, self.path, owner, now)
+                if found is not None:
+                    found = replace(found, schema_version=version)
+                    refuse_lost_tail(self.path, confirmed, found)
         except Busy as error:
             raise sqlite_lease.in_use(db, self.path) from error
 
@@ -137,6 +190,9 @@ class SqliteStore:
     def _let_go(self) -> None:
         self._open_db = None
         self._in_doubt = False
+        if self._confirmed is not None:
+            self._confirmed.close()
+            self._confirmed = None
         if self._tenure is not None:
             sqlite_lease.forget(self._tenure)
             self._tenure = None
@@ -153,6 +209,8 @@ class SqliteStore:
         with self._transaction():
             self._fence_commit(changes)
             write_changes(self._db, changes)
+        if self._confirmed is not None:
+            self._confirmed.note(changes.batch)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -204,6 +262,8 @@ class SqliteStore:
             with self._transaction():
                 self._fence()
         batch: int = self._rows("last_batch")[0][0]
+        if self._confirmed is not None:
+            self._confirmed.note(batch)
         return batch
 
     # --- reading --------------------------------------------------------------
@@ -414,6 +474,16 @@ class SqliteStore:
 
     async def operations(self, after_batch: int, limit: int) -> list[tuple[int, bytes]]:
         return self._rows("operations", (after_batch, limit))
+
+
+def _begun(opened: Opened, db: sqlite3.Connection) -> Confirmation:
+    """What is confirmed when a store has been opened."""
+    return Confirmation(
+        store_uuid=opened.store_uuid,
+        schema_version=schema_version(db),
+        epoch=opened.epoch,
+        batch=opened.last_batch,
+    )
 
 
 def _reader_lease(row: Sequence[Any]) -> ReaderLease:

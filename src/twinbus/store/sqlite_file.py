@@ -83,10 +83,16 @@ def open_file(path: Path, kind: SqliteFormat) -> sqlite3.Connection:
     return db
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing: it leaves a log as it is even if it is the
+    last one to close. Raises sqlite3.Error."""
+    return _connect(path, "ro")
+
+
+def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     # mode=rw: a file that vanished meanwhile must not come back empty.
     return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw",
+        f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
         isolation_level=None,
         check_same_thread=False,
@@ -123,6 +129,14 @@ def _fill(path: Path, kind: SqliteFormat) -> None:
     finally:
         # The last connection to close leaves a file without a WAL.
         db.close()
+
+
+def settle_log(db: sqlite3.Connection, path: Path) -> None:
+    """Copy the log into the file, as far as nobody reads it; of a copy that SQLite
+    made without one, begin a log. Raises StoreUnreadable, StoreError."""
+    with reading(path):
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def _sync_folder(folder: Path) -> None:

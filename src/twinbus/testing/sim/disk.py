@@ -78,6 +78,7 @@ class DiskOfFiles:
         self._folder = folder / "0"
         self._folder.mkdir()
         self._marked_bytes = 0
+        self._marked_note = b""
 
     def store(self) -> SqliteStore:
         return SqliteStore(self._folder / "bus.sqlite3")
@@ -88,9 +89,13 @@ class DiskOfFiles:
     def _log(self, folder: Path) -> Path:
         return folder / "bus.sqlite3-wal"
 
+    def _note(self, folder: Path) -> Path:
+        return folder / "bus.sqlite3-confirmed"
+
     def mark(self) -> None:
         log = self._log(self._folder)
         self._marked_bytes = log.stat().st_size if log.exists() else 0
+        self._marked_note = self._note(self._folder).read_bytes()
 
     async def crash(self, store: Store, catalog: Catalog, *, torn: bool) -> None:
         assert isinstance(store, SqliteStore)
@@ -100,6 +105,8 @@ class DiskOfFiles:
         shutil.copytree(self._folder, copy, ignore=shutil.ignore_patterns("*-shm"))
         if torn:
             self._tear(self._log(copy))
+            # A commit is noted when it has happened, so this one was not.
+            self._note(copy).write_bytes(self._marked_note)
         store.abandon()
         await catalog.close()
         self._folder = copy
