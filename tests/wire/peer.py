@@ -10,7 +10,8 @@ import itertools
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .codec import Described, Symbol, Ubyte, Uint, Ulong, Ushort, encode
@@ -65,6 +66,8 @@ class Peer:
         self.max_frame_size = 512
         self._inbox: list[Frame] = []
         self._buffer = b""
+        # Frames that are to go out in one write, while `together` collects them.
+        self._together: list[bytes] | None = None
         self._handles = itertools.count()
 
     def __enter__(self) -> "Peer":
@@ -121,7 +124,18 @@ class Peer:
         """Send one frame."""
         body = encode(Described(Ulong(code), values)) + payload
         head = struct.pack(">IBBH", len(body) + 8, 2, 1 if sasl else 0, 0)
-        self.socket.sendall(head + body)
+        if self._together is not None:
+            self._together.append(head + body)
+        else:
+            self.socket.sendall(head + body)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is sent in here goes out in one write, and is read at once."""
+        self._together = []
+        yield
+        written, self._together = b"".join(self._together), None
+        self.socket.sendall(written)
 
     def send_empty_frame(self) -> None:
         """A heartbeat."""

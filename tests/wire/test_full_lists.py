@@ -26,7 +26,7 @@ from .peer import Peer
 
 def test_every_kind_of_frame_has_all_of_its_fields(peer: Peer, queue: str) -> None:
     receiver = peer.receiver(queue)
-    peer.sender(queue).send(data_message(b"one"))
+    peer.sender(queue).send(data_message("one"))
     [delivery] = receiver.take()
     receiver.settle(delivery.delivery_id, outcome(ACCEPTED))
     receiver.verdict_of(delivery.delivery_id)
@@ -47,7 +47,7 @@ def test_every_frame_of_a_long_message_has_all_of_its_fields(
     connect: Callable[..., Peer], queue: str
 ) -> None:
     peer = connect(max_frame_size=512)
-    peer.sender(queue).send(data_message(bytes(2_000)))
+    peer.sender(queue).send(data_message(2_000 * "x"))
 
     [delivery] = peer.receiver(queue).take()
 

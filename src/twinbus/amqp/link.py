@@ -6,8 +6,10 @@ receive, and `credit` is what is left of what we issued. Clients exist that send
 credit, so an overrun is counted but is no error.
 
 A peer's attach may be answered at once or later, with `accept` or `refuse`; the other
-links go on meanwhile. A call on a link that has gone in between does nothing, because
-whoever answers late cannot know; only `send` without credit is misuse.
+links go on meanwhile. A flow that came before the answer is a LinkFlow like any other,
+and holds from the answer on: the peer need not say it again. A call on a link that has
+gone in between does nothing, because whoever answers late cannot know; only `send`
+without credit is misuse.
 """
 
 from typing import TYPE_CHECKING, Final, final
@@ -81,6 +83,8 @@ class Link:
         self._writer: TransferWriter | None = None
         self._assembly: Assembly | None = None
         self._receiving: bool = False
+        # The peer asked for our flow before it had our attach.
+        self._owes_flow: bool = False
 
     def accept(
         self,
@@ -100,7 +104,8 @@ class Link:
         """
         if self.state is not LinkState.ATTACH_RCVD or not self.session.live:
             return
-        self.delivery_count = initial_delivery_count
+        if self.peer_is_receiver:
+            self.delivery_count = initial_delivery_count
         self.local_max_message_size = max(max_message_size, tolerated_message_size)
         self._write_attach(
             Attach(
@@ -120,6 +125,9 @@ class Link:
             )
         )
         self._start()
+        if self._owes_flow:
+            self._owes_flow = False
+            self.session.write_flow(self, False)
 
     def refuse(self, error: AmqpError) -> None:
         """Answer the peer's attach with null termini and a detach with the error."""
@@ -380,9 +388,11 @@ class Link:
             self._on_receiver_flow(flow)
         else:
             self._on_sender_flow(flow)
-        if self.state is not LinkState.ATTACHED:
+        if self.state is LinkState.ATTACH_RCVD:
+            self._owes_flow = self._owes_flow or flow.echo
+        elif self.state is not LinkState.ATTACHED:
             return
-        if flow.echo:
+        elif flow.echo:
             self.session.write_flow(self, False)
         events.append(LinkFlow(self))
 
