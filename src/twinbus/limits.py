@@ -256,7 +256,8 @@ CREDIT: Final = 1_000
 MANAGEMENT_CREDIT: Final = 100
 
 GRANTS_PER_CONNECTION: Final = 1_000
-"""Audiences for which one connection may hold a token."""
+"""Audiences for which one connection may hold a token; as many as it may have links.
+Those that ended do not count."""
 
 TOKEN_REQUEST_BYTES: Final = 64 * 1024
 """A `$cbs` request: from a stranger, so small; tokens have a few kilobytes."""

@@ -34,7 +34,7 @@ MAY_IMPORT = {
         "limits",
     },
     "amqp": set(),
-    "auth": {"errors"},
+    "auth": {"errors", "limits"},
     "rules": {"errors", "limits"},
     "rule_sql": {"errors", "limits", "rules"},
     "broker": {"errors", "limits"},

@@ -82,6 +82,9 @@ class Grant:
     entity: str = ""
     # None for a key proved directly: it lasts as long as its connection.
     expires_at: int | None = None
+    # The rule's name, and which of its keys was proved: how it came to be, not what.
+    key_name: str = field(compare=False, default="")
+    key: str = field(compare=False, repr=False, default="")
 
     def is_expired(self, now: int) -> bool:
         return self.expires_at is not None and self.expires_at <= now
@@ -93,6 +96,11 @@ class Grant:
             and covers(self.path, path)
             and belongs_to(self.entity, path)
         )
+
+    def gives_all_of(self, other: "Grant", claim: Claim) -> bool:
+        """Whether it gives the claim wherever the other, of the same path, does. When
+        it ends is another matter."""
+        return claim in self.claims.with_implied and self.entity in ("", other.entity)
 
 
 def require(grants: Iterable[Grant], claim: Claim, path: str, now: int) -> None:

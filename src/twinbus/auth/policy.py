@@ -8,12 +8,13 @@ a peer learns nothing about which names exist.
 It is told the time, and holds no state but the rules.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from twinbus.auth import sas
 from twinbus.auth.claims import AuthorizationRule, Grant
-from twinbus.auth.resource import audience_path, belongs_to, covers
+from twinbus.auth.resource import audience_path, belongs_to, covers, scopes_above
 from twinbus.errors import AuthenticationFailed, UnauthorizedAccess
 
 
@@ -21,8 +22,13 @@ class Policy:
     """All rules of a namespace: its own and those of its entities."""
 
     def __init__(self, rules: Iterable[AuthorizationRule]) -> None:
-        # Never changed; a change of configuration makes a new policy.
-        self._rules = tuple(rules)
+        # By name and scope. Never changed: other rules make another policy.
+        self._rules: dict[str, dict[str, list[AuthorizationRule]]] = {}
+        self._longest_scope = 0
+        for rule in rules:
+            scopes = self._rules.setdefault(rule.key_name, {})
+            scopes.setdefault(rule.scope.lower(), []).append(rule)
+            self._longest_scope = max(self._longest_scope, len(rule.scope))
 
     def grant_by_token(self, token: str, audience: str, now: int) -> Grant:
         """What the token gives for the audience it was put for.
@@ -33,9 +39,10 @@ class Policy:
         """
         path = audience_path(audience)
         parsed = sas.parse(token)
-        rule = self._signing_rule(parsed, path)
-        if rule is None:
+        proved = self._signing_rule(parsed, path)
+        if proved is None:
             raise AuthenticationFailed(entity_path=path)
+        rule, key = proved
         _check_expiry(parsed, path, now)
         if not covers(parsed.scope, path):
             raise UnauthorizedAccess(
@@ -48,6 +55,8 @@ class Policy:
             claims=rule.claims,
             entity=rule.scope,
             expires_at=parsed.expires_at,
+            key_name=rule.key_name,
+            key=key,
         )
 
     def widest_grant(self, token: str, now: int) -> Grant:
@@ -56,8 +65,8 @@ class Policy:
         Raises AuthenticationFailed for one that is good for nothing at all.
         """
         parsed = sas.parse(token)
-        for rule in self._rules:
-            if rule.key_name in parsed.key_names and parsed.is_signed_with(rule.keys()):
+        for rule in self._named(*parsed.key_names):
+            if parsed.is_signed_with(rule.keys()):
                 _check_expiry(parsed, parsed.scope, now)
                 return Grant(
                     path=parsed.scope,
@@ -72,19 +81,46 @@ class Policy:
 
         Raises AuthenticationFailed for an unknown name or a wrong key.
         """
-        for rule in self._rules:
-            if rule.key_name == key_name and rule.has_key(key):
-                return Grant(path=rule.scope, claims=rule.claims, entity=rule.scope)
+        for rule in self._named(key_name):
+            if rule.has_key(key):
+                return Grant(
+                    path=rule.scope.lower(),
+                    claims=rule.claims,
+                    entity=rule.scope,
+                    key_name=key_name,
+                    key=key,
+                )
         raise AuthenticationFailed()
 
-    def _signing_rule(self, token: sas.SasToken, path: str) -> AuthorizationRule | None:
-        for rule in self._rules:
-            if (
-                rule.key_name in token.key_names
-                and belongs_to(rule.scope, path)
-                and token.is_signed_with(rule.keys())
-            ):
-                return rule
+    def renewed(self, grant: Grant) -> Grant | None:
+        """The grant as the rule that gave it would give it now; None if there is no
+        such rule, or the key that was proved is none of its keys any more."""
+        scopes = self._rules.get(grant.key_name, {})
+        for rule in scopes.get(grant.entity.lower(), ()):
+            if rule.has_key(grant.key):
+                return replace(grant, claims=rule.claims)
+        return None
+
+    def _named(self, *key_names: str) -> Iterator[AuthorizationRule]:
+        for key_name in key_names:
+            for rules in self._rules.get(key_name, {}).values():
+                yield from rules
+
+    def _signing_rule(
+        self, token: sas.SasToken, path: str
+    ) -> tuple[AuthorizationRule, str] | None:
+        """A rule above the path with a key that made the signature, and that key."""
+        # Those of the namespace first: they give the most.
+        scopes = list(reversed(scopes_above(path, self._longest_scope)))
+        for key_name in token.key_names:
+            by_scope = self._rules.get(key_name, {})
+            for scope in scopes:
+                for rule in by_scope.get(scope, ()):
+                    if not belongs_to(rule.scope, path):
+                        continue
+                    keys = [key for key in rule.keys() if token.is_signed_with((key,))]
+                    if keys:
+                        return rule, keys[0]
         return None
 
 

@@ -46,6 +46,17 @@ def covers(scope: str, path: str) -> bool:
     return not scope or path == scope or path.startswith(f"{scope}/")
 
 
+def scopes_above(path: str, longest: int) -> list[str]:
+    """All that cover the path, the narrowest first, down to the empty one: as far as
+    they have at most so many characters. A stranger's path may have any length."""
+    scope = path[: longest + 1].lower()
+    scopes = [scope]
+    while scope:
+        scope = scope.rpartition("/")[0]
+        scopes.append(scope)
+    return scopes
+
+
 def belongs_to(entity: str, path: str) -> bool:
     """Whether the path is the entity, one of its sub-queues, or a subscription of it.
 

@@ -214,14 +214,24 @@ class ReceiveLink(Receiver):
     def forget_deliveries(self) -> None:
         """The client has ended the link. A disposition that comes after that settles
         nothing: the client does not wait for its answer, and settles by token."""
-        unsettled = self._link.session.unsettled
-        own = [
-            delivery_id
-            for delivery_id, lock in unsettled.items()
-            if isinstance(lock, MessageLock) and lock.holder is self
-        ]
-        for delivery_id in own:
-            del unsettled[delivery_id]
+        forget_deliveries(self._link.session, {self})
+
+    @property
+    def amqp_session(self) -> AmqpSession:
+        return self._link.session
+
+
+def forget_deliveries(session: AmqpSession, receivers: set[ReceiveLink]) -> None:
+    """Nothing that these have delivered is settled on the session any more. All of
+    them at once: each look goes over everything that is unsettled there."""
+    unsettled = session.unsettled
+    theirs = [
+        delivery_id
+        for delivery_id, lock in unsettled.items()
+        if isinstance(lock, MessageLock) and lock.holder in receivers
+    ]
+    for delivery_id in theirs:
+        del unsettled[delivery_id]
 
 
 @final

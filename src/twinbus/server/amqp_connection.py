@@ -29,8 +29,9 @@ from twinbus.amqp.link import Link
 from twinbus.amqp.sasl import parse_plain
 from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.types import AmqpArray, Symbol
-from twinbus.auth.claims import Claim
-from twinbus.errors import ConnectionForced, ServiceBusError, UnauthorizedAccess
+from twinbus.auth.claims import Grant
+from twinbus.auth.grants import Grants, Right
+from twinbus.errors import ConnectionForced, ServiceBusError
 from twinbus.limits import (
     FRAME_BYTES,
     IDLE_TIMEOUT_MS,
@@ -46,11 +47,10 @@ from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Output
-from twinbus.links.receive_link import ReceiveLink
+from twinbus.links.receive_link import ReceiveLink, forget_deliveries
 from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
 from twinbus.server.attach import on_attach
-from twinbus.server.cbs import Grants
 from twinbus.server.entity import EntityLink
 from twinbus.server.owner import StoreOwner
 from twinbus.server.request_links import Node, RequestLink, ResponseLink
@@ -257,7 +257,7 @@ class AmqpConnection(asyncio.Protocol):
             try:
                 name, key = parse_plain(event.initial_response)
                 grant = self.namespace.policy.grant_by_key(name, key)
-                self.grants.put(grant.path, grant)
+                self.proved(grant)
             except (ServiceBusError, DecodeError):
                 _log.info("%s was refused: wrong key name or key", self._peer)
                 ok = False
@@ -283,6 +283,7 @@ class AmqpConnection(asyncio.Protocol):
 
     def _detached(self, link: QueueLink) -> None:
         known_to = self._links.pop(link, None)
+        self.grants.let_go(link)
         if known_to is not None:
             known_to.discard(link)
         if not isinstance(link, SendLink):
@@ -295,16 +296,22 @@ class AmqpConnection(asyncio.Protocol):
 
     # --- for attach -----------------------------------------------------------
 
-    def attached(self, link: QueueLink, known_to: set[EntityLink]) -> None:
-        """A link to a queue; the queue is to know it while it lasts."""
+    def attached(
+        self, link: QueueLink, known_to: set[EntityLink], *rights: Right
+    ) -> None:
+        """A link to a queue; the queue is to know it while it lasts, and it lasts as
+        long as all of these rights."""
         self._links[link] = known_to
         known_to.add(link)
+        self.grants.hold(link, rights)
 
     def replaced(self, attach: SessionAttach, link: ReceiveLink) -> None:
         """What waited for a session has one."""
         known_to = self._links.pop(attach)
         known_to.discard(attach)
-        self.attached(link, known_to)
+        self._links[link] = known_to
+        known_to.add(link)
+        self.grants.pass_on(attach, link)
 
     def node(self, address: str, make: Callable[["AmqpConnection"], Node]) -> Node:
         """The node of that address for this connection, made at the first need."""
@@ -320,6 +327,28 @@ class AmqpConnection(asyncio.Protocol):
         """Who this is in the operation log of a store."""
         return owner.introduce(f"{self._peer} {what}")
 
+    # --- rights ---------------------------------------------------------------
+
+    def proved(self, grant: Grant) -> None:
+        """The peer has shown a key. Raises ArgumentError for one too many."""
+        self._lose(self.grants.put(grant, self.clock.now()))
+
+    def _lose(self, lost: list[Right]) -> None:
+        """End the links that lasted as long as these rights."""
+        receivers: dict[AmqpSession, set[ReceiveLink]] = {}
+        for right in lost:
+            link = cast(QueueLink, right.holder)
+            # Of a link with two rights both may be lost.
+            if link not in self._links:
+                continue
+            self._detached(link)
+            link.detach(right.missing())
+            if isinstance(link, ReceiveLink):
+                receivers.setdefault(link.amqp_session, set()).add(link)
+        for session, links in receivers.items():
+            forget_deliveries(session, links)
+        self.output.mark()
+
     # --- time -----------------------------------------------------------------
 
     def tick(self, now: int, monotonic: int) -> None:
@@ -333,7 +362,7 @@ class AmqpConnection(asyncio.Protocol):
         if not has_right and monotonic - self._started_at > self._handshake_ms:
             self._give_up(monotonic)
         else:
-            self._check_grants(now)
+            self._lose(self.grants.tick(self.namespace.policy, now))
             self.coordinator.tick(now)
             for link in list(self._links):
                 if isinstance(link, ReceiveLink):
@@ -344,18 +373,6 @@ class AmqpConnection(asyncio.Protocol):
         missing = "no token was put" if self._opened else "it was not opened"
         text = f"{missing} within {self._handshake_ms // 1000} seconds"
         self.close(ConnectionForced(f"The connection is closed: {text}."), monotonic)
-
-    def _check_grants(self, now: int) -> None:
-        """Links whose token ran out are detached; a renewed token keeps them."""
-        grants = self.grants.all()
-        if not any(grant.is_expired(now) for grant in grants):
-            return
-        for link in list(self._links):
-            claim = Claim.SEND if isinstance(link, SendLink) else Claim.LISTEN
-            if not any(grant.allows(claim, link.path, now) for grant in grants):
-                error = UnauthorizedAccess.missing(claim.title, entity_path=link.path)
-                self._detached(link)
-                link.detach(error)
 
     def close(self, error: ServiceBusError | None, monotonic: int) -> None:
         """Tell the peer to go; it is cut off if it does not."""

@@ -11,7 +11,8 @@ from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import Source, Target
 from twinbus.amqp.transactions import Coordinator
 from twinbus.amqp.types import ULong
-from twinbus.auth.claims import Claim, require
+from twinbus.auth.claims import Claim
+from twinbus.auth.grants import Right
 from twinbus.auth.resource import address_path
 from twinbus.broker.entity_path import EntityPath, parse_entity_path
 from twinbus.broker.fragment import MAIN, Fragment
@@ -90,7 +91,7 @@ def _path(link: Link) -> str:
 
 
 def _cbs(connection: "AmqpConnection") -> Node:
-    return CbsNode(connection.namespace, connection.clock, connection.grants)
+    return CbsNode(connection.namespace, connection.clock, connection.proved)
 
 
 def _namespace(connection: "AmqpConnection") -> Node:
@@ -101,7 +102,7 @@ def _attach_to_management(
     connection: "AmqpConnection", link: Link, entity: EntityPath
 ) -> None:
     if not entity.entity:
-        require(connection.grants.all(), Claim.MANAGE, "", connection.clock.now())
+        connection.grants.require(Claim.MANAGE, "", connection.clock.now())
         address = namespace_management.ADDRESS
         _attach_to_node(connection, link, connection.node(address, _namespace))
         return
@@ -129,9 +130,9 @@ def _attach_to_management(
 
 def _require_any(connection: "AmqpConnection", path: str) -> None:
     """Some claim on the entity; each operation asks for its own."""
-    grants, now = connection.grants.all(), connection.clock.now()
-    if not any(grant.allows(Claim.SEND, path, now) for grant in grants):
-        require(grants, Claim.LISTEN, path, now)
+    grants, now = connection.grants, connection.clock.now()
+    if not grants.allows(Claim.SEND, path, now):
+        grants.require(Claim.LISTEN, path, now)
 
 
 def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> None:
@@ -171,7 +172,7 @@ def _attach_sender(
     connection: "AmqpConnection", link: Link, entity: EntityPath
 ) -> None:
     namespace, now = connection.namespace, connection.clock.now()
-    require(connection.grants.all(), Claim.SEND, entity.text, now)
+    right = connection.grants.require(Claim.SEND, entity.text, now)
     queue = namespace.entity(entity.entity)
     if entity.sub_queue != MAIN:
         raise NotAllowed(
@@ -183,6 +184,7 @@ def _attach_sender(
     arrivals = _arrivals(connection, queue)
     actor = connection.introduce(queue.owner, f"send {queue.path}")
     fragment = queue.fragment()
+    via, via_rights = _via(connection, link, queue, actor)
     send_link = SendLink(
         link,
         fragment,
@@ -191,10 +193,10 @@ def _attach_sender(
         arrivals,
         connection.output,
         connection.coordinator,
-        _via(connection, link, queue, actor),
+        via,
     )
     link.context = send_link
-    connection.attached(send_link, queue.send_links())
+    connection.attached(send_link, queue.send_links(), right, *via_rights)
     limit = arrivals.max_message_bytes
     link.accept(
         properties={**link.properties, _MAX_BATCH_SIZE: ULong(limit)},
@@ -209,8 +211,7 @@ def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
     namespace = connection.namespace
 
     def may_restore(now: int) -> bool:
-        grants = connection.grants.all()
-        return any(grant.allows(Claim.SEND, "", now) for grant in grants)
+        return connection.grants.allows(Claim.SEND, "", now)
 
     return Arrivals(
         entity.path,
@@ -223,35 +224,35 @@ def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
 
 def _via(
     connection: "AmqpConnection", link: Link, way: Entity, actor: int
-) -> Via | None:
-    """Where the messages go on to, if the sender says so.
+) -> tuple[Via | None, tuple[Right, ...]]:
+    """Where the messages go on to, if the sender says so, and the right to it.
 
     Raises ArgumentError, UnauthorizedAccess. Whether the destination is there and
     takes messages is seen when they come.
     """
     address = link.properties.get(_TRANSFER_DESTINATION)
     if address is None:
-        return None
+        return None, ()
     if not isinstance(address, str):
         raise ArgumentError.about(
             _TRANSFER_DESTINATION, value=address, expected="the path of an entity"
         )
     namespace, path = connection.namespace, address_path(str(address))
-    require(connection.grants.all(), Claim.SEND, path, connection.clock.now())
+    right = connection.grants.require(Claim.SEND, path, connection.clock.now())
 
     def find_destination() -> Fragment:
         destination = namespace.entity(path)
         destination.check_may_send()
         return destination.fragment()
 
-    return Via(way.owner, way.fragment(), find_destination, actor)
+    return Via(way.owner, way.fragment(), find_destination, actor), (right,)
 
 
 def _attach_receiver(
     connection: "AmqpConnection", link: Link, entity: EntityPath
 ) -> None:
     now = connection.clock.now()
-    require(connection.grants.all(), Claim.LISTEN, entity.text, now)
+    right = connection.grants.require(Claim.LISTEN, entity.text, now)
     queue = connection.namespace.entity(entity.entity)
     queue.check_may_receive(entity.sub_queue)
     queue.used_at = now
@@ -263,12 +264,12 @@ def _attach_receiver(
             connection, link, fragment, queue.owner, actor, peek_lock
         )
         link.context = attach
-        connection.attached(attach, queue.receive_links())
+        connection.attached(attach, queue.receive_links(), right)
         attach.wait()
         return
     receive_link = ReceiveLink(
         link, fragment, queue.owner, actor, peek_lock, connection.output
     )
     link.context = receive_link
-    connection.attached(receive_link, queue.receive_links())
+    connection.attached(receive_link, queue.receive_links(), right)
     link.accept(properties=link.properties or None)

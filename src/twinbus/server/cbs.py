@@ -5,6 +5,7 @@ labels shared access signatures as `jwt`. An error condition is never part of th
 answer, because the Python SDK then loses the status.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from twinbus.amqp.messaging import AmqpMap
@@ -13,42 +14,16 @@ from twinbus.auth.sas import is_sas
 from twinbus.broker.entity_path import parse_entity_path
 from twinbus.clock import Clock
 from twinbus.errors import (
-    ArgumentError,
     AuthenticationFailed,
     MessagingEntityNotFound,
     ServiceBusError,
 )
-from twinbus.limits import GRANTS_PER_CONNECTION, TOKEN_REQUEST_BYTES
+from twinbus.limits import TOKEN_REQUEST_BYTES
 from twinbus.links.refusal import track
 from twinbus.server.namespace import Namespace
 from twinbus.server.request_links import Request, Response, status_code
 
 ADDRESS: Final = "$cbs"
-
-
-class Grants:
-    """What one connection has proved, by audience; renewed by a new token."""
-
-    def __init__(self) -> None:
-        self._by_audience: dict[str, Grant] = {}
-
-    def put(self, audience: str, grant: Grant) -> None:
-        """Raises ArgumentError when a client puts tokens without end."""
-        if (
-            audience not in self._by_audience
-            and len(self._by_audience) >= GRANTS_PER_CONNECTION
-        ):
-            raise ArgumentError(
-                f"The connection has put tokens for {GRANTS_PER_CONNECTION} "
-                "audiences, the limit. Use a token for the namespace."
-            )
-        self._by_audience[audience] = grant
-
-    def all(self) -> list[Grant]:
-        return list(self._by_audience.values())
-
-    def __bool__(self) -> bool:
-        return bool(self._by_audience)
 
 
 class CbsNode:
@@ -57,10 +32,13 @@ class CbsNode:
     address = ADDRESS
     max_request_bytes = TOKEN_REQUEST_BYTES
 
-    def __init__(self, namespace: Namespace, clock: Clock, grants: Grants) -> None:
+    def __init__(
+        self, namespace: Namespace, clock: Clock, proved: Callable[[Grant], None]
+    ) -> None:
         self._namespace = namespace
         self._clock = clock
-        self._grants = grants
+        # Takes what a token gives. Raises ArgumentError.
+        self._proved = proved
 
     async def answer(self, request: Request) -> Response:
         if request.operation != "put-token":
@@ -92,7 +70,7 @@ class CbsNode:
         grant = policy.grant_by_token(token, audience, self._clock.now())
         # As in the service; only who has shown a key is told what does not exist.
         self._namespace.check_exists(parse_entity_path(grant.path).entity)
-        self._grants.put(grant.path, grant)
+        self._proved(grant)
 
     def status_properties(self, response: Response) -> AmqpMap:
         return {

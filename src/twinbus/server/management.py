@@ -11,7 +11,8 @@ from typing import Final
 
 from twinbus.amqp.messaging import AmqpMap
 from twinbus.amqp.types import Symbol
-from twinbus.auth.claims import Claim, require
+from twinbus.auth.claims import Claim
+from twinbus.auth.grants import Grants
 from twinbus.clock import Clock
 from twinbus.errors import NotAllowed, NotSupported
 from twinbus.limits import MANAGEMENT_REQUEST_BYTES
@@ -19,7 +20,6 @@ from twinbus.server import management_locks as locks
 from twinbus.server import management_messages as messages
 from twinbus.server import management_rules as rules
 from twinbus.server import management_sessions as sessions
-from twinbus.server.cbs import Grants
 from twinbus.server.managed_queue import ManagedQueue
 from twinbus.server.management_deletion import batch_delete
 from twinbus.server.management_sent import cancel_sent
@@ -110,7 +110,7 @@ class ManagementNode:
             )
         claim, operation = found
         self._check_transaction(request)
-        require(self._grants.all(), claim, self._path, self._clock.now())
+        self._grants.require(claim, self._path, self._clock.now())
         managed = self._find()
         managed.queue.used_at = self._clock.now()
         return await operation(managed, request)

@@ -12,7 +12,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from twinbus.amqp.messaging import AmqpMap
-from twinbus.auth.claims import Claim, require
+from twinbus.auth.claims import Claim
+from twinbus.auth.grants import Grants
 from twinbus.broker.fragment import DEAD_LETTER, MAIN
 from twinbus.clock import Clock
 from twinbus.errors import ArgumentError, MessagingEntityNotFound, NotSupported
@@ -20,7 +21,6 @@ from twinbus.gateway.administration.resource import Kind, Resource, parse_resour
 from twinbus.limits import ENTITY_REQUEST_BYTES
 from twinbus.rule_sql.rule_checks import rule_of_json
 from twinbus.rules.rule import Rule
-from twinbus.server.cbs import Grants
 from twinbus.server.entity import Entity
 from twinbus.server.management import management_status
 from twinbus.server.namespace import Namespace
@@ -57,7 +57,7 @@ class NamespaceNode:
         }
 
     async def answer(self, request: Request) -> Response:
-        require(self._grants.all(), Claim.MANAGE, "", self._clock.now())
+        self._grants.require(Claim.MANAGE, "", self._clock.now())
         operation = self._operations.get(request.operation.removeprefix(_PREFIX))
         if operation is None:
             raise NotSupported(f"'{request.operation}' is no operation of a namespace.")
