@@ -39,3 +39,6 @@ EXISTS: Final = 10
 
 BACKLOG: Final = 11
 """Both sides of a pair answer, and messages wait in its backlog or are dead letters."""
+
+DAMAGED: Final = 12
+"""`twinbus check` found that something is damaged or gone."""

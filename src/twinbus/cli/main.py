@@ -17,6 +17,8 @@ from twinbus.cli import (
     pair_command,
     spark_command,
 )
+from twinbus.cli.check_command import EXAMPLES as CHECK_EXAMPLES
+from twinbus.cli.check_command import check
 from twinbus.cli.failure import PROGRAM, Failure, complain
 from twinbus.cli.flags import examples, group
 from twinbus.cli.serve_command import EXAMPLES as SERVE_EXAMPLES
@@ -34,6 +36,7 @@ app = group(
     ),
 )
 app.command("serve", epilog=SERVE_EXAMPLES)(serve)
+app.command("check", epilog=CHECK_EXAMPLES)(check)
 app.add_typer(entities_command.app)
 app.add_typer(pair_command.app)
 app.command("syphon", epilog=SYPHON_EXAMPLES)(syphon)

@@ -89,6 +89,13 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     return _connect(path, "ro")
 
 
+def connect_to_write(path: Path) -> sqlite3.Connection:
+    """A connection to a file that was looked at before. Raises sqlite3.Error."""
+    db = _connect(path)
+    db.execute("PRAGMA synchronous = FULL")
+    return db
+
+
 def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     # mode=rw: a file that vanished meanwhile must not come back empty.
     return sqlite3.connect(

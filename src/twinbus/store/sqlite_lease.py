@@ -51,15 +51,22 @@ _owned_here: set[Tenure] = set()
 
 def take_lease(db: sqlite3.Connection, path: Path, owner: str, now: int) -> Tenure:
     """Become the owner, inside the caller's transaction. Raises StoreInUse."""
-    holder, epoch = _read_lease(db, path)
+    epoch = refuse_if_owned(db, path)
     file = _file_id(path)
-    if holder is not None and holder.tenure.file == file and holder.is_alive():
-        raise _in_use(path, holder)
     me = this_process()
     db.execute(_SQL["take_lease"], (owner, me.pid, me.start, me.host, file, now))
     tenure = Tenure(file=file, epoch=epoch + 1)
     _owned_here.add(tenure)
     return tenure
+
+
+def refuse_if_owned(db: sqlite3.Connection, path: Path) -> int:
+    """The epoch of a store that nobody owns at present. Raises StoreInUse."""
+    holder, epoch = _read_lease(db, path)
+    is_ours = holder is not None and holder.tenure.file == _file_id(path)
+    if holder is not None and is_ours and holder.is_alive():
+        raise _in_use(path, holder)
+    return epoch
 
 
 def forget(tenure: Tenure) -> None:

@@ -1,0 +1,52 @@
+"""`twinbus check`: its flags. What it does is in `check.py`."""
+
+import os
+from typing import Annotated, Final
+
+import typer
+
+from twinbus.cli.flags import examples, setting
+
+EXAMPLES: Final = examples(
+    "twinbus check",
+    "twinbus check --data /var/lib/twinbus --json",
+    "twinbus check --accept-loss",
+)
+
+
+def check(
+    data: Annotated[
+        str | None,
+        setting("--data", "Folder that the bus keeps. Default: data.", "DIR"),
+    ] = None,
+    store: Annotated[
+        str | None,
+        setting(
+            "--store",
+            "Where messages are kept: sqlite:///PATH. Default: a SQLite file in the "
+            "data folder.",
+            "URL",
+        ),
+    ] = None,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="If something is gone, take what is left as all there is, so that "
+            "the bus starts again.",
+        ),
+    ] = False,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, for programs.")
+    ] = False,
+) -> None:
+    """Check whether the files of a stopped bus are whole.
+
+    Reads every page and every message. Ends with 0 if all is well, with 12 if
+    something is damaged or gone.
+    """
+    from twinbus.cli.check import run_check
+    from twinbus.cli.settings import settings
+
+    config = settings(None, os.environ, {"data": data, "store": store})
+    run_check(config, accept_loss=accept_loss, is_json=is_json)
