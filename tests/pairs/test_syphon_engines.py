@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from azure.servicebus.aio import ServiceBusClient
+from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from twinbus.clock import SystemClock
 from twinbus.pairing.detour import RESTORED_FROM
@@ -109,12 +110,15 @@ async def test_clients_of_the_sdk_get_the_fast_engine_where_there_is_one(
         ServiceBusClient.from_connection_string(bus.connection_string)
         for bus in (primary, secondary)
     ]
-    engine = await engine_of_clients(*clients, None, SystemClock())
+    administration = ServiceBusAdministrationClient.from_connection_string(
+        secondary.connection_string, connection_verify=str(secondary.ca_file)
+    )
+    engine = await engine_of_clients(*clients, administration, SystemClock())
     await put(secondary, BACKLOG, [diverted("orders", "one")])
     async with running(Syphon(engine, PRIMARY, QUICK)) as syphon:
         assert syphon.status().engine == "twinbus"
         assert await bodies(primary, "orders", 1) == ["one"]
-    for client in clients:
+    for client in (*clients, administration):
         await client.close()
 
 

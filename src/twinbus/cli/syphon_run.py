@@ -27,7 +27,7 @@ from twinbus.pairing.syphon.ports import Engine
 from twinbus.pairing.syphon.service import SyphonService
 from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon.syphon import Syphon
-from twinbus.pairing.syphon.tally import NOT_RUNNING, SyphonStatus
+from twinbus.pairing.syphon.tally import SyphonStatus
 from twinbus.pairing.syphon_engines import SdkMissing, engine_of_strings
 
 _PROGRESS_SECONDS: Final = 0.5
@@ -107,13 +107,11 @@ class SyphonRun:
     async def _until_told(self, told_to_stop: asyncio.Event) -> SyphonStatus:
         service = SyphonService(self._open_engine, self._name, self._settings)
         service.start()
-        last = NOT_RUNNING
         try:
             await self._shown(told_to_stop.wait(), service)
-            last = service.status()
+            return service.status()
         finally:
             await service.close()
-        return last
 
     async def _shown(
         self, work: Awaitable[Any], syphon: "Syphon[Any] | SyphonService"
@@ -143,6 +141,8 @@ class SyphonRun:
         )
         for path in status.parked_entities:
             print(f"parked: {path}")
+        for text in status.trouble:
+            print(f"trouble: {text}")
 
 
 def _line(status: SyphonStatus) -> str:

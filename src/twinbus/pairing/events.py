@@ -18,6 +18,9 @@ class EventKind(Enum):
     POISON = "poison message"
     # One for every receive: its count is 0 if there was nothing.
     RECEIVED = "received from backlog"
+    # About one backlog queue if that is named, else about all of them; with the reason.
+    SYPHON_WAITS = "syphon cannot run"
+    SYPHON_RUNS = "syphon runs"
     FAULTED = "faulted"
 
 

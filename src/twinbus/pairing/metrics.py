@@ -68,6 +68,12 @@ class PairMetrics:
         self.reachable = gauge(
             "primary_reachable", "0: the syphon does not reach the primary."
         )
+        self.syphon_running = gauge(
+            "syphon_running", "0: the syphon cannot run; status and log say why."
+        )
+        self.queue_syphoned = gauge(
+            "syphon_queue_usable", "0: the syphon cannot take from it.", "queue"
+        )
         self.poison = counter(
             "poison_messages", "Messages that became dead letters.", "queue"
         )
@@ -104,6 +110,8 @@ class PairObserver:
             EventKind.UNPARKED: self._unparked,
             EventKind.POISON: self._poison,
             EventKind.RECEIVED: self._received,
+            EventKind.SYPHON_WAITS: self._syphon_waits,
+            EventKind.SYPHON_RUNS: self._syphon_runs,
             EventKind.FAULTED: self._faulted,
         }
 
@@ -168,6 +176,19 @@ class PairObserver:
     def _restored(self, event: PairEvent) -> None:
         labels = (self._primary, self._entity(event))
         self._metrics.restored.labels(*labels).inc(event.count)
+
+    def _syphon_waits(self, event: PairEvent) -> None:
+        self._set_syphon(event, is_running=False)
+
+    def _syphon_runs(self, event: PairEvent) -> None:
+        self._set_syphon(event, is_running=True)
+
+    def _set_syphon(self, event: PairEvent, *, is_running: bool) -> None:
+        if event.queue:
+            labels = (self._primary, event.queue)
+            self._metrics.queue_syphoned.labels(*labels).set(is_running)
+        else:
+            self._metrics.syphon_running.labels(self._primary).set(is_running)
 
     def _parked(self, event: PairEvent) -> None:
         self._set_parked(event, is_parked=True)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from twinbus.pairing.syphon.tally import SyphonStatus
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityStatus:
@@ -28,3 +30,5 @@ class PairStatus:
     backlog_queues: tuple[str, ...]
     # Those that failed and are not used for a while.
     out_of_rotation: tuple[str, ...]
+    # The syphon that this process hosts; None if it hosts none.
+    syphon: SyphonStatus | None = None

@@ -54,10 +54,13 @@ async def engine_of_clients(
     stay open. Raises PrimaryAway and SecondaryError."""
     from twinbus.pairing.sdk_syphon.addresses import address_of
     from twinbus.pairing.sdk_syphon.engine import sdk_engine
+    from twinbus.pairing.sdk_syphon.listing import AdministeredListing
 
     ours, theirs = address_of(primary, clock), address_of(secondary, clock)
     if ours is not None and theirs is not None and await speak_twinbus(ours, theirs):
-        return own_engine(ours, theirs, clock)
+        # The key of the messaging client need not have the Manage right.
+        listing = AdministeredListing(administration)
+        return own_engine(ours, theirs, clock, listing=listing)
     return sdk_engine(primary, secondary, administration, clock)
 
 

@@ -64,7 +64,9 @@ def parse_address(
         )
     tokens: TokenSource = FixedToken(signature)
     if not signature:
-        tokens = SharedKey(host, key_name, key, clock or SystemClock())
+        # A key of an entity's own rule, if one is named.
+        scope = parts.get("entitypath", "").strip("/")
+        tokens = SharedKey(host, key_name, key, clock or SystemClock(), scope)
     context = None if is_plain else tls or ssl.create_default_context()
     return NamespaceAddress(host=host, port=port, tokens=tokens, tls=context)
 

@@ -1,7 +1,8 @@
 """A connection to one namespace that is there when it is needed, with a right to it.
 
 It is opened at the first use, and anew when it was lost. A token is put for the whole
-namespace, and put again long before it expires.
+namespace, and put again long before it expires. One that is good for a part of it only
+is put for each path that is asked for, as SDKs do.
 """
 
 import asyncio
@@ -33,22 +34,33 @@ class NamespaceConnection:
         self._clock = clock
         self._connection: ClientConnection | None = None
         self._renewing: asyncio.Task[None] | None = None
+        # What the token was put for, on this connection.
+        self._audiences: set[str] = set()
         # Two who need it first open it once.
         self._mutex = asyncio.Lock()
 
-    async def get(self) -> ClientConnection:
-        """Open, if it is not. Raises OSError, TimeoutError, ClientError."""
+    async def get(self, path: str = "") -> ClientConnection:
+        """Open, if it is not, and with a right to this path, if it can be had; to what
+        the token is for if none is named. Raises OSError, TimeoutError, ClientError."""
+        audience = self._audience(path)
         async with self._mutex:
             if self._connection is None or not self._connection.is_open:
                 await self._drop()
-                self._connection = await self._open()
+                self._connection = await self._open(audience)
+            elif audience not in self._audiences:
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    await self._put_token(self._connection, audience)
             return self._connection
 
-    async def _open(self) -> ClientConnection:
+    def _audience(self, path: str) -> str:
+        scope = self.address.tokens.scope
+        return f"sb://{self.address.host}/{path or scope if scope else ''}"
+
+    async def _open(self, audience: str) -> ClientConnection:
         async with asyncio.timeout(_CONNECT_SECONDS):
             connection = await connected(self.address, _CONNECT_SECONDS)
             try:
-                token = await self._put_token(connection)
+                token = await self._put_token(connection, audience)
             except BaseException:
                 connection.abort()
                 raise
@@ -57,10 +69,10 @@ class NamespaceConnection:
         )
         return connection
 
-    async def _put_token(self, connection: ClientConnection) -> Token:
+    async def _put_token(self, connection: ClientConnection, audience: str) -> Token:
         token = await self.address.tokens.token()
-        audience = f"sb://{self.address.host}/"
         await connection.put_token(audience, token.text, token_type=token.kind)
+        self._audiences.add(audience)
         return token
 
     async def _renew(self, connection: ClientConnection, token: Token) -> None:
@@ -69,7 +81,8 @@ class NamespaceConnection:
             life_ms = max(token.expires_at - self._clock.now(), 0)
             await asyncio.sleep(max(life_ms / 1000 * _RENEWAL, _RETRY_SECONDS))
             try:
-                token = await self._put_token(connection)
+                for audience in sorted(self._audiences):
+                    token = await self._put_token(connection, audience)
             except (ClientError, OSError, TimeoutError) as error:
                 _log.warning("a token for %s: %s", self.address.text, error)
 
@@ -78,6 +91,7 @@ class NamespaceConnection:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
         self._renewing = None
+        self._audiences.clear()
         if self._connection is not None:
             await self._connection.close(timeout_seconds=_CLOSE_SECONDS)
         self._connection = None
@@ -85,6 +99,7 @@ class NamespaceConnection:
     def forget(self) -> None:
         """It does not answer: drop it without a word. The next use opens another."""
         connection, self._connection = self._connection, None
+        self._audiences.clear()
         if self._renewing is not None:
             self._renewing.cancel()
         if connection is not None:

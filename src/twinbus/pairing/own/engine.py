@@ -9,7 +9,7 @@ from twinbus.pairing.own.connection import NamespaceConnection, connected
 from twinbus.pairing.own.messages import OwnMessage
 from twinbus.pairing.own.outlet import OwnOutlet
 from twinbus.pairing.own.secondary import OwnSecondary
-from twinbus.pairing.syphon.ports import Engine
+from twinbus.pairing.syphon.ports import Engine, Listing
 
 _EXTENSIONS: Final = "twinbus:extensions"
 _LEDGER: Final = "restore-ledger"
@@ -33,10 +33,14 @@ def own_engine(
     secondary: NamespaceAddress,
     clock: Clock,
     secondary_name: str | None = None,
+    listing: Listing | None = None,
 ) -> Engine[OwnMessage]:
-    """Opened when first used."""
+    """Opened when first used; `listing` finds backlog queues instead of its own
+    administration."""
     return Engine(
         NAME,
-        OwnSecondary(NamespaceConnection(secondary, clock), clock, secondary_name),
+        OwnSecondary(
+            NamespaceConnection(secondary, clock), clock, secondary_name, listing
+        ),
         OwnOutlet(NamespaceConnection(primary, clock), clock),
     )

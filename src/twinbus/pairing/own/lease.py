@@ -45,7 +45,7 @@ class OwnLease:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _attach(self) -> Receiver:
-        connection = await self._connection.get()
+        connection = await self._connection.get(self._path)
         return await connection.receiver(
             self._path,
             credit=0,
@@ -59,7 +59,7 @@ class OwnLease:
         if receiver is None or not receiver.usable:
             raise SecondaryError(f"The lease at {self._path} was lost.")
         async with secondary_errors():
-            connection = await self._connection.get()
+            connection = await self._connection.get(self._path)
             body: dict[object, object] = {"session-id": LEASE_SESSION}
             await ask(connection, self._path, "renew-session-lock", body)
 

@@ -90,7 +90,7 @@ class OwnOutlet:
         async with self._mutexes.setdefault(key, asyncio.Lock()):
             sender = self._senders.get(key)
             if sender is None or not sender.usable:
-                connection: ClientConnection = await self._connection.get()
+                connection: ClientConnection = await self._connection.get(path)
                 sender = self._senders[key] = await connection.sender(path)
             return sender
 

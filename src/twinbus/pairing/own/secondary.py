@@ -1,4 +1,9 @@
-"""The backlog queues of a twinbus secondary, found through its own administration."""
+"""The backlog queues of a twinbus secondary.
+
+They are found through its own administration, which needs the Manage right. Whoever has
+a better way, as the administration client of a pair, gives it: then the right to listen
+to the queues is enough.
+"""
 
 import json
 
@@ -8,20 +13,27 @@ from twinbus.pairing.own.connection import NamespaceConnection
 from twinbus.pairing.own.lease import OwnLease
 from twinbus.pairing.own.requests import ask_namespace, secondary_errors
 from twinbus.pairing.own.source import OwnSource
-from twinbus.pairing.syphon.ports import BacklogQueue
+from twinbus.pairing.syphon.ports import BacklogQueue, Listing
 
 
 class OwnSecondary:
     """`Secondary` for a twinbus namespace."""
 
     def __init__(
-        self, connection: NamespaceConnection, clock: Clock, name: str | None = None
+        self,
+        connection: NamespaceConnection,
+        clock: Clock,
+        name: str | None = None,
+        listing: Listing | None = None,
     ) -> None:
         self.name = name or connection.address.name
         self._connection = connection
         self._clock = clock
+        self._listing = listing
 
     async def queues(self, prefix: str) -> list[BacklogQueue]:
+        if self._listing is not None:
+            return await self._listing(prefix)
         async with secondary_errors():
             connection = await self._connection.get()
             entities = await ask_namespace(connection, "list-entities", {})

@@ -90,7 +90,7 @@ class OwnSource:
 
     async def _attached(self) -> Receiver:
         if self._receiver is None or not self._receiver.usable:
-            connection = await self._connection.get()
+            connection = await self._connection.get(self.path)
             self._receiver = await connection.receiver(self.path, credit=0)
             self._waiting_since = self._clock.monotonic()
         return self._receiver
@@ -185,7 +185,10 @@ class OwnSource:
         }
         try:
             await ask(
-                await self._connection.get(), self.path, "update-disposition", body
+                await self._connection.get(self.path),
+                self.path,
+                "update-disposition",
+                body,
             )
         except MessageLockLost as error:
             if len(messages) == 1:
@@ -202,7 +205,7 @@ class OwnSource:
             "message-count": Int(_PAGE_COUNT),
         }
         async with secondary_errors():
-            connection = await self._connection.get()
+            connection = await self._connection.get(self.path)
             answer = await ask(connection, self.path, "peek-message", body)
         seen = [payload for payload, _ in _entries(answer)]
         if not seen:
@@ -230,7 +233,7 @@ class OwnSource:
             "sequence-numbers": AmqpArray(_LONG, list(numbers)),
             "receiver-settle-mode": UInt(1),
         }
-        connection = await self._connection.get()
+        connection = await self._connection.get(self.path)
         try:
             answer = await ask(
                 connection, self.path, "receive-by-sequence-number", body

@@ -12,7 +12,7 @@ from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.pairing.sdk.twins import is_asynchronous
 from twinbus.pairing.sdk_syphon.errors import secondary_errors
 from twinbus.pairing.sdk_syphon.lease import SdkLease
-from twinbus.pairing.sdk_syphon.messages import instant_ms
+from twinbus.pairing.sdk_syphon.listing import AdministeredListing
 from twinbus.pairing.sdk_syphon.source import SdkSource
 from twinbus.pairing.syphon.ports import BacklogQueue
 
@@ -32,23 +32,12 @@ class SdkSecondary:
         self.name = name or without_port(namespace.name).lower()
         self._namespace = namespace
         self._administration = administration
+        self._listing = AdministeredListing(administration)
         self._clock = clock
         self._closes_administration = closes_administration
 
     async def queues(self, prefix: str) -> list[BacklogQueue]:
-        async with secondary_errors():
-            found = await self._runtime_properties()
-        return [
-            BacklogQueue(properties.name, instant_ms(properties.created_at_utc))
-            for properties in found
-            if properties.name.lower().startswith(prefix.lower())
-        ]
-
-    async def _runtime_properties(self) -> list[Any]:
-        listing = self._administration.list_queues_runtime_properties
-        if is_asynchronous(self._administration):
-            return [properties async for properties in listing()]
-        return await asyncio.to_thread(lambda: list(listing()))
+        return await self._listing(prefix)
 
     def source(self, queue: BacklogQueue) -> SdkSource:
         return SdkSource(self._namespace, queue, self.name, self._clock)

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from twinbus.pairing.syphon.ports import Refusal
 from twinbus.pairing.syphon.settings import SyphonSettings
-from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment
+from twinbus.pairing.syphon.treatments import CREDENTIALS, TREATMENTS, Treatment
 
 _GROWTH: Final = 2
 
@@ -104,6 +104,14 @@ class Gates:
         if gate is None:
             gate = self._gates[key] = Gate(self._settings)
         return gate
+
+    def complaints(self) -> tuple[str, ...]:
+        """Entities that somebody has to give us a right to, for people."""
+        return tuple(
+            f"'{path}' on the primary: {gate.refusal.text}"
+            for path, gate in sorted(self._gates.items())
+            if gate.refusal is not None and gate.refusal.kind in CREDENTIALS
+        )
 
     def closed(self) -> list[str]:
         return [path for path, gate in self._gates.items() if not gate.is_open]

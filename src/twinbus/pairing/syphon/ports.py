@@ -7,7 +7,7 @@ Errors of the secondary are the engine's own, and end a worker's round; errors o
 primary are told as a `Refusal`, because what follows from them differs by message.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -163,6 +163,10 @@ class BacklogQueue:
 
     path: str
     created_at: int
+
+
+Listing = Callable[[str], Awaitable[list[BacklogQueue]]]
+"""Finds all queues whose path begins so; raises SecondaryError."""
 
 
 class Lease(Protocol):

@@ -29,6 +29,7 @@ from twinbus.pairing.syphon.treatments import (
     Treatment,
     fault_of,
 )
+from twinbus.pairing.syphon.troubles import WHOLE, Troubles
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +43,8 @@ class Restorer(Generic[M]):
         settings: SyphonSettings,
         clock: Clock,
         report: Reporter,
+        tally: Tally | None = None,
+        troubles: Troubles | None = None,
     ) -> None:
         self._outlet = outlet
         self.settings = settings
@@ -49,7 +52,9 @@ class Restorer(Generic[M]):
         self.report = report
         self.gates = Gates(settings)
         self.watch = PrimaryWatch(outlet, settings, clock, report)
-        self.tally = Tally()
+        # Of all syphons of a service, one after the other.
+        self.tally = tally or Tally()
+        self.troubles = troubles or Troubles(report)
 
     async def restore(
         self, source: Source[M], path: str, messages: Sequence[M]
@@ -81,6 +86,7 @@ class Restorer(Generic[M]):
         self, source: Source[M], path: str, messages: Sequence[M]
     ) -> None:
         self.watch.accepted()
+        self.troubles.end(WHOLE)
         if self.gates.of(path).open():
             self.report(PairEvent(kind=EventKind.UNPARKED, path=path))
         await source.complete(messages)

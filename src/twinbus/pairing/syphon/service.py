@@ -12,14 +12,15 @@ from typing import Any
 
 from twinbus.clock import Clock, SystemClock
 from twinbus.pairing.errors import PairingError
-from twinbus.pairing.events import PairEvent
+from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.pairing.syphon.gates import Gate
 from twinbus.pairing.syphon.ports import Engine, Lease, Refusal
 from twinbus.pairing.syphon.settings import LEASE, SyphonSettings
 from twinbus.pairing.syphon.syphon import TRANSFER, Syphon
-from twinbus.pairing.syphon.tally import NOT_RUNNING, SyphonStatus
+from twinbus.pairing.syphon.tally import SyphonStatus, Tally
+from twinbus.pairing.syphon.troubles import WHOLE, Troubles
 
 _log = logging.getLogger(__name__)
 
@@ -43,9 +44,12 @@ class SyphonService:
         self._primary_name = primary_name
         self._settings = settings or SyphonSettings()
         self._needs_lease = needs_lease
-        self._on_event = on_event
+        self._on_event = on_event or _ignore
         self._clock = clock or SystemClock()
         self._gate = Gate(self._settings)
+        # Of all its syphons, one after the other.
+        self._tally = Tally()
+        self._troubles = Troubles(self._on_event)
         self._syphon: Syphon[Any] | None = None
         self._lease: Lease | None = None
         self._running: asyncio.Task[None] | None = None
@@ -67,7 +71,9 @@ class SyphonService:
         return self._syphon is not None
 
     def status(self) -> SyphonStatus:
-        return NOT_RUNNING if self._syphon is None else self._syphon.status()
+        if self._syphon is not None:
+            return self._syphon.status()
+        return self._tally.while_waiting(self._troubles.texts())
 
     async def _run_for_ever(self) -> None:
         while True:
@@ -81,6 +87,7 @@ class SyphonService:
                 await self._pause(error)
 
     async def _pause(self, error: Exception) -> None:
+        self._troubles.begin(WHOLE, str(error) or type(error).__name__)
         now = self._clock.monotonic()
         if self._gate.close(Refusal(FailureKind.SERVICE, str(error)), now):
             _log.warning("the syphon of %s waits: %s", self._primary_name, error)
@@ -95,12 +102,15 @@ class SyphonService:
             self._settings,
             on_event=self._on_event,
             clock=self._clock,
+            tally=self._tally,
+            troubles=self._troubles,
         )
         try:
             await self._acquire(engine)
             await syphon.start()
             self._syphon = syphon
             self._gate.open()
+            self._tell_that_it_runs()
             _log.info("the syphon of %s runs (%s)", self._primary_name, engine.name)
             await self._renew_for_ever()
         finally:
@@ -109,6 +119,11 @@ class SyphonService:
             if lease is not None:
                 await lease.release()
             await syphon.close(at_once=True)
+
+    def _tell_that_it_runs(self) -> None:
+        """Also the first time, when there was no trouble before."""
+        self._troubles.forget(WHOLE)
+        self._on_event(PairEvent(kind=EventKind.SYPHON_RUNS))
 
     async def _acquire(self, engine: Engine[Any]) -> None:
         if self._needs_lease:
@@ -129,3 +144,7 @@ class SyphonService:
                 await lease.renew()
         except TimeoutError:
             raise SecondaryError("The lease could not be renewed in time.") from None
+
+
+def _ignore(event: PairEvent) -> None:
+    """For those who do not want to know."""

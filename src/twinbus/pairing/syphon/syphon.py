@@ -16,7 +16,8 @@ from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.pairing.syphon.ports import BacklogQueue, Engine, M
 from twinbus.pairing.syphon.restorer import Restorer
 from twinbus.pairing.syphon.settings import SyphonSettings
-from twinbus.pairing.syphon.tally import SyphonStatus
+from twinbus.pairing.syphon.tally import SyphonStatus, Tally
+from twinbus.pairing.syphon.troubles import WHOLE, Troubles
 from twinbus.pairing.syphon.worker import Worker
 
 _log = logging.getLogger(__name__)
@@ -39,14 +40,22 @@ class Syphon(Generic[M]):
         *,
         on_event: Callable[[PairEvent], None] | None = None,
         clock: Clock | None = None,
+        tally: Tally | None = None,
+        troubles: Troubles | None = None,
     ) -> None:
-        """The engine is closed with the syphon."""
+        """The engine is closed with the syphon. `tally` and `troubles` are those of
+        whoever runs one syphon after the other."""
         self._engine = engine
         self._prefix = f"{primary_name}/{TRANSFER}/"
         self._settings = settings or SyphonSettings()
         self._clock = clock or SystemClock()
         self._restorer: Restorer[M] = Restorer(
-            engine.outlet, self._settings, self._clock, on_event or _ignore
+            engine.outlet,
+            self._settings,
+            self._clock,
+            on_event or _ignore,
+            tally,
+            troubles,
         )
         self._workers: dict[BacklogQueue, Worker[M]] = {}
         self._tasks: dict[BacklogQueue, asyncio.Task[None]] = {}
@@ -69,7 +78,9 @@ class Syphon(Generic[M]):
         limit = self._settings.attempt_timeout_ms / 1000
         fault = await self._engine.outlet.credentials_fault(limit)
         if fault:
-            _log.error("the primary refuses the syphon's credentials: %s", fault)
+            text = f"the primary refuses the syphon's credentials: {fault}"
+            _log.error("%s", text)
+            self._restorer.troubles.begin(WHOLE, text)
 
     async def finished(self) -> None:
         """Wait for all workers: in the mode `until_empty`, until there is nothing left
@@ -99,7 +110,10 @@ class Syphon(Generic[M]):
 
     def status(self) -> SyphonStatus:
         tally = self._restorer.tally
+        restorer = self._restorer
         return SyphonStatus(
+            is_running=True,
+            trouble=restorer.troubles.texts() + restorer.gates.complaints(),
             engine=self._engine.name,
             queues=tuple(sorted(queue.path for queue in self._workers)),
             receives=tally.receives,

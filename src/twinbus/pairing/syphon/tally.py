@@ -12,6 +12,10 @@ _RATE_MS: Final = 10_000
 class SyphonStatus:
     """A syphon at one moment."""
 
+    # It has an engine and, if it needs one, the lease.
+    is_running: bool
+    # Why it does not run, or what it cannot do; for people.
+    trouble: tuple[str, ...]
     # Which engine it runs on; empty while none was chosen.
     engine: str
     queues: tuple[str, ...]
@@ -27,20 +31,6 @@ class SyphonStatus:
     # Entities that do not take messages now.
     parked_entities: tuple[str, ...]
     is_primary_reachable: bool
-
-
-NOT_RUNNING: Final = SyphonStatus(
-    engine="",
-    queues=(),
-    receives=0,
-    received=0,
-    restored=0,
-    parked=0,
-    poison=0,
-    rate=0.0,
-    parked_entities=(),
-    is_primary_reachable=False,
-)
 
 
 @final
@@ -70,6 +60,23 @@ class Tally:
         # Of a drain that has just begun, not of the silence before.
         span_ms = max(now - self._recent[0][0], 1_000)
         return self._recent_count * 1000 / span_ms
+
+    def while_waiting(self, trouble: tuple[str, ...]) -> SyphonStatus:
+        """The status of a syphon that does not run now, with what it did before."""
+        return SyphonStatus(
+            is_running=False,
+            trouble=trouble,
+            engine="",
+            queues=(),
+            receives=self.receives,
+            received=self.received,
+            restored=self.restored,
+            parked=self.parked,
+            poison=self.poison,
+            rate=0.0,
+            parked_entities=(),
+            is_primary_reachable=False,
+        )
 
     def _forget(self, now: int) -> None:
         while self._recent and self._recent[0][0] <= now - _RATE_MS:

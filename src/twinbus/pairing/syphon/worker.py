@@ -78,7 +78,8 @@ class Worker(Generic[M]):
             while not self._stopping.is_set():
                 try:
                     await self._round()
-                    self._secondary.open()
+                    if self._secondary.open():
+                        self._restorer.troubles.end(self._source.path)
                 except SecondaryError as error:
                     if self._settings.until_empty:
                         raise
@@ -98,6 +99,7 @@ class Worker(Generic[M]):
         if self._secondary.close(Refusal(kind, str(error)), now):
             level = logging.ERROR if error.is_refused else logging.WARNING
             _log.log(level, "backlog queue %s: %s", self._source.path, error)
+        self._restorer.troubles.begin(self._source.path, str(error))
         self._is_order_doubtful = self._settings.keeps_order
         await self._source.close()
         wait_ms = self._secondary.retry_at - now
@@ -192,6 +194,9 @@ class Worker(Generic[M]):
     def _wait_ms(self) -> int:
         """How long to wait for new messages: what is parked is looked at in time."""
         if self._settings.until_empty:
+            return self._settings.once_wait_ms
+        if not self._secondary.is_open:
+            # Soon it is known whether the queue can be received from again.
             return self._settings.once_wait_ms
         gates = self._restorer.gates
         retries = [gates.of(span.path).retry_at for span in self._deferrals.spans()]
