@@ -45,8 +45,9 @@ OPTIONS = {
     "assign_message_ids": "Whether messages without a message id get one",
     "count_backlog_against_ttl": "Whether the time in the backlog is part of a "
     "message's time to live",
-    "fault_grace": "How long the client of one side has to follow when that of the "
-    "other ends",
+    "fault_grace": "Where a syphon is hosted: how long the client of one side has to "
+    "follow when that of the other ends",
+    "pairing_timeout": "Of the whole call of `pair_namespace`",
     "verdicts": "Kinds of failures that are to be judged otherwise than above",
     "on_event": "Called with every `PairEvent`, on the pair's event loop; must not "
     "block",

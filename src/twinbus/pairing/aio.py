@@ -83,7 +83,7 @@ class PairedNamespaceClient:
 
     def status(self) -> PairStatus:
         """How the pair is, as this process sees it."""
-        return self._pairing.pair.status()
+        return self._pairing.status()
 
     async def close(self) -> None:
         """End the pair and close both clients; a second time does nothing."""

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 
+from twinbus.pairing.errors import PairingError
 from twinbus.pairing.primary_name import primary_name as primary_name
 
 _log = logging.getLogger(__name__)
@@ -52,7 +53,8 @@ def backlog_queue_path(primary_name: str, index: int) -> str:
 async def find_or_make(
     administration: QueueAdministration, primary_name: str, count: int
 ) -> tuple[str, ...]:
-    """Paths of the backlog queues; raises what the administration client does."""
+    """Paths of the backlog queues; raises what the administration client does, and
+    PairingError if something else has such a path."""
     paths = tuple(backlog_queue_path(primary_name, index) for index in range(count))
     for path in paths:
         await _find_or_make(administration, path)
@@ -60,14 +62,29 @@ async def find_or_make(
 
 
 async def _find_or_make(administration: QueueAdministration, path: str) -> None:
+    queue = await _found(administration, path)
+    if queue is not None:
+        _look_at(path, queue)
+        return
     try:
-        _look_at(path, await administration.get_queue(path))
-    except ResourceNotFoundError:
-        try:
-            await administration.create_queue(path, **SETTINGS)
-        except ResourceExistsError:
-            # Another process was faster; if it is not a queue, this says so.
-            await administration.get_queue(path)
+        await administration.create_queue(path, **SETTINGS)
+    except ResourceExistsError:
+        # Another process was faster, or it is not a queue.
+        if await _found(administration, path) is None:
+            raise PairingError(
+                f"'{path}' on the secondary is no queue: a topic, or something else, "
+                "has the path of a backlog queue. Delete it, or pair with another "
+                "primary_name."
+            ) from None
+
+
+async def _found(administration: QueueAdministration, path: str) -> Any:
+    """None if there is no queue of this path."""
+    try:
+        return await administration.get_queue(path)
+    except (ResourceNotFoundError, AttributeError):
+        # The SDK stumbles over a topic: its answer has no description of a queue.
+        return None
 
 
 def _look_at(path: str, properties: Any) -> None:

@@ -118,7 +118,7 @@ class BacklogSender(Generic[M]):
             ) from error
         verdict = pair.settings.verdict(kind)
         if verdict is Verdict.RAISE:
-            raise error
+            raise pair.dialect.as_raised(error)
         pair.note_failed(queue, error, is_busy=verdict is Verdict.WAIT)
 
     async def close(self) -> None:

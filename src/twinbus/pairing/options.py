@@ -18,6 +18,7 @@ from twinbus.pairing.settings import (
     BUSY_WAIT_MS,
     FAILOVER_INTERVAL_MS,
     FAULT_GRACE_MS,
+    PAIRING_TIMEOUT_MS,
     PING_PRIMARY_INTERVAL_MS,
     SEND_TIMEOUT_MS,
     PairSettings,
@@ -66,6 +67,7 @@ class SendAvailabilityPairedNamespaceOptions(PairedNamespaceOptions):
         busy_wait: Duration = BUSY_WAIT_MS / 1000,
         backlog_retry_interval: Duration = BACKLOG_RETRY_MS / 1000,
         fault_grace: Duration = FAULT_GRACE_MS / 1000,
+        pairing_timeout: Duration = PAIRING_TIMEOUT_MS / 1000,
         wait_during_failover: bool = True,
         keep_session_order: bool = False,
         assign_message_ids: bool = True,
@@ -100,11 +102,17 @@ class SendAvailabilityPairedNamespaceOptions(PairedNamespaceOptions):
             busy_wait_ms=_ms("busy_wait", busy_wait, 0),
             backlog_retry_ms=_ms("backlog_retry_interval", backlog_retry_interval, 0),
             fault_grace_ms=_ms("fault_grace", fault_grace, 0),
+            pairing_timeout_ms=_ms("pairing_timeout", pairing_timeout, 1),
             wait_during_failover=wait_during_failover,
             keep_session_order=keep_session_order,
             assign_message_ids=assign_message_ids,
             verdicts={**VERDICTS, **(verdicts or {})},
         )
+
+    @property
+    def known_entities(self) -> tuple[str, ...]:
+        """Covered entities that are named, and not by a pattern."""
+        return tuple(one for one in self.covered_entities if not set(one) & set("*?["))
 
     def covers(self, path: str) -> bool:
         """The pair's syphon may send to this entity; case does not matter."""

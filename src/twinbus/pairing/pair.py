@@ -108,20 +108,25 @@ class Pair(Generic[M]):
         pause_ms = settings.busy_wait_ms if is_busy else settings.backlog_retry_ms
         self.rotation.take_out(queue, self.clock.monotonic() + pause_ms)
         self._backlog_failure = error
-        why = str(error) or type(error).__name__
+        why = self._reason_of(error)
         _log.warning("backlog queue '%s' is out of rotation: %s", queue, why)
         self.report(PairEvent(kind=EventKind.BACKLOG_QUEUE_OUT, queue=queue, text=why))
 
     def no_backlog_queue_left(self) -> Exception:
         """The error of a send that has nowhere to go."""
         failure = self._backlog_failure
-        why = "" if failure is None else f": {str(failure) or type(failure).__name__}"
+        why = "" if failure is None else f": {self._reason_of(failure)}"
         error = self.dialect.refused(
             f"The primary is away, and none of the {len(self.rotation.queues)} backlog "
             f"queues on '{self.secondary.name}' can be used now{why}"
         )
         error.__cause__ = failure
         return error
+
+    def _reason_of(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return "it did not answer in time"
+        return self.dialect.reason_of(error)
 
     # --- life -------------------------------------------------------------------------
 

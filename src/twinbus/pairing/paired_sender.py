@@ -232,15 +232,15 @@ class PairedSender(Generic[M]):
             return
         verdict = self._pair.settings.verdict(kind)
         if verdict is Verdict.RAISE:
-            raise error
+            raise self._pair.dialect.as_raised(error)
         if verdict is Verdict.WAIT:
             await self._wait_while_busy(call, error)
             return
-        self._entity.send_failed(str(error) or kind.value)
+        self._entity.send_failed(self._reason_of(error))
         if self._entity.state is State.FAILED_OVER:
             return
         if not self._pair.settings.wait_during_failover:
-            raise error
+            raise self._pair.dialect.as_raised(error)
         await self._entity.changed(min(call.pause_ms, call.deadline.left_ms()))
         call.pause_ms = min(call.pause_ms * 2, _LONGEST_PAUSE_MS)
 
@@ -255,6 +255,11 @@ class PairedSender(Generic[M]):
         if isinstance(error, TimeoutError):
             return FailureKind.TIMEOUT
         return self._pair.dialect.kind_of(error)
+
+    def _reason_of(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return "no answer in time"
+        return self._pair.dialect.reason_of(error)
 
     async def _wait_while_busy(self, call: Call[M], error: Exception) -> None:
         """A2: patience is what it asks for; if the time for it is too short, it is the

@@ -108,6 +108,14 @@ class Dialect(Protocol[M]):
         """Which kind of failure the error is; P7's table says what follows."""
         ...
 
+    def reason_of(self, error: BaseException) -> str:
+        """What the error is about, for people."""
+        ...
+
+    def as_raised(self, error: Exception) -> Exception:
+        """The error as the application is to get it."""
+        ...
+
     def timed_out(self, text: str) -> Exception:
         """The error for a send whose time ended."""
         ...

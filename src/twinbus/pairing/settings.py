@@ -26,6 +26,9 @@ BUSY_WAIT_MS: Final = 10_000
 BACKLOG_RETRY_MS: Final = 30_000
 """How long a backlog queue that failed stays out of rotation (P8)."""
 
+PAIRING_TIMEOUT_MS: Final = 60_000
+"""For all that pairing asks of both sides: ten queues are made within seconds."""
+
 SESSION_WAIT_MS: Final = 10_000
 """How long a send waits for its session's backlog before it joins it."""
 
@@ -50,6 +53,7 @@ class PairSettings:
     keep_session_order: bool = False
     session_wait_ms: int = SESSION_WAIT_MS
     fault_grace_ms: int = FAULT_GRACE_MS
+    pairing_timeout_ms: int = PAIRING_TIMEOUT_MS
     # Messages without a message id get one: what other primaries find duplicates by.
     assign_message_ids: bool = True
     verdicts: Mapping[FailureKind, Verdict] = field(default_factory=lambda: VERDICTS)

@@ -7,6 +7,7 @@ import pytest
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 
 from twinbus.pairing.backlog_queues import SETTINGS, find_or_make
+from twinbus.pairing.errors import PairingError
 
 AS_IT_WAS = SimpleNamespace(
     requires_duplicate_detection=False, requires_session=False, forward_to=None
@@ -76,5 +77,5 @@ async def test_an_entity_of_another_kind_at_the_path_is_an_error() -> None:
         async def create_queue(self, path: str, **settings: Any) -> Any:
             raise ResourceExistsError("a topic has this path")
 
-    with pytest.raises(ResourceNotFoundError):
+    with pytest.raises(PairingError, match="'contoso/x-servicebus-transfer/0'"):
         await find_or_make(Topic(), "contoso", 1)

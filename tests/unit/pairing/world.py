@@ -74,6 +74,12 @@ class MailDialect:
     def kind_of(self, error: BaseException) -> FailureKind:
         return error.kind if isinstance(error, Failure) else FailureKind.SERVICE
 
+    def reason_of(self, error: BaseException) -> str:
+        return str(error) or type(error).__name__
+
+    def as_raised(self, error: Exception) -> Exception:
+        return error
+
     def timed_out(self, text: str) -> Exception:
         return TimedOut(text)
 

@@ -2,15 +2,21 @@
 
 A link is opened and nothing is sent over it. The primary may be away, which is what a
 pair is for; then its credentials are not known to be bad. The secondary must answer.
+
+A syphon needs more rights than a sender: to listen to the backlog queues, and to send
+to the entities that it covers. What can be known of that now is an error now, and not
+a backlog that nobody brings back.
 """
 
 import re
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.pairing.sdk.explaining import explained
 from twinbus.pairing.sdk.namespace import SdkNamespace
 
 _NOBODYS_ENTITY: Final = "x-servicebus-transfer"
@@ -19,35 +25,74 @@ told so: backlog queues are below a path of another name."""
 
 _REFUSED: Final = frozenset((FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION))
 
+_UNANSWERED: Final = frozenset(
+    (FailureKind.TIMEOUT, FailureKind.CONNECTION, FailureKind.COMMUNICATION)
+)
+
+_MOST_ASKED: Final = 5
+"""Entities of the primary that are asked; each takes a connection of its own."""
+
 _QUEUES_OWN: Final = frozenset(
     (FailureKind.DISABLED, FailureKind.QUOTA, FailureKind.BUSY)
 )
 """Trouble of a single backlog queue: the rotation of queues is for that (P8)."""
 
 
-async def check_primary(primary: SdkNamespace, timeout_seconds: float) -> None:
-    """Raises the SDK's error if the credentials are refused, and only then."""
-    try:
-        await _open(primary, _entity_to_ask(primary.client), timeout_seconds)
-    except Exception as error:
-        if kind_of(error) in _REFUSED:
-            error.add_note(f"The primary '{primary.name}' refused its credentials.")
-            raise
+async def check_primary(
+    primary: SdkNamespace, timeout_seconds: float, entities: Sequence[str] = ()
+) -> None:
+    """Raises the SDK's error if the credentials are refused, and only then; `entities`
+    are those that a syphon is to send to, as far as they are known."""
+    for path in entities[:_MOST_ASKED] or [_entity_to_ask(primary.client)]:
+        try:
+            await _open(primary, path, timeout_seconds)
+        except Exception as error:
+            kind = kind_of(error)
+            if kind in _REFUSED:
+                about = f"The primary '{primary.name}' refuses its client"
+                raise explained(error, about) from error.__cause__
+            if kind in _UNANSWERED:
+                return
 
 
 async def check_secondary(
-    secondary: SdkNamespace, queue: str, timeout_seconds: float
+    secondary: SdkNamespace,
+    queues: Sequence[str],
+    timeout_seconds: float,
+    *,
+    listens: bool,
 ) -> None:
-    """Raises the SDK's error if its backlog queues cannot be sent to."""
+    """Raises the SDK's error if backlog queues cannot be sent to or, where a syphon is
+    to run, listened to. One of them stands for all, if the client has one key for all
+    of them."""
+    is_for_all = _scope_of(secondary.client) is None
+    for queue in queues[:1] if is_for_all else queues:
+        about = (
+            f"The backlog queue '{queue}' on the secondary '{secondary.name}' cannot be"
+        )
+        await _check(_open(secondary, queue, timeout_seconds), f"{about} sent to")
+        if listens:
+            await _check(
+                _peek(secondary, queue, timeout_seconds),
+                f"{about} received from, which the syphon needs (the Listen right)",
+            )
+
+
+async def _check(attempt: Coroutine[Any, Any, None], about: str) -> None:
     try:
-        await _open(secondary, queue, timeout_seconds)
+        await attempt
     except Exception as error:
         if kind_of(error) not in _QUEUES_OWN:
-            error.add_note(
-                f"The backlog queue '{queue}' on the secondary '{secondary.name}' "
-                "cannot be sent to."
-            )
-            raise
+            raise explained(error, about) from error.__cause__
+
+
+async def _peek(namespace: SdkNamespace, path: str, timeout_seconds: float) -> None:
+    """Look into a queue, which takes nothing out and needs the right to receive."""
+    door = namespace.door(path)
+    try:
+        await door.peek(0, 1, timeout_seconds)
+    finally:
+        await door.close()
 
 
 async def _open(namespace: SdkNamespace, path: str, timeout_seconds: float) -> None:
@@ -60,11 +105,18 @@ async def _open(namespace: SdkNamespace, path: str, timeout_seconds: float) -> N
 
 def _entity_to_ask(client: Any) -> str:
     """One that the credential is good for, if it is good for one alone."""
+    return _scope_of(client) or _NOBODYS_ENTITY
+
+
+def _scope_of(client: Any) -> str | None:
+    """The part of the namespace that the client is good for; None for all of it."""
     named = internals.entity_of(client)
     if named is not None:
         return named
-    token = getattr(internals.credential_of(client), "token", "")
-    return entity_of_token(token) or _NOBODYS_ENTITY
+    credential = internals.credential_of(client)
+    token = getattr(credential, "token", None) or getattr(credential, "signature", "")
+    text = token.decode() if isinstance(token, bytes) else str(token)
+    return entity_of_token(text)
 
 
 def entity_of_token(token: str) -> str | None:

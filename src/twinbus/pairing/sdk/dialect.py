@@ -5,7 +5,7 @@ from azure.servicebus.exceptions import OperationTimeoutError, ServiceBusError
 
 from twinbus.pairing.detour import Detour, DetourError
 from twinbus.pairing.failures import FailureKind
-from twinbus.pairing.sdk import error_kinds, messages
+from twinbus.pairing.sdk import error_kinds, explaining, messages
 
 
 class SdkDialect:
@@ -38,6 +38,12 @@ class SdkDialect:
 
     def kind_of(self, error: BaseException) -> FailureKind:
         return error_kinds.kind_of(error)
+
+    def reason_of(self, error: BaseException) -> str:
+        return explaining.reason_of(error)
+
+    def as_raised(self, error: Exception) -> Exception:
+        return explaining.as_raised(error)
 
     def timed_out(self, text: str) -> Exception:
         return OperationTimeoutError(message=text)

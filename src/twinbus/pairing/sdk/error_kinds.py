@@ -20,6 +20,7 @@ from azure.servicebus import exceptions
 
 from twinbus.pairing.errors import PairingError
 from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.sdk.explaining import is_untrusted
 from twinbus.pairing.sdk.internals import condition_of, token_status_of
 
 _BY_CLASS: Final[tuple[tuple[type[BaseException], FailureKind], ...]] = (
@@ -40,7 +41,7 @@ _BY_CLASS: Final[tuple[tuple[type[BaseException], FailureKind], ...]] = (
     (HttpResponseError, FailureKind.SERVICE),
     (PairingError, FailureKind.ARGUMENT),
     (TimeoutError, FailureKind.TIMEOUT),
-    # Before ValueError: what is wrong with a certificate is both.
+    # Before ValueError: a certificate that has expired is both.
     (OSError, FailureKind.CONNECTION),
     (EOFError, FailureKind.CONNECTION),
     # What an encoder or a check of arguments says.
@@ -84,6 +85,9 @@ def kind_of(error: BaseException) -> FailureKind:
         return _BY_TOKEN_STATUS.get(status, FailureKind.SERVICE)
     if isinstance(error, exceptions.ServiceBusAuthenticationError):
         return _authentication_kind(wrapped)
+    if is_untrusted(error):
+        # Misconfigured, as a wrong key is; no detour mends that.
+        return FailureKind.AUTHENTICATION
     if _is_cut_off(error):
         return FailureKind.CONNECTION
     for error_class, kind in _BY_CLASS:

@@ -7,6 +7,7 @@ clients.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from random import Random
 from secrets import token_bytes
@@ -28,7 +29,9 @@ from twinbus.pairing.sdk.closing_sign import put_sign
 from twinbus.pairing.sdk.credentials import check_primary, check_secondary
 from twinbus.pairing.sdk.dialect import SdkDialect
 from twinbus.pairing.sdk.namespace import SdkNamespace
+from twinbus.pairing.sdk.patience import Patience
 from twinbus.pairing.sdk.twins import Administration, is_asynchronous, twin_of
+from twinbus.pairing.status import PairStatus
 from twinbus.pairing.syphon.service import SyphonService
 from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon_engines import engine_of_clients
@@ -105,6 +108,11 @@ class Pairing:
             tell = _in_loop(loop, partial(self._watch.side_ended, side, why))
             self._signs.append(put_sign(client, tell))
 
+    def status(self) -> PairStatus:
+        """How the pair is, as this process sees it."""
+        syphon = None if self._syphon is None else self._syphon.status()
+        return replace(self.pair.status(), syphon=syphon)
+
     # --- ends -----------------------------------------------------------------------
 
     async def close(self) -> None:
@@ -140,22 +148,12 @@ async def open_pairing(
     """Check everything, find or make the backlog queues, and tie the two together.
 
     Raises ValueError or TypeError for what is wrong with the clients, and the SDK's own
-    errors for what either namespace refuses.
+    errors for what either namespace refuses or leaves unanswered.
     """
     name = _check(primary, options)
     _paired.add(primary)
     try:
-        limit = options.settings.attempt_timeout_ms / 1000
-        await _with_namespace(primary, lambda side: check_primary(side, limit))
-        queues = await find_or_make(
-            Administration(options.secondary_management_client),
-            name,
-            options.backlog_queue_count,
-        )
-        await _with_namespace(
-            options.secondary_client,
-            lambda side: check_secondary(side, queues[0], limit),
-        )
+        queues = await _prepare(primary, name, options)
         options.backlog_queues, options.backlog_queue_count = queues, len(queues)
         pairing = Pairing(primary, name, options)
     except BaseException:
@@ -163,6 +161,39 @@ async def open_pairing(
         raise
     pairing.start()
     return pairing
+
+
+async def _prepare(
+    primary: Any, name: str, options: SendAvailabilityPairedNamespaceOptions
+) -> tuple[str, ...]:
+    """Ask both sides all that has to be known; the paths of the backlog queues."""
+    limit = options.settings.attempt_timeout_ms / 1000
+    patience = Patience(options.settings.pairing_timeout_ms / 1000)
+    secondary = options.secondary_client
+    hosts = f"'{secondary.fully_qualified_namespace}'"
+    async with patience.with_side(
+        f"primary '{primary.fully_qualified_namespace}'", "its credentials were checked"
+    ):
+        known = options.known_entities if options.enable_syphon else ()
+        await _with_namespace(primary, lambda side: check_primary(side, limit, known))
+    async with patience.with_side(
+        f"secondary {hosts}", "its backlog queues were found or made"
+    ):
+        queues = await find_or_make(
+            Administration(options.secondary_management_client),
+            name,
+            options.backlog_queue_count,
+        )
+    async with patience.with_side(
+        f"secondary {hosts}", "its backlog queues were opened"
+    ):
+        await _with_namespace(
+            secondary,
+            lambda side: check_secondary(
+                side, queues, limit, listens=options.enable_syphon
+            ),
+        )
+    return queues
 
 
 def _check(primary: Any, options: SendAvailabilityPairedNamespaceOptions) -> str:

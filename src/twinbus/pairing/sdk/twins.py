@@ -21,6 +21,7 @@ from azure.servicebus.aio.management import (
 )
 from azure.servicebus.management import ServiceBusAdministrationClient
 
+from twinbus.pairing.daemon_thread import in_daemon_thread
 from twinbus.pairing.sdk import internals
 
 
@@ -93,4 +94,4 @@ class Administration:
     async def _call(self, method: Any, *args: Any, **kwargs: Any) -> Any:
         if self._is_asynchronous:
             return await method(*args, **kwargs)
-        return await asyncio.to_thread(method, *args, **kwargs)
+        return await in_daemon_thread(method, *args, **kwargs)

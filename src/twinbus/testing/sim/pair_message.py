@@ -214,6 +214,12 @@ class SimulatedDialect:
     def kind_of(self, error: BaseException) -> FailureKind:
         return kind_of(error)
 
+    def reason_of(self, error: BaseException) -> str:
+        return str(error) or type(error).__name__
+
+    def as_raised(self, error: Exception) -> Exception:
+        return error
+
     def timed_out(self, text: str) -> Exception:
         return SendTimedOut(text)
 

@@ -27,6 +27,13 @@ from twinbus.pairing.sdk.error_kinds import kind_of
 
 _K = FailureKind
 
+
+def _expired() -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError("certificate has expired")
+    error.verify_code = 10
+    return error
+
+
 BY_CLASS = {
     exceptions.OperationTimeoutError: _K.TIMEOUT,
     exceptions.ServiceBusConnectionError: _K.CONNECTION,
@@ -141,7 +148,9 @@ def test_conditions_without_a_class(condition: str, kind: FailureKind, form) -> 
         (ConnectionResetError(), _K.CONNECTION),
         (ConnectionRefusedError(), _K.CONNECTION),
         (OSError(101, "Network is unreachable"), _K.CONNECTION),
-        (ssl.SSLCertVerificationError("self-signed"), _K.CONNECTION),
+        # The client is misconfigured; a certificate that ran out is an outage.
+        (ssl.SSLCertVerificationError("self-signed"), _K.AUTHENTICATION),
+        (_expired(), _K.CONNECTION),
         (asyncio.IncompleteReadError(b"", 8), _K.CONNECTION),
         (TypeError("Unable to encode"), _K.MESSAGE),
         (struct.error("too large"), _K.MESSAGE),

@@ -1,0 +1,76 @@
+"""What an error of the SDK is about, for people.
+
+The SDK has one text for everything that `$cbs` refuses, and none for a certificate that
+is not trusted; what matters is in the errors that it wraps. The class of an error stays
+what it is wherever it says enough, because applications catch it.
+"""
+
+import re
+import ssl
+from collections.abc import Iterator
+from typing import Final
+
+from azure.servicebus.exceptions import MessagingEntityNotFoundError
+
+from twinbus.pairing.sdk.internals import token_status_of
+
+_NOT_FOUND: Final = 404
+_DESCRIPTION: Final = re.compile(r"Description: (.*)", re.DOTALL)
+
+_EXPIRED: Final = 10
+"""X509_V_ERR_CERT_HAS_EXPIRED: trouble of the namespace, and not of its client."""
+
+
+def chain_of(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it wraps, from the outside in."""
+    seen: list[BaseException] = []
+    inner: BaseException | None = error
+    while inner is not None and inner not in seen:
+        seen.append(inner)
+        yield inner
+        wrapped = getattr(inner, "inner_exception", None) or inner.__cause__
+        inner = wrapped if isinstance(wrapped, BaseException) else None
+
+
+def is_untrusted(error: BaseException) -> bool:
+    """The client does not trust the certificate: it, or its settings, are wrong."""
+    return any(
+        isinstance(one, ssl.SSLCertVerificationError)
+        and getattr(one, "verify_code", 0) != _EXPIRED
+        for one in chain_of(error)
+    )
+
+
+def reason_of(error: BaseException) -> str:
+    """One text with what matters; never empty."""
+    for one in chain_of(error):
+        if token_status_of(one) is not None:
+            found = _DESCRIPTION.search(str(one))
+            return found[1].strip() if found else str(one)
+    text = str(error) or type(error).__name__
+    if is_untrusted(error):
+        text += (
+            " The client does not trust the certificate: give it the authority "
+            "(connection_verify, ssl_context), or mend the host in its connection "
+            "string."
+        )
+    return text
+
+
+def as_raised(error: Exception) -> Exception:
+    """The error as an application should get it."""
+    status = next(filter(None, map(token_status_of, chain_of(error))), None)
+    if status == _NOT_FOUND:
+        told = MessagingEntityNotFoundError(message=reason_of(error))
+        told.__cause__ = error
+        return told
+    return explained(error, "") if is_untrusted(error) else error
+
+
+def explained(error: Exception, about: str) -> Exception:
+    """The same error, with a text that says what it is about."""
+    text = f"{about}: {reason_of(error)}" if about else reason_of(error)
+    error.args = (text, *error.args[1:])
+    if hasattr(error, "message"):
+        error.message = text
+    return error
