@@ -2,7 +2,8 @@
 
 The sender keeps to one queue, chosen at random, until it fails. Then the queue is out
 of rotation for all senders of the pair, and the rest of the messages goes into another.
-Where order is kept, a session has a queue of its own.
+While there is no other, a call with time left waits and tries again. Where order is
+kept, a session has a queue of its own.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from twinbus.pairing.deadline import Deadline
 from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.failures import FailureKind, Verdict
 from twinbus.pairing.paired_entity import PairedEntity
+from twinbus.pairing.pauses import Pauses
 from twinbus.pairing.ports import Door, M
 
 if TYPE_CHECKING:
@@ -32,18 +34,24 @@ class BacklogSender(Generic[M]):
 
     async def divert(
         self, messages: list[M], due_at: int | None, deadline: Deadline
-    ) -> None:
-        """Returns when backlog queues have all of them; raises if none of these is
-        left, or the message is refused by any."""
+    ) -> bool:
+        """True when backlog queues have all of them; False if the primary is back
+        before any has one. Raises if none of these can be used until the call's time
+        ends, or the message is refused by any."""
         path, dialect = self._entity.path, self._pair.dialect
+        turn = _Turn(self._entity, deadline)
         for session_id, run in _runs(messages, self._session_of):
             copies = [dialect.divert(message, path, due_at) for message in run]
             while copies:
-                queue = await self._pick(session_id, deadline)
+                queue = await self._pick(session_id, turn)
+                if queue is None:
+                    return False
                 sent_count = await self._send_some(queue, copies, deadline)
+                turn.has_sent |= sent_count > 0
                 if sent_count and session_id is not None:
                     self._pair.the_sessions().diverted(path, session_id, queue)
                 copies = copies[sent_count:]
+        return True
 
     def _session_of(self, message: M) -> str | None:
         """The session whose order is to be kept, if any."""
@@ -51,17 +59,30 @@ class BacklogSender(Generic[M]):
             return None
         return self._pair.dialect.session_id(message)
 
-    async def _pick(self, session_id: str | None, deadline: Deadline) -> str:
+    async def _pick(self, session_id: str | None, turn: "_Turn") -> str | None:
+        """None if the primary is back, and has to have the messages."""
         pair = self._pair
         if session_id is not None:
             return await pair.the_sessions().pick(
-                self._entity.path, session_id, deadline
+                self._entity.path, session_id, turn.deadline, turn.pauses
             )
         queue = pair.rotation.pick(pair.clock.monotonic(), self._queue)
-        if queue is None:
-            raise pair.no_backlog_queue_left()
+        while queue is None:
+            await self._wait(turn)
+            if turn.may_go_straight():
+                return None
+            now = pair.clock.monotonic()
+            queue = pair.rotation.pick(now, self._queue) or pair.rotation.again(now)
         self._queue = queue
         return queue
+
+    async def _wait(self, turn: "_Turn") -> None:
+        """No queue is left for the moment. Raises when the call's time is."""
+        if self._pair.settings.wait_during_failover:
+            await turn.pauses.wait(turn.deadline)
+            if not turn.deadline.is_over():
+                return
+        raise self._pair.no_backlog_queue_left()
 
     async def _send_some(self, queue: str, copies: list[M], deadline: Deadline) -> int:
         """How many of the first the queue took; 0 if it failed."""
@@ -125,6 +146,22 @@ class BacklogSender(Generic[M]):
         doors, self._doors = self._doors, {}
         for door in doors.values():
             await door.close()
+
+
+class _Turn:
+    """One call on its way through the backlog."""
+
+    def __init__(self, entity: PairedEntity, deadline: Deadline) -> None:
+        self.deadline = deadline
+        self.pauses = Pauses()
+        # A backlog queue has some of its messages; the rest goes there, too.
+        self.has_sent = False
+        self._entity = entity
+        self._was_diverted = entity.is_diverted()
+
+    def may_go_straight(self) -> bool:
+        is_back = self._was_diverted and not self._entity.is_diverted()
+        return is_back and not self.has_sent
 
 
 def _runs(

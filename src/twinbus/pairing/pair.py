@@ -106,8 +106,12 @@ class Pair(Generic[M]):
         """The queue failed: nobody uses it for a while (P8)."""
         settings = self.settings
         pause_ms = settings.busy_wait_ms if is_busy else settings.backlog_retry_ms
-        self.rotation.take_out(queue, self.clock.monotonic() + pause_ms)
+        now = self.clock.monotonic()
+        is_news = self.rotation.is_in(queue, now)
+        self.rotation.take_out(queue, now + pause_ms, is_busy=is_busy)
         self._backlog_failure = error
+        if not is_news:
+            return
         why = self._reason_of(error)
         _log.warning("backlog queue '%s' is out of rotation: %s", queue, why)
         self.report(PairEvent(kind=EventKind.BACKLOG_QUEUE_OUT, queue=queue, text=why))

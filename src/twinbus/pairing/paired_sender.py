@@ -187,8 +187,11 @@ class PairedSender(Generic[M]):
         while True:
             self._check_open()
             if await self._must_divert(call):
-                await self._backlog.divert(call.messages, call.due_at, call.deadline)
-                return []
+                if await self._backlog.divert(
+                    call.messages, call.due_at, call.deadline
+                ):
+                    return []
+                continue
             if call.deadline.is_over():
                 raise self._timed_out(
                     self._entity.last_failure or "no attempt was made"

@@ -8,6 +8,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Generic
 
 from twinbus.pairing.deadline import Deadline
+from twinbus.pairing.pauses import Pauses
 from twinbus.pairing.ports import Door, M
 from twinbus.pairing.session_order import SessionKey, SessionOrder
 
@@ -36,9 +37,12 @@ class SessionWatch(Generic[M]):
     def diverted(self, path: str, session_id: str, queue: str) -> None:
         self._order.diverted((path.lower(), session_id), queue)
 
-    async def pick(self, path: str, session_id: str, deadline: Deadline) -> str:
-        """The backlog queue of a session; waited for if it is out of rotation and has
-        something of the session, or if nobody knows which one that is."""
+    async def pick(
+        self, path: str, session_id: str, deadline: Deadline, pauses: Pauses
+    ) -> str:
+        """The backlog queue of a session; waited for, and tried again, if it is out of
+        rotation and has something of the session; waited for if nobody knows which one
+        that is."""
         key = (path.lower(), session_id)
         while True:
             knows = self._order.knows(key)
@@ -47,10 +51,13 @@ class SessionWatch(Generic[M]):
                 return queue
             if deadline.is_over():
                 raise self._pair.no_backlog_queue_left()
-            if knows:
-                await asyncio.sleep(min(_PAUSE_MS, deadline.left_ms()) / 1000)
-            else:
+            if not knows:
                 await self._looked(deadline)
+                continue
+            await pauses.wait(deadline)
+            queue = self._again(key)
+            if queue is not None and not deadline.is_over():
+                return queue
 
     def _usable(self, key: SessionKey) -> str | None:
         """The queue of a session; any other if that is out and the session is free."""
@@ -59,6 +66,14 @@ class SessionWatch(Generic[M]):
         if rotation.is_in(queue, now):
             return queue
         return None if self._order.is_behind(key) else rotation.pick(now)
+
+    def _again(self, key: SessionKey) -> str | None:
+        """A queue to be tried although it is out: there is no other."""
+        rotation, now = self._pair.rotation, self._pair.clock.monotonic()
+        if not self._order.is_behind(key):
+            return rotation.pick(now) or rotation.again(now)
+        queue = self._order.queue_of(key)
+        return queue if rotation.may_try(queue, now) else None
 
     async def must_divert(
         self, path: str, messages: list[M], deadline: Deadline

@@ -70,31 +70,86 @@ def test_failed_queue_is_out_for_everybody_and_another_takes_over(
 
 def test_queue_is_tried_again_after_a_while() -> None:
     async def scene(world: World) -> None:
+        failed = await diverted_to(world)
+        world.secondary.answers[failed] = AWAY
+        await world.pair.sender("orders").send(mails("a"))
+        while failed not in world.pair.status().out_of_rotation:
+            await world.pair.sender("orders").send(mails("a"))
+        world.secondary.answers.clear()
+        await asyncio.sleep(30)
+        while not world.told(EventKind.BACKLOG_QUEUE_BACK):
+            await world.pair.sender("orders").send(mails("b"))
+        assert "b" in world.secondary.texts(failed)
+
+    play(scene, **SETTINGS)
+
+
+def test_send_with_time_left_waits_for_a_secondary_that_comes_back() -> None:
+    async def scene(world: World) -> None:
+        world.primary.answers["orders"] = AWAY
+        world.all_queues(AWAY)
+        sending = asyncio.create_task(world.pair.sender("orders").send(mails("a"), 20))
+        await asyncio.sleep(2.5)
+        assert set(world.pair.status().out_of_rotation) == set(QUEUES)
+        world.secondary.answers.clear()
+        await sending
+        # One pause after it is back, and not thirty seconds.
+        assert world.now() <= 2_500 + 2_000
+        assert world.backlog() == ["a"]
+
+    play(scene, **SETTINGS)
+
+
+def test_send_whose_time_ends_without_a_queue_gets_the_error() -> None:
+    async def scene(world: World) -> None:
+        world.primary.answers["orders"] = AWAY
+        world.all_queues(AWAY)
+        with pytest.raises(Refused, match="none of the 3 backlog queues"):
+            await world.pair.sender("orders").send(mails("a"), 5.0)
+        assert world.now() == 5_000
+        # It was tried again, and not all the time.
+        assert 4 <= len(world.secondary.calls) <= 12
+
+    play(scene, **SETTINGS)
+
+
+def test_send_that_is_not_to_wait_fails_at_once() -> None:
+    async def scene(world: World) -> None:
         world.primary.answers["orders"] = AWAY
         world.all_queues(AWAY)
         with pytest.raises(Refused, match="none of the 3 backlog queues"):
             await world.pair.sender("orders").send(mails("a"))
         assert world.now() == 0
-        assert set(world.pair.status().out_of_rotation) == set(QUEUES)
-        world.secondary.answers.clear()
-        await asyncio.sleep(30)
-        await world.pair.sender("orders").send(mails("b"))
-        assert world.backlog() == ["b"]
-        assert len(world.told(EventKind.BACKLOG_QUEUE_BACK)) == 1
+
+    play(scene, **SETTINGS, wait_during_failover=False)
+
+
+def test_send_that_waits_for_a_queue_takes_the_primary_if_that_is_back_first() -> None:
+    async def scene(world: World) -> None:
+        world.primary.answers["orders"] = AWAY
+        world.all_queues(AWAY)
+        sending = asyncio.create_task(world.pair.sender("orders").send(mails("a"), 200))
+        await asyncio.sleep(1)
+        world.primary.answers.clear()
+        await sending
+        assert world.primary.texts("orders") == ["a"]
+        assert world.backlog() == []
 
     play(scene, **SETTINGS)
 
 
-def test_busy_queue_is_tried_again_sooner() -> None:
+def test_busy_queue_is_left_alone_for_ten_seconds() -> None:
     async def scene(world: World) -> None:
         world.primary.answers["orders"] = AWAY
         world.all_queues(Failure(FailureKind.BUSY))
-        with pytest.raises(Refused):
-            await world.pair.sender("orders").send(mails("a"))
+        sending = asyncio.create_task(world.pair.sender("orders").send(mails("a"), 40))
+        await asyncio.sleep(1)
         world.secondary.answers.clear()
-        await asyncio.sleep(10)
-        await world.pair.sender("orders").send(mails("b"))
-        assert world.backlog() == ["b"]
+        await sending
+        assert 10_000 <= world.now() <= 13_000
+        assert [at for at, _, _ in world.secondary.calls][:3] == [0, 0, 0]
+        assert len(world.secondary.calls) == 4
+        assert world.backlog() == ["a"]
 
     play(scene, **SETTINGS)
 

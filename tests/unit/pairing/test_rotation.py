@@ -54,3 +54,21 @@ def test_later_failure_prolongs_the_pause() -> None:
     one.take_out("0", 100)
     one.take_out("0", 200)
     assert not one.is_in("0", 150)
+
+
+def test_with_none_left_the_one_that_failed_longest_ago_is_tried_again() -> None:
+    one = rotation()
+    for queue in ("1", "2", "0"):
+        one.take_out(queue, 100)
+    assert one.again(50) == "1"
+    one.take_out("1", 150)
+    assert one.again(50) == "2"
+
+
+def test_a_queue_that_asked_for_patience_gets_it() -> None:
+    one = rotation()
+    for queue in QUEUES:
+        one.take_out(queue, 100, is_busy=True)
+    assert one.again(99) is None
+    one.take_out("1", 200)
+    assert one.again(99) == "1"

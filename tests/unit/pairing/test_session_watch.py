@@ -190,7 +190,11 @@ def test_failed_queue_is_left_alone_for_a_while_by_looks_too() -> None:
         world.secondary.calls.clear()
         with pytest.raises(Refused):
             await world.pair.sender("orders").send(mails("b", "s"), 8.0)
-        looks = [at for at, what, path in world.secondary.calls if path == own]
+        looks = [
+            at
+            for at, what, path in world.secondary.calls
+            if (what, path) == ("peek", own)
+        ]
         assert len(looks) <= 4
 
     play(scene, **SETTINGS)

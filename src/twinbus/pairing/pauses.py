@@ -1,0 +1,22 @@
+"""Pauses between attempts of one call: short at first, then longer."""
+
+import asyncio
+from typing import Final, final
+
+from twinbus.pairing.deadline import Deadline
+
+_FIRST_MS: Final = 100
+_LONGEST_MS: Final = 2_000
+
+
+@final
+class Pauses:
+    """The pauses of one call."""
+
+    def __init__(self) -> None:
+        self._next_ms = _FIRST_MS
+
+    async def wait(self, deadline: Deadline) -> None:
+        """The next pause, or what is left of the call's time."""
+        await asyncio.sleep(min(self._next_ms, deadline.left_ms()) / 1000)
+        self._next_ms = min(self._next_ms * 2, _LONGEST_MS)
