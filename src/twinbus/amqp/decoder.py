@@ -36,6 +36,14 @@ NESTING_LIMIT: Final = 64
 # checked against, so it is limited by itself.
 ZERO_WIDTH_ARRAY_LIMIT: Final = 16
 
+# Python's hashes of texts and binaries are keyed with a secret, those of all else are
+# not: a peer can choose UUIDs, or numbers, that meet in one slot of a dictionary, and
+# every such key is then compared with all before it. Numbers compare in no time, and
+# few of 64 bits have one hash; of UUIDs as many as a peer likes.
+MAP_NUMBER_KEYS: Final = 1_024
+MAP_OTHER_KEYS: Final = 16
+_OTHER_KEY_WEIGHT: Final = MAP_NUMBER_KEYS // MAP_OTHER_KEYS
+
 # Bytes that follow a constructor, by its upper four bits.
 WIDTHS: Final = (0, 0, 0, 0, 0, 1, 2, 4, 8, 16)
 
@@ -76,6 +84,38 @@ def skip(buf: bytes, at: int) -> int:
     if at > total:
         raise DecodeError("a value ends behind its buffer")
     return at
+
+
+def has_more_values(buf: bytes, limit: int) -> bool:
+    """Whether `buf`, which is one value after the other, has more than `limit` of
+    them, counting those within others. Costs no more than the limit.
+
+    Raises DecodeError where the count cannot go on.
+    """
+    at = 0
+    count = 0
+    while at < len(buf):
+        count += 1
+        if count > limit:
+            return True
+        code = buf[at]
+        if code == 0:
+            # A descriptor and a value follow, and are counted.
+            at += 1
+        elif code < 0xC0:
+            at = _end_of(code, buf, at + 1)
+        else:
+            items, start, end = _compound_header(code, buf, at + 1)
+            if code < 0xE0:
+                # What is in it comes next.
+                at = start
+            else:
+                at = end
+                # Elements of an array have no constructors: of compound ones it is
+                # only known that each value takes a byte.
+                is_flat = start < end and 0 < buf[start] < 0xC0
+                count += items if is_flat else end - start
+    return count > limit
 
 
 def field_offsets(buf: bytes, at: int) -> list[int]:
@@ -194,8 +234,16 @@ def _decode_map(code: int, buf: bytes, at: int, depth: int) -> tuple[object, int
     if count % 2:
         raise DecodeError("a map has a key without a value")
     items: dict[object, object] = {}
+    weight = 0
     for _ in range(count // 2):
         key, at = _decode(buf, at, depth + 1)
+        if not isinstance(key, str | bytes):
+            weight += 1 if isinstance(key, int | float) else _OTHER_KEY_WEIGHT
+            if weight > MAP_NUMBER_KEYS:
+                raise DecodeError(
+                    f"a map has more than {MAP_NUMBER_KEYS} keys that are numbers, or "
+                    f"{MAP_OTHER_KEYS} that are neither numbers, texts nor binaries"
+                )
         value, at = _decode(buf, at, depth + 1)
         try:
             items[key] = value

@@ -131,8 +131,20 @@ def identity_key(value: object) -> object | None:
         return ("integer", value)
     if isinstance(value, float):
         return ("double", value)
-    if isinstance(value, bytes | UUID | Instant | Duration):
+    if isinstance(value, bytes):
         return value
+    return _key_of_others(value)
+
+
+def _key_of_others(value: object) -> object | None:
+    # Never the bare value: whoever writes rules could choose many with one hash. That
+    # of a text is different in every process, and so is that of a tuple with one.
+    if isinstance(value, UUID):
+        return ("uuid", value.bytes)
+    if isinstance(value, Instant):
+        return ("instant", value.at)
+    if isinstance(value, Duration):
+        return ("duration", value.ms)
     return None
 
 

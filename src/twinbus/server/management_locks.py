@@ -95,17 +95,18 @@ def _locks(queue: ManagedQueue, request: Request, now: int) -> list[MessageLock]
     queue.fragment.check_exists()
     session_id = optional_session(queue, request)
     locks = []
-    for token in dict.fromkeys(_lock_tokens(request)):
-        lock = queue.fragment.lock_of(token.bytes_le, now)
+    for token in _lock_tokens(request):
+        lock = queue.fragment.lock_of(token, now)
         if session_id is not None and lock.message.session_id != session_id:
             raise SessionLockLost.named(session_id, entity_path=queue.path)
         locks.append(lock)
     return locks
 
 
-def _lock_tokens(request: Request) -> list[UUID]:
-    """Raises ArgumentError."""
+def _lock_tokens(request: Request) -> list[bytes]:
+    """Each once, as bytes: of UUIDs a client can choose as many with one hash as it
+    likes. Raises ArgumentError."""
     tokens = array_items(request.argument("lock-tokens"), "lock-tokens")
     if not all(isinstance(token, UUID) for token in tokens):
         raise ArgumentError("'lock-tokens' must be an array of uuids.")
-    return tokens
+    return list(dict.fromkeys(token.bytes_le for token in tokens))

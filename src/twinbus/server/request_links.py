@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from twinbus.amqp.composite import from_described
+from twinbus.amqp.decoder import decode, has_more_values
 from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.link import Link
@@ -31,14 +33,16 @@ from twinbus.amqp.messaging import (
 from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.transactions import TransactionalState
-from twinbus.amqp.types import Int
+from twinbus.amqp.types import Described, Int, ULong
+from twinbus.encoding.layout import PROPERTIES
+from twinbus.encoding.sections import find_sections
 from twinbus.errors import (
     ArgumentError,
     InternalError,
     MessageSizeExceeded,
     ServiceBusError,
 )
-from twinbus.limits import MANAGEMENT_CREDIT
+from twinbus.limits import MANAGEMENT_CREDIT, REQUEST_VALUES
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.enlistment import Enlistment
 from twinbus.links.output import Output
@@ -240,10 +244,10 @@ class RequestLink:
         return accepted_in(state.txn_id)
 
     async def _serve(self, delivery: MessageReceived, verdict: bytes, now: int) -> None:
-        message = Message()
+        message: Message | None = None
         transaction = self._transaction(delivery)
         try:
-            message = decode_message(delivery.payload)
+            message = _decoded(delivery.payload)
             response = await self._node.answer(_request(message, transaction))
         except DecodeError as error:
             response = _refusal(ArgumentError(f"The request is malformed: {error}."))
@@ -254,6 +258,8 @@ class RequestLink:
         except Exception:
             _log.exception("a request to %s failed", self._node.address)
             response = _refusal(InternalError())
+        if message is None:
+            message = Message(properties=_properties(delivery.payload))
         self._reply(message, response)
         # After the answer, and in one write with it: of a client's threads the one
         # that asked finds its answer first, and none waits for a frame that another
@@ -287,6 +293,29 @@ class RequestLink:
             link for link in self._responses if link.node.address == self._node.address
         ]
         return max(fitting, key=lambda link: link.is_for(reply_to), default=None)
+
+
+def _properties(payload: bytes) -> Properties | None:
+    """Those of a request that was refused unread: its answer is found by its id."""
+    try:
+        place = find_sections(payload).get(PROPERTIES)
+        if place is None:
+            return None
+        fields, _ = decode(payload, place[0])
+        found = from_described(Described(ULong(PROPERTIES), fields))
+    except DecodeError:
+        return None
+    return found if isinstance(found, Properties) else None
+
+
+def _decoded(payload: bytes) -> Message:
+    """Raises DecodeError."""
+    # A value takes a byte or more: what is short need not be counted.
+    if len(payload) > REQUEST_VALUES and has_more_values(payload, REQUEST_VALUES):
+        raise DecodeError(
+            f"it has more than {REQUEST_VALUES} values in it; ask for less at a time"
+        )
+    return decode_message(payload)
 
 
 def _request(message: Message, transaction: Enlistment | None) -> Request:

@@ -1,10 +1,12 @@
 """Decoding: exact bytes to values, and what is refused."""
 
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 
-from twinbus.amqp.decoder import decode, field_offsets, skip
+from twinbus.amqp.decoder import decode, field_offsets, has_more_values, skip
+from twinbus.amqp.encoder import encode
 from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.types import (
     AmqpArray,
@@ -171,3 +173,77 @@ def test_field_offsets_delimit_the_fields_of_a_list() -> None:
         field_offsets(b"\xc1\x01\x00", 0)
     with pytest.raises(DecodeError):
         field_offsets(bytes.fromhex("c003014142"), 0)
+
+
+def large_map(keys: list[object]) -> bytes:
+    entries = b"".join(encode(key) + b"\x40" for key in keys)
+    count = (2 * len(keys)).to_bytes(4, "big")
+    return b"\xd1" + (len(entries) + 4).to_bytes(4, "big") + count + entries
+
+
+# Python's hash of a whole number is its remainder by this one.
+MODULUS = (1 << 61) - 1
+
+
+def test_a_map_of_uuids_with_one_hash_is_refused() -> None:
+    keys = [UUID(int=5 + number * MODULUS) for number in range(3_000)]
+    assert len({hash(key) for key in keys}) == 1
+    with pytest.raises(
+        DecodeError, match="more than 1024 keys that are numbers, or 16"
+    ):
+        decode(large_map(list(keys)), 0)
+    decoded, _ = decode(large_map(list(keys[:16])), 0)
+    assert decoded == dict.fromkeys(keys[:16])
+
+
+@pytest.mark.parametrize("inside", [lambda key: Described(ULong(1), key), lambda x: x])
+def test_keys_that_are_refused_are_not_compared(inside: Callable[..., object]) -> None:
+    """Also when they are within others: few are looked at, however many there are."""
+    keys = [inside(UUID(int=number * MODULUS)) for number in range(50_000)]
+    with pytest.raises(DecodeError, match="a map has more than"):
+        decode(large_map(keys), 0)
+
+
+def test_a_map_with_numbers_for_keys() -> None:
+    numbers: list[object] = [0.5, True, *range(5, 1_027)]
+    assert decode(large_map(numbers), 0)[0] == dict.fromkeys(numbers)
+    with pytest.raises(DecodeError, match="a map has more than"):
+        decode(large_map([*numbers, 2_000]), 0)
+
+
+def test_a_map_with_texts_and_binaries_for_keys_may_be_as_large_as_it_is() -> None:
+    keys: list[object] = [f"key {number}" for number in range(20_000)]
+    keys += [b"%d" % number for number in range(20_000)]
+    keys += [Symbol(f"symbol {number}") for number in range(20_000)]
+    decoded, _ = decode(large_map(keys), 0)
+    assert decoded == dict.fromkeys(keys)
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        (None, 1),
+        ([None, [None, None]], 5),
+        ({"a": [1], "b": b"x" * 300}, 6),
+        # A descriptor, what it describes, and the mark that there are two.
+        (Described(ULong(1), ["a"]), 4),
+        (AmqpArray(0x81, [1, 2, 3]), 4),
+    ],
+)
+def test_values_are_counted_with_all_that_is_in_them(value: object, count: int) -> None:
+    encoded = encode(value)
+    assert has_more_values(encoded, count - 1)
+    assert not has_more_values(encoded, count)
+    assert has_more_values(3 * encoded, 3 * count - 1)
+    assert not has_more_values(3 * encoded, 3 * count)
+
+
+def test_values_within_an_array_of_lists_are_no_way_around_the_count() -> None:
+    hidden = AmqpArray(0xD0, [[None] * 1_000])
+    assert has_more_values(encode(hidden), 1_000)
+
+
+def test_counting_values_ends_where_they_are_broken() -> None:
+    for broken in (b"\x01", b"\xd0\x00", b"\xf0\x00\x00\x00\x00"):
+        with pytest.raises(DecodeError):
+            has_more_values(broken, 10)
