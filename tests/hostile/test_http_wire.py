@@ -6,7 +6,9 @@ Either way the connection ends or goes on in a state that both sides agree on.
 
 import asyncio
 import contextlib
+import socket
 import ssl
+import struct
 from collections.abc import Callable
 
 import pytest
@@ -156,6 +158,26 @@ async def test_pipelined_requests_after_a_bad_one_are_not_read(
         answer = await last_words(server, keep + REFUSED["no-host"] + HEALTHY)
         assert answer.count(b"HTTP/1.1 200 ") == 1
         assert answer.count(b"HTTP/1.1 400 ") == 1
+
+
+def ask_and_reset(server: ServerProcess, said: bytes) -> None:
+    """Say it, and reset the connection while it is being answered."""
+    with socket.create_connection(("127.0.0.1", server.port)) as connected:
+        connected.setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+        connected.sendall(said)
+        # The first answer is there, so the others are being made.
+        connected.recv(16)
+
+
+async def test_reset_of_a_pipelined_connection_is_no_bug(server: ServerProcess) -> None:
+    keep = HEALTHY.replace(b"Connection: close\r\n", b"")
+    async with Witness(server):
+        for _ in range(20):
+            await asyncio.to_thread(ask_and_reset, server, keep * 100)
+        assert (await last_words(server, HEALTHY)).startswith(b"HTTP/1.1 200 ")
+    assert "Traceback" not in server.errors
 
 
 async def test_the_end_of_writing_is_not_the_end_of_reading(

@@ -107,7 +107,9 @@ class HttpConnection(asyncio.Protocol):
         return bool(self.requests)
 
     def connection_lost(self, error: Exception | None) -> None:
-        # A change that is under way goes on; nobody is left to be told.
+        # A change that is under way goes on; nobody is left to be told, and what was
+        # asked after it is not begun.
+        self._is_ending = True
         self._transport = None
         self._hold(0)
         self._home.left(self)
