@@ -158,6 +158,18 @@ _RANGES: Final = {
 }
 
 
+def local_connection_string(
+    host: str, port: int, key: str, *, tls: bool = False
+) -> str:
+    """Of a bus that listens on that host, for SDKs on its machine."""
+    shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "") else host
+    plain = "" if tls else "UseDevelopmentEmulator=true;"
+    return (
+        f"Endpoint=sb://{shown}:{port};SharedAccessKeyName={ROOT_KEY_NAME};"
+        f"SharedAccessKey={key};{plain}"
+    )
+
+
 def load_config(
     file: Path | None,
     environment: Mapping[str, str],

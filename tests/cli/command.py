@@ -61,6 +61,7 @@ class Serving:
     def __init__(
         self, *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None
     ) -> None:
+        self._cwd = cwd
         self._errors = (cwd / "stderr").open("w+")
         self._process = subprocess.Popen(
             [*_COMMAND, "serve", *map(str, arguments)],
@@ -106,9 +107,18 @@ class Serving:
         return Path(self._errors.name).read_text()
 
     @property
-    def connection_string(self) -> str:
+    def printed_connection_string(self) -> str:
         (line,) = (line for line in self.lines if line.startswith("Endpoint="))
         return line
+
+    @property
+    def connection_string(self) -> str:
+        """What is printed, with the key where only its file is named."""
+        line = self.printed_connection_string
+        kept = re.search("<in (.+)>", line)
+        if kept is None:
+            return line
+        return line.replace(kept[0], (self._cwd / kept[1]).read_text().strip())
 
     def part(self, pattern: str) -> str:
         """A part of the connection string."""

@@ -126,6 +126,12 @@ def test_the_key_is_made_once_and_kept_secret(tmp_path: Path) -> None:
         server.stop()
     with Serving(*FREE, cwd=tmp_path) as server:
         assert server.key == first
+        # What is printed is kept in logs.
+        assert first not in "\n".join(server.lines)
+        assert "<in data/root-key>" in server.printed_connection_string
+        (command,) = (line for line in server.lines if "twinbus connection-" in line)
+        wanted = command.removeprefix("With the key: twinbus ").split()
+        assert run(*wanted, cwd=tmp_path).stdout.strip() == server.connection_string
     mode = stat.S_IMODE((tmp_path / "data" / "root-key").stat().st_mode)
     assert mode == 0o600
 
@@ -135,14 +141,29 @@ def test_flags_win_over_variables_and_they_over_the_file(tmp_path: Path) -> None
     file.write_text('[server]\nkey = "file"\nport = 0\nhttp_port = 0\ntls_port = 0\n')
     of_flags = ("--config", file, "--key", "flag")
     with Serving(*of_flags, cwd=tmp_path, env={"TWINBUS_KEY": "variable"}) as server:
-        assert server.key == "flag"
+        assert accepted_keys(server) == {"flag"}
         server.stop()
     variables = {"TWINBUS_KEY": "variable", "TWINBUS_CONFIG": str(file)}
     with Serving(cwd=tmp_path, env=variables) as server:
-        assert server.key == "variable"
+        assert accepted_keys(server) == {"variable"}
         server.stop()
     with Serving("--config", file, cwd=tmp_path) as server:
-        assert server.key == "file"
+        assert accepted_keys(server) == {"file"}
+
+
+def accepted_keys(server: Serving) -> set[str]:
+    """Which of the keys opens it; none of them is printed."""
+    assert "<the key that was given>" in server.printed_connection_string
+
+    async def opens(key: str) -> bool:
+        sasl = plain("RootManageSharedAccessKey", key)
+        try:
+            async with await connect("localhost", server.port, sasl=sasl):
+                return True
+        except ClientError:
+            return False
+
+    return {key for key in ("flag", "variable", "file") if asyncio.run(opens(key))}
 
 
 def test_the_emulators_file_makes_queues(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from twinbus.cli import (
 )
 from twinbus.cli.check_command import EXAMPLES as CHECK_EXAMPLES
 from twinbus.cli.check_command import check
+from twinbus.cli.connection_string_command import EXAMPLES as CONNECTION_EXAMPLES
+from twinbus.cli.connection_string_command import connection_string
 from twinbus.cli.failure import PROGRAM, Failure, complain
 from twinbus.cli.flags import examples, group
 from twinbus.cli.serve_command import EXAMPLES as SERVE_EXAMPLES
@@ -37,6 +39,7 @@ app = group(
 )
 app.command("serve", epilog=SERVE_EXAMPLES)(serve)
 app.command("check", epilog=CHECK_EXAMPLES)(check)
+app.command("connection-string", epilog=CONNECTION_EXAMPLES)(connection_string)
 app.add_typer(entities_command.app)
 app.add_typer(pair_command.app)
 app.command("syphon", epilog=SYPHON_EXAMPLES)(syphon)

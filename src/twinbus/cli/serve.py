@@ -1,8 +1,9 @@
 """The life of a server process: settings, start, `ready`, stop.
 
 What the terminal reads goes to stdout, in the order in which it is needed: the
-connection string, how to trust the certificate, then the line `ready`. The log and
-all trouble go to stderr. SIGTERM and SIGINT stop the server cleanly: what was
+connection string, how to trust the certificate, then the line `ready`. The key is in
+the string once, when it has just been made: what is printed is kept in logs. The log
+and all trouble go to stderr. SIGTERM and SIGINT stop the server cleanly: what was
 accepted is durable and answered before the process ends.
 """
 
@@ -17,6 +18,7 @@ import uvloop
 
 from twinbus import __version__, compilation
 from twinbus.cli import exit_codes
+from twinbus.cli.connection_lines import connection_lines
 from twinbus.cli.failure import Failure, complain
 from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
 from twinbus.cli.log_lines import LogLine
@@ -111,7 +113,8 @@ def _announce(server: Server, found: Ports) -> None:
         complain(f"note: port {server.port} serves everything alone. {trouble}")
     data = config.store or config.data
     print(f"twinbus {__version__} ({compilation.describe()}), messages in {data}")
-    print(server.connection_string)
+    for line in connection_lines(config, server.port, server.root_key):
+        print(line)
     if found.tls is not None:
         for line in trust_instructions(config, server.port):
             print(line)

@@ -7,6 +7,8 @@ catalog.sqlite3       which entities exist
 
 import base64
 import os
+import stat
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from twinbus.config import Config, ConfigError
@@ -18,6 +20,33 @@ from twinbus.store.sqlite_catalog import SqliteCatalog
 from twinbus.store.urls import open_store_url
 
 _KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootKey:
+    """The key of the root rule, and where it is from."""
+
+    text: str = field(repr=False)
+    # Where it is kept; None for one that was given, or is kept nowhere.
+    file: Path | None = None
+    # Nobody can know it yet.
+    is_new: bool = False
+    # The file can be read by others than its owner.
+    is_exposed: bool = False
+
+
+def kept_root_key(data: Path) -> RootKey:
+    """The key in a data folder. Raises OSError, ConfigError."""
+    file = data / "root-key"
+    text = file.read_text().strip()
+    if not text:
+        raise ConfigError(
+            f"{file} is empty. Remove it, and the next start makes another key; or "
+            "give one with --key or TWINBUS_KEY."
+        )
+    mode = file.stat().st_mode
+    is_exposed = bool(mode & (stat.S_IRWXG | stat.S_IRWXO))
+    return RootKey(text=text, file=file, is_exposed=is_exposed)
 
 
 class DataFolder:
@@ -38,21 +67,22 @@ class DataFolder:
             ) from None
         return self._path
 
-    def root_key(self) -> str:
+    def root_key(self) -> RootKey:
         """The configured key, or the one made at the first start."""
         if self._config.key:
-            return self._config.key
+            return RootKey(text=self._config.key)
         if self._is_volatile:
-            return _new_key()
-        file = self._made() / "root-key"
+            return RootKey(text=_new_key(), is_new=True)
+        data = self._made()
         try:
-            return file.read_text().strip()
+            return kept_root_key(data)
         except FileNotFoundError:
-            return _write_key(file, _new_key())
+            file = data / "root-key"
+            return RootKey(text=_write_key(file, _new_key()), file=file, is_new=True)
         except OSError as error:
             raise ConfigError(
-                f"{file}: {os.strerror(error.errno or 0)}. Make it readable, or give "
-                "a key with --key or TWINBUS_KEY."
+                f"{data / 'root-key'}: {os.strerror(error.errno or 0)}. Make it "
+                "readable, or give a key with --key or TWINBUS_KEY."
             ) from None
 
     def store(self) -> Store:

@@ -16,7 +16,12 @@ from typing import Final, Protocol
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.broker.transaction import TransactionLimits
 from twinbus.clock import Clock, SystemClock
-from twinbus.config import ROOT_KEY_NAME, Config, ConfigError
+from twinbus.config import (
+    ROOT_KEY_NAME,
+    Config,
+    ConfigError,
+    local_connection_string,
+)
 from twinbus.durations import duration_ms
 from twinbus.errors import ConnectionForced, ServiceBusError
 from twinbus.gateway.administration.administration import Administration
@@ -85,7 +90,7 @@ class Server:
         self._config = config
         self.clock: Clock = clock or SystemClock()
         folder = DataFolder(config)
-        self.key = folder.root_key()
+        self.root_key = folder.root_key()
         self.container_id = f"twinbus-{os.urandom(4).hex()}"
         self.outputs = Outputs()
         self.handshake_ms = config.handshake_seconds * 1000
@@ -156,7 +161,7 @@ class Server:
 
     def _rules(self) -> tuple[AuthorizationRule, ...]:
         root = AuthorizationRule(
-            key_name=ROOT_KEY_NAME, primary_key=self.key, claims=Claim.MANAGE
+            key_name=ROOT_KEY_NAME, primary_key=self.root_key.text, claims=Claim.MANAGE
         )
         others = [authorization_rule(rule, "") for rule in self._config.rules]
         return (root, *others)
@@ -164,12 +169,7 @@ class Server:
     @property
     def connection_string(self) -> str:
         """For SDKs on this machine, over plain TCP."""
-        host = self._config.host
-        shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "") else host
-        return (
-            f"Endpoint=sb://{shown}:{self.port};SharedAccessKeyName={ROOT_KEY_NAME};"
-            f"SharedAccessKey={self.key};UseDevelopmentEmulator=true;"
-        )
+        return local_connection_string(self._config.host, self.port, self.root_key.text)
 
     # --- start ----------------------------------------------------------------
 

@@ -1,0 +1,33 @@
+"""What a start says of how to connect: all of it once, and then without the key."""
+
+from pathlib import Path
+from shlex import join
+
+from twinbus.config import Config, local_connection_string
+from twinbus.server.data_folder import RootKey
+
+
+def connection_lines(config: Config, port: int, root: RootKey) -> tuple[str, ...]:
+    """The connection string, on a line of its own; with the key if it is new. Else
+    where the key is, and the command that prints both."""
+    if root.is_new:
+        return (local_connection_string(config.host, port, root.text),)
+    where = "the key that was given" if root.file is None else f"in {root.file}"
+    shown = local_connection_string(config.host, port, f"<{where}>")
+    if root.file is None:
+        return (shown,)
+    return (shown, f"With the key: {_command(config, port)}")
+
+
+def _command(config: Config, port: int) -> str:
+    default = Config()
+    flags: list[str] = []
+    for name, value, usual in (
+        ("--data", config.data, default.data),
+        ("--host", config.host, default.host),
+        ("--port", port, default.port),
+    ):
+        if value != usual:
+            shown = value.absolute() if isinstance(value, Path) else value
+            flags += [name, str(shown)]
+    return join(["twinbus", "connection-string", *flags])

@@ -1,0 +1,53 @@
+"""The connection with all rights that a data folder gives."""
+
+import os
+
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import Failure
+from twinbus.config import ROOT_KEY_NAME, Config, ConfigError, local_connection_string
+from twinbus.server.certificates import ca_file
+from twinbus.server.data_folder import kept_root_key
+
+
+def root_connection(config: Config, is_tls: bool, entity: str) -> dict[str, str | None]:
+    """The connection string and its parts. Raises Failure."""
+    if config.port == 0:
+        raise Failure(
+            "The settings let the server take any free port. Name the one that it has "
+            "taken, and printed, with --port.",
+            exit_codes.USAGE,
+        )
+    if is_tls and config.tls_port == 0:
+        raise Failure(
+            "The settings switch TLS off (tls_port is 0). Leave out --tls, or give the "
+            "server a TLS port.",
+            exit_codes.USAGE,
+        )
+    key = _key(config)
+    text = local_connection_string(config.host, config.port, key, tls=is_tls)
+    if entity:
+        text += f"EntityPath={entity};"
+    authority = ca_file(config) if is_tls and not config.tls_cert else None
+    return {
+        "connection_string": text,
+        "key_name": ROOT_KEY_NAME,
+        "key": key,
+        "entity_path": entity or None,
+        "ca_file": None if authority is None else str(authority.absolute()),
+    }
+
+
+def _key(config: Config) -> str:
+    if config.key:
+        return config.key
+    try:
+        return kept_root_key(config.data).text
+    except ConfigError as error:
+        raise Failure(str(error), exit_codes.USAGE) from None
+    except OSError as error:
+        raise Failure(
+            f"The key is not known: {config.data / 'root-key'}: "
+            f"{os.strerror(error.errno or 0)}. It is made at the first start of "
+            "`twinbus serve`; name its data folder with --data.",
+            exit_codes.USAGE,
+        ) from None
