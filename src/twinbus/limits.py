@@ -259,6 +259,11 @@ CREDIT: Final = 1_000
 
 MANAGEMENT_CREDIT: Final = 100
 
+KEY_CHARACTERS: Final = 12
+"""Keys that are shorter are warned about: twelve random letters and digits are 70 bits,
+more than anybody tries over a network, and the emulator's well-known key has thirteen
+characters. A key that the bus makes has 44."""
+
 GRANTS_PER_CONNECTION: Final = 1_000
 """Audiences for which one connection may hold a token; as many as it may have links.
 Those that ended do not count."""

@@ -166,6 +166,36 @@ def accepted_keys(server: Serving) -> set[str]:
     return {key for key in ("flag", "variable", "file") if asyncio.run(opens(key))}
 
 
+WARNED = """
+[[rules]]
+key_name = "worker"
+primary_key = "long enough for it"
+secondary_key = "short"
+[queues.orders]
+authorization_rules = [{ key_name = "clerk", primary_key = "x", rights = ["Send"] }]
+"""
+
+
+def test_keys_that_can_be_guessed_or_read_are_warned_about(tmp_path: Path) -> None:
+    (tmp_path / "bus.toml").write_text(WARNED)
+    with Serving("--config", "bus.toml", *FREE, "--key", "k", cwd=tmp_path) as server:
+        (line,) = server.errors.splitlines()
+        assert "warning: the key of RootManageSharedAccessKey, worker, clerk of" in line
+        assert "'orders' has fewer than 12 characters" in line
+        server.stop()
+    with Serving(*FREE, cwd=tmp_path) as server:
+        assert server.errors == ""
+        server.stop()
+    (tmp_path / "data" / "root-key").chmod(0o640)
+    with Serving(*FREE, cwd=tmp_path) as server:
+        assert "chmod 600 data/root-key" in server.errors
+
+
+def test_the_emulators_own_key_is_not_warned_about(tmp_path: Path) -> None:
+    with Serving(*FREE, "--key", "SAS_KEY_VALUE", cwd=tmp_path) as server:
+        assert server.errors == ""
+
+
 def test_the_emulators_file_makes_queues(tmp_path: Path) -> None:
     queue = {"Name": "orders", "Properties": {"MaxDeliveryCount": 7}}
     namespaces = [{"Name": "sbemulatorns", "Queues": [queue], "Topics": []}]

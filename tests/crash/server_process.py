@@ -148,6 +148,12 @@ class ServerProcess:
         return (self.folder / "stderr").read_text()
 
     @property
+    def troubles(self) -> str:
+        """The same without warnings, such as those of the short keys of tests."""
+        lines = self.errors.splitlines()
+        return "\n".join(line for line in lines if ": warning: " not in line)
+
+    @property
     def key(self) -> str:
         return (self.data / "root-key").read_text().strip()
 

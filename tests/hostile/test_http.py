@@ -131,7 +131,7 @@ async def test_garbage_as_tls(
     async with Witness(server), await Stranger.dial(server) as stranger:
         stranger.write(b"\x16\x03\x01\x02\x00" + Random(seed).randbytes(10_000))
         await stranger.expect_end()
-    assert server.errors == ""
+    assert server.troubles == ""
 
 
 async def test_one_who_distrusts_the_certificate_or_says_nothing_inside_of_tls(
@@ -151,7 +151,7 @@ async def test_one_who_distrusts_the_certificate_or_says_nothing_inside_of_tls(
             with contextlib.suppress(ConnectionError):
                 assert await reader.read() == b""
         writer.close()
-    assert server.errors == ""
+    assert server.troubles == ""
 
 
 async def test_a_crowd_that_says_nothing(

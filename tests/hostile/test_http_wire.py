@@ -244,7 +244,7 @@ async def test_what_is_said_inside_of_tls(secure: ServerProcess) -> None:
         # TLS inside of TLS, garbage, and nothing that anybody speaks.
         for said in (b"\x16\x03\x01\x02\x00" + bytes(512), b"\xff" * 1_000, b"\0"):
             assert b"HTTP" not in await inside_tls(secure, said)
-    assert secure.errors == ""
+    assert secure.troubles == ""
 
 
 async def test_handshakes_that_stop_half_way(secure: ServerProcess) -> None:
@@ -264,7 +264,7 @@ async def test_handshakes_that_stop_half_way(secure: ServerProcess) -> None:
             async with await Stranger.dial(secure) as stranger:
                 stranger.write(said)
                 await stranger.drain()
-    assert secure.errors == ""
+    assert secure.troubles == ""
 
 
 async def test_a_crowd_of_half_handshakes(secure: ServerProcess) -> None:
@@ -276,7 +276,7 @@ async def test_a_crowd_of_half_handshakes(secure: ServerProcess) -> None:
         for stranger in crowd:
             await stranger.__aexit__()
         assert (await inside_tls(secure, HEALTHY)).startswith(b"HTTP/1.1 200 ")
-    assert secure.errors == ""
+    assert secure.troubles == ""
 
 
 async def test_tls_where_there_is_none(server: ServerProcess) -> None:

@@ -20,6 +20,7 @@ from twinbus import __version__, compilation
 from twinbus.cli import exit_codes
 from twinbus.cli.connection_lines import connection_lines
 from twinbus.cli.failure import Failure, complain
+from twinbus.cli.key_warnings import key_warnings
 from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
 from twinbus.cli.log_lines import LogLine
 from twinbus.cli.ports import Ports, ports, trust_instructions
@@ -109,6 +110,8 @@ def _announce(server: Server, found: Ports) -> None:
             f"warning: plain TCP on {config.host} is open to the network: keys and "
             "messages can be read on the way. Use TLS, or --host 127.0.0.1."
         )
+    for warning in key_warnings(config, server.root_key):
+        complain(f"warning: {warning}")
     for trouble in found.troubles:
         complain(f"note: port {server.port} serves everything alone. {trouble}")
     data = config.store or config.data

@@ -1,0 +1,43 @@
+"""Keys that others can guess or read: what the operator is told at the start.
+
+They are taken all the same: a bus for tests has the keys of the tests.
+"""
+
+from collections.abc import Iterator
+
+from twinbus.broker.descriptions.access_rule import AccessRule
+from twinbus.config import ROOT_KEY_NAME, Config
+from twinbus.limits import KEY_CHARACTERS
+from twinbus.server.data_folder import RootKey
+
+
+def key_warnings(config: Config, root: RootKey) -> Iterator[str]:
+    """One line for each kind of trouble; never a key."""
+    named = [(ROOT_KEY_NAME, root.text), *_configured(config)]
+    short = dict.fromkeys(name for name, key in named if 0 < len(key) < KEY_CHARACTERS)
+    if short:
+        yield (
+            f"the key of {', '.join(short)} has fewer than {KEY_CHARACTERS} characters "
+            "and can be guessed. Outside of tests use a random one, such as "
+            "'openssl rand -base64 32' prints."
+        )
+    if root.is_exposed:
+        yield (
+            f"{root.file} holds the key to everything and is not its owner's alone. "
+            f"Make it so: chmod 600 {root.file}"
+        )
+
+
+def _configured(config: Config) -> Iterator[tuple[str, str]]:
+    """Rules of the configuration and what each proves its rights by."""
+    for rule in config.rules:
+        yield from _keys(rule.key_name, rule)
+    topics = {path: topic.properties for path, topic in config.topics.items()}
+    for path, properties in {**config.queues, **topics}.items():
+        for rule in properties.get("authorization_rules", ()):
+            yield from _keys(f"{rule.key_name} of '{path}'", rule)
+
+
+def _keys(name: str, rule: AccessRule) -> Iterator[tuple[str, str]]:
+    yield name, rule.primary_key
+    yield name, rule.secondary_key
