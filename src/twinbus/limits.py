@@ -241,6 +241,19 @@ CONTROL_REQUEST_BYTES: Final = 4 * 1024
 CONNECTIONS: Final = 5_000
 """Documented number of concurrent AMQP connections of a namespace. A setting."""
 
+STRANGERS_PART: Final = 4
+STRANGERS_MIN: Final = 250
+"""Connections that have shown no key: a quarter of all, or so many where that is less.
+Beyond it the oldest of them makes room for whoever comes next; a newcomer needs
+milliseconds to show its key, and even a crowd of them gets its turn."""
+
+STRANGER_GRACE_SECONDS: Final = 5
+"""For so long nobody has to go for being one too many without a key, while there are
+connections left: all clients are strangers when they come back after a restart."""
+
+FILES_RESERVED: Final = 64
+"""Of the files that the process may open, for those that are not connections."""
+
 LINKS_PER_CONNECTION: Final = 1_000
 SESSIONS_PER_CONNECTION: Final = 1_000
 
@@ -284,7 +297,12 @@ HTTP_HEADER_BYTES: Final = 32 * 1024
 """Request line and headers of an HTTP request; three tokens fit."""
 
 HTTP_KEEP_ALIVE_SECONDS: Final = 120
-"""How long an HTTP connection without a request is kept."""
+"""How long an HTTP connection without a request is kept, if it has shown a key. One
+that has not is kept for `HANDSHAKE_SECONDS`: longer than health checks are apart."""
+
+HTTP_STRANGER_SECONDS: Final = 300
+"""How long an HTTP connection lives that shows no key, though it is used: its last
+answer says that it closes, which every client understands."""
 
 METRICS_ENTITIES: Final = 1_000
 """Entities with lines of their own in `/metrics`, unless it is asked for more: every

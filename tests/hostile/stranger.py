@@ -218,6 +218,11 @@ class Stranger:
         error = state.value[0].value[0] if state.value else ""
         return int(state.descriptor), str(error)
 
+    async def read_until(self, mark: bytes) -> bytes:
+        """Of what is no AMQP: everything through this mark."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await self._reader.readuntil(mark)
+
     async def expect_end(self) -> bytes:
         """Everything until the bus closes the connection."""
         async with asyncio.timeout(PATIENCE_SECONDS):

@@ -33,6 +33,9 @@ class Gateway:
         self.metrics = metrics
         self._bulk = bulk
 
+    def shows_key(self, request: HttpRequest) -> bool:
+        return self._administration.shows_key(request)
+
     def max_body_bytes(self, request: HttpRequest) -> int:
         if self._bulk is not None and _is_bulk(request):
             return self._bulk.max_body_bytes(request)

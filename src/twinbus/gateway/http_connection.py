@@ -22,6 +22,7 @@ from twinbus.limits import (
     ENTITY_REQUEST_BYTES,
     HTTP_HEADER_BYTES,
     HTTP_KEEP_ALIVE_SECONDS,
+    HTTP_STRANGER_SECONDS,
 )
 
 _log = logging.getLogger(__name__)
@@ -34,6 +35,10 @@ _WITHOUT_BODY: Final = (204, 304)
 
 class Responder(Protocol):
     """What answers the requests."""
+
+    def shows_key(self, request: HttpRequest) -> bool:
+        """Whether the headers prove that the client is no stranger."""
+        ...
 
     def max_body_bytes(self, request: HttpRequest) -> int:
         """How much may follow the headers; `request` has no body yet."""
@@ -57,6 +62,10 @@ class HttpHome(Protocol):
 
     def joined(self, connection: "HttpConnection") -> None: ...
 
+    def recognized(self, connection: "HttpConnection") -> None:
+        """It has shown a key."""
+        ...
+
     def left(self, connection: "HttpConnection") -> None: ...
 
 
@@ -69,6 +78,9 @@ class HttpConnection(asyncio.Protocol):
             h11.SERVER, max_incomplete_event_size=HTTP_HEADER_BYTES
         )
         self._transport: asyncio.Transport | None = None
+        # No request has shown a key so far.
+        self._is_stranger = True
+        self._started_at = home.clock.monotonic()
         # The request whose body is being read, and its body so far.
         self._request: HttpRequest | None = None
         self._body = bytearray()
@@ -78,7 +90,7 @@ class HttpConnection(asyncio.Protocol):
         # At most one: the request that is being answered.
         self.requests: set[asyncio.Task[None]] = set()
         # When the peer must have finished what it is at; 0: it is our turn.
-        self._due_at = home.clock.monotonic() + home.handshake_ms
+        self._due_at = self._started_at + home.handshake_ms
         # Nothing more is read, except to throw it away.
         self._is_ending = False
         self._is_writable = True
@@ -164,6 +176,9 @@ class HttpConnection(asyncio.Protocol):
             headers=headers,
             is_secure=self._transport.get_extra_info("ssl_object") is not None,
         )
+        if self._is_stranger and self._home.gateway.shows_key(self._request):
+            self._is_stranger = False
+            self._home.recognized(self)
         self._body.clear()
         self._body_limit = self._home.gateway.max_body_bytes(self._request)
         if "content-length" in headers and "transfer-encoding" in headers:
@@ -236,8 +251,15 @@ class HttpConnection(asyncio.Protocol):
             _log.exception("a bug answered %s %s", request.method, request.path)
             response = text_response(500, "Internal error. The server's log says more.")
         self.requests.clear()
+        if self._has_lived():
+            self._is_ending = True
         self._respond(response, is_head=request.method == "HEAD")
         self._advance()
+
+    def _has_lived(self) -> bool:
+        """A client without a key was served for as long as one connection lasts."""
+        age_ms = self._home.clock.monotonic() - self._started_at
+        return self._is_stranger and age_ms > HTTP_STRANGER_SECONDS * 1000
 
     def _respond(self, response: HttpResponse, *, is_head: bool = False) -> None:
         """Write the response, and be ready for the next request or the end."""
@@ -262,7 +284,11 @@ class HttpConnection(asyncio.Protocol):
             self._hold(0)
         if self._engine.our_state is h11.DONE and self._engine.their_state is h11.DONE:
             self._engine.start_next_cycle()
-            self._due_in(HTTP_KEEP_ALIVE_SECONDS * 1000)
+            self._due_in(
+                self._home.handshake_ms
+                if self._is_stranger
+                else HTTP_KEEP_ALIVE_SECONDS * 1000
+            )
         else:
             self._end()
 
@@ -322,6 +348,10 @@ class HttpConnection(asyncio.Protocol):
         """The server stops; what was asked has been answered."""
         if self._transport is not None:
             self._transport.close()
+
+    def cut(self, error: ServiceBusError) -> None:
+        """Between two requests nothing can be told; clients ask again elsewhere."""
+        self.abort()
 
     def abort(self) -> None:
         if self._transport is not None:

@@ -110,6 +110,8 @@ class AmqpConnection(asyncio.Protocol):
         self._responses: dict[AmqpSession, list[ResponseLink]] = {}
         # Links to queues, and where each queue remembers the link.
         self._links: dict[QueueLink, set[EntityLink]] = {}
+        # The peer has not shown a key yet.
+        self._is_stranger = True
         self._opened = False
         self._started_at = 0
         self._handshake_ms = server.handshake_ms
@@ -332,6 +334,9 @@ class AmqpConnection(asyncio.Protocol):
     def proved(self, grant: Grant) -> None:
         """The peer has shown a key. Raises ArgumentError for one too many."""
         self._lose(self.grants.put(grant, self.clock.now()))
+        if self._is_stranger:
+            self._is_stranger = False
+            self._server.recognized(self)
 
     def _lose(self, lost: list[Right]) -> None:
         """End the links that lasted as long as these rights."""
@@ -383,6 +388,16 @@ class AmqpConnection(asyncio.Protocol):
             self.output.mark()
         elif self._transport is not None:
             self._transport.close()
+
+    def cut(self, error: ServiceBusError) -> None:
+        """Say why if the peer reads, and go at once."""
+        self.close(error, self.clock.monotonic())
+        self.flush()
+        transport = self._transport
+        if transport is not None and transport.get_write_buffer_size() == 0:
+            transport.close()
+        else:
+            self.abort()
 
     def abort(self) -> None:
         if self._transport is not None:

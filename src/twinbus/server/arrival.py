@@ -113,6 +113,10 @@ class Arrival:
         self._socket.close()
         self._server.left(self)
 
+    def cut(self, error: ServiceBusError) -> None:
+        """Nothing can be told yet."""
+        self.abort()
+
 
 class TlsArrival(asyncio.Protocol):
     """A TLS connection on which nothing has been said yet."""
@@ -155,3 +159,7 @@ class TlsArrival(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+    def cut(self, error: ServiceBusError) -> None:
+        """Nothing can be told yet."""
+        self.abort()

@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import socket
 import ssl
-from typing import Final, Protocol
+from typing import Final
 
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.broker.transaction import TransactionLimits
@@ -30,12 +31,14 @@ from twinbus.gateway.gateway import Gateway
 from twinbus.gateway.health import Health
 from twinbus.gateway.held_bytes import HeldBytes
 from twinbus.gateway.metrics import Metrics
+from twinbus.limits import FILES_RESERVED
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.pairing.metrics import PairMetrics
 from twinbus.server.arrival import Arrival
 from twinbus.server.bulk.bulk_entities import BulkEntities
 from twinbus.server.certificates import ca_file
+from twinbus.server.connections import Connections, ServedConnection
 from twinbus.server.data_folder import DataFolder
 from twinbus.server.declared_entities import make_declared
 from twinbus.server.entity_access import authorization_rule
@@ -56,23 +59,6 @@ _TICK_SECONDS: Final = 0.1
 _CONNECTION_TICK_MS: Final = 1_000
 _STOP_SECONDS: Final = 2.0
 """How long clients may take to close after they were told to."""
-
-
-class ServedConnection(Protocol):
-    """A client's connection, whatever it speaks."""
-
-    # What it was asked and has not answered yet.
-    requests: set[asyncio.Task[None]]
-
-    def tick(self, now: int, monotonic: int) -> None: ...
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
-
-    def close(self, error: ServiceBusError | None, monotonic: int) -> None: ...
-
-    def abort(self) -> None: ...
 
 
 class Server:
@@ -125,7 +111,7 @@ class Server:
         )
         # The syphon that this server runs, if it is told to.
         self.pair = _pair_of(config, self.clock)
-        self._connections: set[ServedConnection] = set()
+        self._connections = Connections(_places(config.max_connections))
         self.figures = self._measured()
         self.held = HeldBytes()
         self.gateway = Gateway(
@@ -134,8 +120,6 @@ class Server:
             Metrics(self.figures, self.namespace, self.clock),
             self._bulk(),
         )
-        # Set when the last connection has gone.
-        self._deserted = asyncio.Event()
         self._listeners: list[Listener] = []
         self._ticking: asyncio.Task[None] | None = None
         self._connections_ticked_at = 0
@@ -222,11 +206,7 @@ class Server:
     def _admit(self, connected: socket.socket) -> None:
         """Here and not in `joined`: for a moment a connection has joined together
         with the arrival that it was."""
-        if len(self._connections) >= self._config.max_connections:
-            _log.warning(
-                "refusing a connection: %d are open, the limit (max_connections)",
-                len(self._connections),
-            )
+        if not self._connections.make_room(self.clock.monotonic()):
             connected.close()
             return
         # It joins, and is kept, until it is known what it speaks.
@@ -235,14 +215,16 @@ class Server:
     # --- connections ----------------------------------------------------------
 
     def joined(self, connection: ServedConnection) -> None:
-        self._connections.add(connection)
+        self._connections.add(connection, self.clock.monotonic())
         if self.owner.is_under_pressure:
             connection.pause_reading()
 
+    def recognized(self, connection: ServedConnection) -> None:
+        """It has shown a key."""
+        self._connections.recognize(connection)
+
     def left(self, connection: ServedConnection) -> None:
-        self._connections.discard(connection)
-        if not self._connections:
-            self._deserted.set()
+        self._connections.remove(connection)
 
     def _on_pressure(self, is_high: bool) -> None:
         for connection in self._connections:
@@ -272,7 +254,7 @@ class Server:
             self._connections_ticked_at = monotonic
             now = self.clock.now()
             self.namespace.tick(now)
-            for connection in list(self._connections):
+            for connection in self._connections:
                 connection.tick(now, monotonic)
         self.outputs.flush()
 
@@ -316,15 +298,15 @@ class Server:
     async def _close_connections(self) -> None:
         error = ConnectionForced("The bus is being stopped. Connect again later.")
         monotonic = self.clock.monotonic()
-        for connection in list(self._connections):
+        for connection in self._connections:
             connection.close(error, monotonic)
             connection.resume_reading()
         self.outputs.flush()
         if self._connections:
-            self._deserted.clear()
+            self._connections.deserted.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._deserted.wait(), _STOP_SECONDS)
-        for connection in list(self._connections):
+                await asyncio.wait_for(self._connections.deserted.wait(), _STOP_SECONDS)
+        for connection in self._connections:
             connection.abort()
 
     async def _close_data(self) -> None:
@@ -341,6 +323,21 @@ def _pair_of(config: Config, clock: Clock) -> PairSyphon | None:
     except ValueError as error:
         text = str(error).replace("the option primary_name", "primary_name")
         raise ConfigError(f"[pair]: {text}") from None
+
+
+def _places(max_connections: int) -> int:
+    """As many connections as are wanted, and as the process may open files: to run out
+    of those is to lock everybody out, whoever has a key."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY or files - FILES_RESERVED >= max_connections:
+        return max_connections
+    places = max(files - FILES_RESERVED, 1)
+    _log.warning(
+        "max_connections is %d, but the process may open %d files only: there is room "
+        "for %d connections. Raise the limit of open files (ulimit -n).",
+        *(max_connections, files, places),
+    )
+    return places
 
 
 def _transaction_limits(config: Config) -> TransactionLimits:

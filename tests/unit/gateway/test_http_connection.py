@@ -9,11 +9,16 @@ from twinbus.gateway.held_bytes import HeldBytes
 from twinbus.gateway.http_connection import HttpConnection
 from twinbus.gateway.request import HttpRequest
 from twinbus.gateway.response import HttpResponse
-from twinbus.limits import HTTP_HEADER_BYTES, HTTP_KEEP_ALIVE_SECONDS
+from twinbus.limits import (
+    HTTP_HEADER_BYTES,
+    HTTP_KEEP_ALIVE_SECONDS,
+    HTTP_STRANGER_SECONDS,
+)
 
 BODY_BYTES = 100
 HANDSHAKE_MS = 5_000
 GET = b"GET /a HTTP/1.1\r\nhost: bus\r\n\r\n"
+GET_WITH_KEY = b"GET /a HTTP/1.1\r\nhost: bus\r\nauthorization: x\r\n\r\n"
 
 
 class Clock:
@@ -83,12 +88,19 @@ class Home:
         self.may_answer.set()
         self.response = HttpResponse(status=200, body=b"hello")
         self.members: set[HttpConnection] = set()
+        self.recognized_count = 0
 
     def joined(self, connection: HttpConnection) -> None:
         self.members.add(connection)
 
     def left(self, connection: HttpConnection) -> None:
         self.members.discard(connection)
+
+    def shows_key(self, request: HttpRequest) -> bool:
+        return "authorization" in request.headers
+
+    def recognized(self, connection: HttpConnection) -> None:
+        self.recognized_count += 1
 
     def max_body_bytes(self, request: HttpRequest) -> int:
         return BODY_BYTES
@@ -404,17 +416,49 @@ async def test_an_answer_may_take_its_time(
     assert wire.statuses() == [200]
 
 
-async def test_a_connection_is_kept_for_a_while(
+async def test_a_connection_with_a_key_is_kept_for_a_while(
     connection: HttpConnection, home: Home, wire: Wire
 ) -> None:
-    connection.data_received(GET)
+    connection.data_received(GET_WITH_KEY)
     await settle(connection)
     pass_time(connection, home, HTTP_KEEP_ALIVE_SECONDS * 1000)
     connection.data_received(GET)
     await settle(connection)
     assert wire.statuses() == [200, 200]
+    assert home.recognized_count == 1
     pass_time(connection, home, HTTP_KEEP_ALIVE_SECONDS * 1000 + 1)
     assert wire.end == "abort"
+
+
+async def test_a_connection_without_a_key_is_kept_for_less(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.data_received(GET)
+    await settle(connection)
+    pass_time(connection, home, HANDSHAKE_MS)
+    assert wire.end == ""
+    pass_time(connection, home, 1)
+    assert wire.end == "abort"
+    assert home.recognized_count == 0
+
+
+@pytest.mark.parametrize(("request_bytes", "end"), [(GET, "close"), (GET_WITH_KEY, "")])
+async def test_a_connection_without_a_key_has_a_last_answer(
+    connection: HttpConnection, home: Home, wire: Wire, request_bytes: bytes, end: str
+) -> None:
+    """A probe that comes all the time is told that it should connect anew."""
+    while home.clock.at < 1_000 + HTTP_STRANGER_SECONDS * 1000:
+        assert wire.end == ""
+        connection.data_received(request_bytes)
+        await settle(connection)
+        pass_time(connection, home, HANDSHAKE_MS)
+    assert b"connection: close" not in wire.written
+    home.clock.at += 1
+    connection.data_received(request_bytes)
+    await settle(connection)
+    assert set(wire.statuses()) == {200}
+    assert (b"connection: close" in wire.written) == bool(end)
+    assert wire.end == end
 
 
 async def test_under_pressure_nothing_is_read(

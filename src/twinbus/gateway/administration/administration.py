@@ -17,7 +17,7 @@ from typing import Any, Final
 from twinbus.clock import Clock
 from twinbus.errors import ArgumentError, MessagingEntityNotFound, ServiceBusError
 from twinbus.gateway.administration.address import Address
-from twinbus.gateway.administration.authorization import require_manage
+from twinbus.gateway.administration.authorization import require_manage, shows_key
 from twinbus.gateway.administration.collection import Change, Collection
 from twinbus.gateway.administration.namespace_info import namespace_entry
 from twinbus.gateway.administration.paging import Page, prefix_of
@@ -67,6 +67,10 @@ class Administration:
 
     def _new_key(self) -> str:
         return b64encode(self._entropy(_KEY_BYTES)).decode()
+
+    def shows_key(self, request: HttpRequest) -> bool:
+        """Whether its sender has a key of the namespace, or of an entity."""
+        return shows_key(request, self._namespace.policy, self._clock.now())
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         try:

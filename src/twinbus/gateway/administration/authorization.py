@@ -61,6 +61,19 @@ def widest_grant(request: HttpRequest, policy: Policy, now: int) -> Grant:
         raise _worded(error, token, "", now) from None
 
 
+def shows_key(request: HttpRequest, policy: Policy, now: int) -> bool:
+    """Whether its sender has a key of any rule, whatever that may be good for here."""
+    proof = request.headers.get(_HEADER, "")
+    try:
+        if proof.lower().startswith(_BASIC):
+            _grant_by_key(proof[len(_BASIC) :], policy)
+        else:
+            widest_grant(request, policy, now)
+    except AuthenticationFailed:
+        return False
+    return True
+
+
 def require_send(
     request: HttpRequest, header: str, policy: Policy, target: str, now: int
 ) -> None:
