@@ -11,7 +11,7 @@ and logs the same id. Bugs are not in this table: they are assertions. It does
 not know AMQP or HTTP, and `docs/reference/errors.md` is generated from it.
 """
 
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 
 class ServiceBusError(Exception):
@@ -234,6 +234,15 @@ class ServerBusy(ServiceBusError):
     condition = "com.microsoft:server-busy"
     http_status = 503
     retryable = True
+
+
+STORE_TROUBLE: Final = "Reason:message-store"
+"""Part of the text of a ServerBusy whose reason is that the store is full or fails.
+
+Every client tries again, as it should; a paired one, which has somewhere else to send
+to, tells it by this from throttling, which asks for patience alone. It is in the text
+because an SDK hands on nothing else of an error but its condition.
+"""
 
 
 class UnauthorizedAccess(ServiceBusError):

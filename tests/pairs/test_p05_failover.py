@@ -150,7 +150,7 @@ def test_the_table_says_what_counts() -> None:
     counts = {
         *(FailureKind.TIMEOUT, FailureKind.CONNECTION, FailureKind.COMMUNICATION),
         *(FailureKind.SERVICE, FailureKind.NOT_FOUND, FailureKind.DISABLED),
-        FailureKind.QUOTA,
+        *(FailureKind.QUOTA, FailureKind.STORE),
     }
     assert {kind for kind in VERDICTS if VERDICTS[kind] is Verdict.COUNTS} == counts
     assert VERDICTS[FailureKind.BUSY] is Verdict.WAIT

@@ -9,12 +9,13 @@ from twinbus.broker.admission import Admission
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.receiver import Receiver
+from twinbus.errors import STORE_TROUBLE
 from twinbus.links.commit_listener import Listeners
 from twinbus.links.extensions import Extensions
 
 STORE_IS_FULL: Final = (
     "The message store is full and cannot take the operation. Free disk space on the "
-    "server, or receive messages, then try again."
+    f"server, or receive messages, then try again. {STORE_TROUBLE}"
 )
 
 

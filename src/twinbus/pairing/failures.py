@@ -9,6 +9,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from twinbus.errors import STORE_TROUBLE
+
 
 class FailureKind(Enum):
     """Kinds of failures, by what went wrong."""
@@ -21,6 +23,7 @@ class FailureKind(Enum):
     DISABLED = "entity disabled"
     QUOTA = "quota exceeded"
     BUSY = "server busy"
+    STORE = "server busy, because its message store is full or fails"
     AUTHENTICATION = "authentication"
     AUTHORIZATION = "authorization"
     TOO_LARGE = "message too large"
@@ -48,6 +51,8 @@ VERDICTS: Final[Mapping[FailureKind, Verdict]] = MappingProxyType(
         FailureKind.QUOTA: Verdict.COUNTS,
         # The entity is there, and asks for patience (A2).
         FailureKind.BUSY: Verdict.WAIT,
+        # Nobody knows how long that lasts, and patience does not mend it.
+        FailureKind.STORE: Verdict.COUNTS,
         # The client is misconfigured; no detour mends that.
         FailureKind.AUTHENTICATION: Verdict.RAISE,
         FailureKind.AUTHORIZATION: Verdict.RAISE,
@@ -58,3 +63,12 @@ VERDICTS: Final[Mapping[FailureKind, Verdict]] = MappingProxyType(
     }
 )
 """P7: what counts, what is waited out, and what is the caller's."""
+
+
+ASKS_FOR_PATIENCE: Final = frozenset((FailureKind.BUSY, FailureKind.STORE))
+"""Kinds after which every client waits at least 10 seconds, whatever else it does."""
+
+
+def busy_kind(text: str) -> FailureKind:
+    """Why a server says that it is busy, by its text."""
+    return FailureKind.STORE if STORE_TROUBLE in text else FailureKind.BUSY

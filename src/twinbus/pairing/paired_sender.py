@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Generic
 from twinbus.pairing.backlog_sender import BacklogSender
 from twinbus.pairing.cancelling import cancel_diverted
 from twinbus.pairing.deadline import Deadline
-from twinbus.pairing.failures import FailureKind, Verdict
+from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind, Verdict
 from twinbus.pairing.policy import State
 from twinbus.pairing.ports import Door, M
 from twinbus.pairing.send_ids import number_of
@@ -244,7 +244,10 @@ class PairedSender(Generic[M]):
             return
         if not self._pair.settings.wait_during_failover:
             raise self._pair.dialect.as_raised(error)
-        await self._entity.changed(min(call.pause_ms, call.deadline.left_ms()))
+        pause_ms = call.pause_ms
+        if kind in ASKS_FOR_PATIENCE:
+            pause_ms = max(pause_ms, self._pair.settings.busy_wait_ms)
+        await self._entity.changed(min(pause_ms, call.deadline.left_ms()))
         call.pause_ms = min(call.pause_ms * 2, _LONGEST_PAUSE_MS)
 
     def _unstamp(self, call: Call[M]) -> None:

@@ -33,7 +33,7 @@ from twinbus.broker.receiver import Receiver
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.sessions import SessionWaiter
 from twinbus.clock import Clock
-from twinbus.errors import InternalError, ServerBusy, ServiceBusError
+from twinbus.errors import STORE_TROUBLE, InternalError, ServerBusy, ServiceBusError
 from twinbus.limits import PENDING_BYTES, WINDOW_BYTES
 from twinbus.links.commit_listener import Listeners
 from twinbus.links.extensions import Extensions
@@ -510,7 +510,7 @@ class StoreOwner:
                 return None
         return ServerBusy(
             "The message store could not take the operation; nothing of it happened. "
-            "Try again."
+            f"Try again. {STORE_TROUBLE}"
         )
 
     def _answer(

@@ -12,6 +12,7 @@ COUNTS = {
     FailureKind.NOT_FOUND,
     FailureKind.DISABLED,
     FailureKind.QUOTA,
+    FailureKind.STORE,
 }
 
 

@@ -25,7 +25,7 @@ from twinbus.errors import (
     ServerBusy,
     UnauthorizedAccess,
 )
-from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.failures import FailureKind, busy_kind
 
 _BY_CONDITION: Final = {
     OperationTimeout.condition: FailureKind.TIMEOUT,
@@ -62,7 +62,8 @@ def kind_of(error: BaseException) -> FailureKind:
     if isinstance(error, OSError):
         return FailureKind.CONNECTION
     if isinstance(error, RequestFailed):
-        return _BY_STATUS.get(error.status, FailureKind.SERVICE)
+        kind = _BY_STATUS.get(error.status, FailureKind.SERVICE)
+        return busy_kind(str(error)) if kind is FailureKind.BUSY else kind
     told = error.error if isinstance(error, ClientError) else None
     if told is not None:
         return kind_of_condition(told)
@@ -72,4 +73,5 @@ def kind_of(error: BaseException) -> FailureKind:
 
 
 def kind_of_condition(error: AmqpError) -> FailureKind:
-    return _BY_CONDITION.get(error.condition, FailureKind.SERVICE)
+    kind = _BY_CONDITION.get(error.condition, FailureKind.SERVICE)
+    return busy_kind(error.description or "") if kind is FailureKind.BUSY else kind

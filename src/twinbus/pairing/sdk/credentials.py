@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
 from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.pairing.sdk.explaining import explained
@@ -33,7 +33,7 @@ _MOST_ASKED: Final = 5
 """Entities of the primary that are asked; each takes a connection of its own."""
 
 _QUEUES_OWN: Final = frozenset(
-    (FailureKind.DISABLED, FailureKind.QUOTA, FailureKind.BUSY)
+    (FailureKind.DISABLED, FailureKind.QUOTA, *ASKS_FOR_PATIENCE)
 )
 """Trouble of a single backlog queue: the rotation of queues is for that (P8)."""
 

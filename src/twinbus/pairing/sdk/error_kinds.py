@@ -19,8 +19,8 @@ from azure.core.exceptions import (
 from azure.servicebus import exceptions
 
 from twinbus.pairing.errors import PairingError
-from twinbus.pairing.failures import FailureKind
-from twinbus.pairing.sdk.explaining import is_untrusted
+from twinbus.pairing.failures import FailureKind, busy_kind
+from twinbus.pairing.sdk.explaining import is_untrusted, reason_of
 from twinbus.pairing.sdk.internals import condition_of, token_status_of
 
 _BY_CLASS: Final[tuple[tuple[type[BaseException], FailureKind], ...]] = (
@@ -79,6 +79,11 @@ _BY_TOKEN_STATUS: Final = {
 
 def kind_of(error: BaseException) -> FailureKind:
     """What is not known is taken for an error of the service: it counts."""
+    kind = _kind_of(error)
+    return busy_kind(reason_of(error)) if kind is FailureKind.BUSY else kind
+
+
+def _kind_of(error: BaseException) -> FailureKind:
     wrapped = getattr(error, "inner_exception", None) or error.__cause__
     status = token_status_of(wrapped)
     if isinstance(error, exceptions.ServiceBusError) and status is not None:
@@ -98,7 +103,7 @@ def kind_of(error: BaseException) -> FailureKind:
         if by_condition is not None:
             return by_condition
     if isinstance(wrapped, BaseException):
-        return kind_of(wrapped)
+        return _kind_of(wrapped)
     return FailureKind.SERVICE
 
 

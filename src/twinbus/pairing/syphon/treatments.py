@@ -33,6 +33,7 @@ TREATMENTS: Final[Mapping[FailureKind, Treatment]] = MappingProxyType(
         FailureKind.DISABLED: Treatment.PARK,
         FailureKind.QUOTA: Treatment.PARK,
         FailureKind.BUSY: Treatment.WAIT,
+        FailureKind.STORE: Treatment.WAIT,
         FailureKind.AUTHENTICATION: Treatment.COMPLAIN,
         FailureKind.AUTHORIZATION: Treatment.COMPLAIN,
         FailureKind.TOO_LARGE: Treatment.POISON,

@@ -28,7 +28,7 @@ from azure.servicebus.exceptions import (
     SessionLockLostError,
 )
 
-from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.spark.connection import Connection
 from twinbus.spark.patience import BUSY_SECONDS, Patience
@@ -56,7 +56,7 @@ TRANSIENT: Final = frozenset(
         FailureKind.CONNECTION,
         FailureKind.COMMUNICATION,
         FailureKind.SERVICE,
-        FailureKind.BUSY,
+        *ASKS_FOR_PATIENCE,
     )
 )
 
@@ -204,7 +204,7 @@ class PortableNamespace:
         if known is not None:
             raise known from None
         kind = kind_of(error)
-        at_least = BUSY_SECONDS if kind is FailureKind.BUSY else 0.0
+        at_least = BUSY_SECONDS if kind in ASKS_FOR_PATIENCE else 0.0
         if kind not in TRANSIENT or not patience.wait(at_least):
             raise self._refusal(path, error) from None
 

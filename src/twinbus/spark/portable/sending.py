@@ -18,7 +18,7 @@ from azure.servicebus import (
 )
 
 from twinbus.amqp.messaging import decode_message
-from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.spark.patience import BUSY_SECONDS, Patience
 from twinbus.spark.portable.namespace import FAILURES, TRANSIENT, close_quietly
@@ -170,7 +170,7 @@ def _may_wait(error: Exception, patience: Patience) -> bool:
     kind = kind_of(error)
     if kind not in TRANSIENT:
         return False
-    return patience.wait(BUSY_SECONDS if kind is FailureKind.BUSY else 0.0)
+    return patience.wait(BUSY_SECONDS if kind in ASKS_FOR_PATIENCE else 0.0)
 
 
 def _too_large(entity: str, message: bytes, limit_bytes: int) -> RowsRefused:

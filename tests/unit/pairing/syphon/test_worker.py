@@ -27,6 +27,7 @@ PARKING = (
     FailureKind.QUOTA,
     FailureKind.NOT_FOUND,
     FailureKind.BUSY,
+    FailureKind.STORE,
     FailureKind.AUTHORIZATION,
 )
 
