@@ -408,7 +408,10 @@ async def test_one_closed_client_faults_the_other(
     events: list[Any] = []
     # Long attempts at a primary that is away: the send is pending at the fault.
     options = clients.options(
-        fault_grace=0.1, failover_interval=60, on_event=events.append
+        enable_syphon=True,
+        fault_grace=0.1,
+        failover_interval=60,
+        on_event=events.append,
     )
     paired = await pair_namespace(clients.primary, options)
     other = "secondary" if closed == "primary" else "primary"
@@ -430,7 +433,9 @@ async def test_one_closed_client_faults_the_other(
 
 async def test_both_closed_clients_end_the_pair_quietly(clients: Clients) -> None:
     events: list[Any] = []
-    options = clients.options(fault_grace=60, on_event=events.append)
+    options = clients.options(
+        enable_syphon=True, fault_grace=60, on_event=events.append
+    )
     paired = await pair_namespace(clients.primary, options)
     sender = paired.get_queue_sender("orders")
     await sender.send_messages(ServiceBusMessage("x"))

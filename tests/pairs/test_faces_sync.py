@@ -145,7 +145,7 @@ def test_every_kind_of_credential_is_the_twins_too(clients: Clients, kind: str) 
 
 
 def test_one_closed_client_faults_the_other(clients: Clients) -> None:
-    options = clients.options(fault_grace=0.1, failover_interval=60)
+    options = clients.options(enable_syphon=True, fault_grace=0.1, failover_interval=60)
     client = pair_namespace(clients.primary, options)
     receiver = clients.secondary.get_queue_receiver("anything")
     sender = client.get_queue_sender("orders")

@@ -73,6 +73,21 @@ async def test_closing_the_primary_alone_faults_the_secondary(world: World) -> N
     assert await world.backlog() == []
 
 
+async def test_a_process_without_a_syphon_is_left_alone(world: World) -> None:
+    """P14: it is the syphon that faults; sends go on as long as the pair is open."""
+    queue = world.queue()
+    options = world.options(fault_grace=0.2)
+    client = await pair_namespace(world.client(), options)
+    sender = client.get_queue_sender(queue)
+    await options.secondary_client.close()
+    # What must not come is waited for far beyond the grace.
+    await asyncio.sleep(1.5)
+    await sender.send_messages(message("after"))
+    assert world.told(EventKind.FAULTED) == []
+    await client.close()
+    assert ids_of(await world.at_primary.peeked(queue)) == ["after"]
+
+
 async def test_closing_both_within_five_seconds_is_no_fault(world: World) -> None:
     """P14: only a side that does not follow is faulted."""
     primary, options = world.client(), world.options(enable_syphon=True)

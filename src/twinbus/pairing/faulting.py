@@ -2,7 +2,8 @@
 
 An application that closes one of the two clients has five seconds to close the other.
 Otherwise the other is closed for it, and what is pending fails with an error that says
-so. If it follows in time, the pair ends quietly.
+so. If it follows in time, the pair ends quietly. It is the syphon that closes: where
+none is hosted, each client is left to its owner.
 """
 
 import asyncio
@@ -31,9 +32,9 @@ class FaultWatch:
         *,
         on_both_ended: Callable[[], Coroutine[Any, Any, None]],
         on_fault: Callable[[Side, str], Coroutine[Any, Any, None]],
-        grace_seconds: float,
+        grace_seconds: float | None,
     ) -> None:
-        """`on_fault` is told the side to be closed, and why."""
+        """`on_fault` is told the side to be closed, and why; never, without a grace."""
         self._on_both_ended = on_both_ended
         self._on_fault = on_fault
         self._grace_seconds = grace_seconds
@@ -51,7 +52,7 @@ class FaultWatch:
         if side.other in self._ended:
             self.disarm()
             self._start(self._on_both_ended())
-        else:
+        elif self._grace_seconds is not None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._grace_seconds, self._fault, side)
 

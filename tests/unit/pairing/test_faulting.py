@@ -13,7 +13,7 @@ class Ends:
     def __init__(self) -> None:
         self.heard: asyncio.Queue[tuple[str, Side | None, str]] = asyncio.Queue()
 
-    def watch(self, grace_seconds: float) -> FaultWatch:
+    def watch(self, grace_seconds: float | None) -> FaultWatch:
         return FaultWatch(
             on_both_ended=self._both_ended,
             on_fault=self._fault,
@@ -66,3 +66,13 @@ async def test_a_disarmed_watch_does_nothing() -> None:
     watch.side_ended(Side.SECONDARY, "closed")
     await asyncio.sleep(0.05)
     assert ends.heard.empty()
+
+
+async def test_without_a_syphon_nobody_is_faulted() -> None:
+    ends = Ends()
+    watch = ends.watch(None)
+    watch.side_ended(Side.SECONDARY, "closed")
+    await asyncio.sleep(0.05)
+    assert ends.heard.empty()
+    watch.side_ended(Side.PRIMARY, "closed")
+    assert (await ends.heard.get())[0] == "both ended"

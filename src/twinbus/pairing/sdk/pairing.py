@@ -69,7 +69,10 @@ class Pairing:
         self._watch = FaultWatch(
             on_both_ended=self._end,
             on_fault=self._fault,
-            grace_seconds=options.settings.fault_grace_ms / 1000,
+            # P14: the syphon faults; a process that hosts none is left alone.
+            grace_seconds=options.settings.fault_grace_ms / 1000
+            if options.enable_syphon
+            else None,
         )
         self._signs: list[Any] = []
         self._syphon = self._make_syphon(name) if options.enable_syphon else None
