@@ -4,10 +4,12 @@ Senders have the SDK's interface, take what it takes and raise what it raises. A
 is the primary client's own, so that receivers come from the primary.
 """
 
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, Self
+from uuid import uuid4
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 
@@ -61,25 +63,25 @@ class PairedNamespaceClient:
         return self._pairing.options
 
     def get_queue_sender(
-        self, queue_name: str, *, client_identifier: str | None = None
+        self, queue_name: str, **link: Any
     ) -> "PairedServiceBusSender":
-        return self._sender(queue_name, client_identifier)
+        """Takes whatever the SDK's takes, as `client_identifier`, `socket_timeout`."""
+        return self._sender(queue_name, link)
 
     def get_topic_sender(
-        self, topic_name: str, *, client_identifier: str | None = None
+        self, topic_name: str, **link: Any
     ) -> "PairedServiceBusSender":
-        return self._sender(topic_name, client_identifier)
+        """Takes whatever the SDK's takes, as `client_identifier`, `socket_timeout`."""
+        return self._sender(topic_name, link)
 
-    def _sender(
-        self, path: str, client_identifier: str | None
-    ) -> "PairedServiceBusSender":
+    def _sender(self, path: str, link: dict[str, Any]) -> "PairedServiceBusSender":
         only = internals.entity_of(self._primary)
         if only is not None and path != only:
             raise ValueError(
                 f"The connection string of the client is for '{only}' alone, and not "
                 f"for '{path}'."
             )
-        return PairedServiceBusSender(self._pairing, path, client_identifier)
+        return PairedServiceBusSender(self._pairing, path, link)
 
     def status(self) -> PairStatus:
         """How the pair is, as this process sees it."""
@@ -104,15 +106,15 @@ class PairedNamespaceClient:
 class PairedServiceBusSender:
     """Sends to one entity of the primary, or to its backlog on the secondary."""
 
-    def __init__(
-        self, pairing: Pairing, path: str, client_identifier: str | None
-    ) -> None:
-        """Made by `get_queue_sender` and `get_topic_sender`."""
+    def __init__(self, pairing: Pairing, path: str, link: dict[str, Any]) -> None:
+        """Made by `get_queue_sender` and `get_topic_sender`; `link` is for those of the
+        SDK."""
         self._pairing = pairing
-        self._sender = pairing.pair.sender(path)
+        self.client_identifier = link.get("client_identifier") or f"twinbus-{uuid4()}"
+        self._link = {**link, "client_identifier": self.client_identifier}
+        self._sender = pairing.pair.sender(path, self._link)
         self.entity_name = path
         self.fully_qualified_namespace: str = pairing.primary.name
-        self.client_identifier = client_identifier or f"twinbus-{id(self):x}"
 
     def __repr__(self) -> str:
         return (
@@ -125,12 +127,13 @@ class PairedServiceBusSender:
         message: Any,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 - the SDK's name for it
+        **unknown: Any,
     ) -> None:
         """Returns when the primary or the backlog has the messages.
 
         Without a time-out it waits long enough for a failover.
         """
-        _check_timeout(timeout)
+        check_arguments(timeout, unknown)
         with self._pairing.pair.pending():
             await self._sender.send(outgoing(message), timeout)
 
@@ -140,9 +143,10 @@ class PairedServiceBusSender:
         schedule_time_utc: datetime,
         *,
         timeout: float | None = None,  # noqa: ASYNC109
+        **unknown: Any,
     ) -> list[int]:
         """Numbers to cancel them by; negative ones for those that made the detour."""
-        _check_timeout(timeout)
+        check_arguments(timeout, unknown)
         due_at = _instant_ms(schedule_time_utc)
         with self._pairing.pair.pending():
             return await self._sender.schedule(outgoing(messages), due_at, timeout)
@@ -152,8 +156,9 @@ class PairedServiceBusSender:
         sequence_numbers: int | Sequence[int],
         *,
         timeout: float | None = None,  # noqa: ASYNC109
+        **unknown: Any,
     ) -> None:
-        _check_timeout(timeout)
+        check_arguments(timeout, unknown)
         if isinstance(sequence_numbers, int):
             sequence_numbers = [sequence_numbers]
         with self._pairing.pair.pending():
@@ -186,7 +191,7 @@ class PairedServiceBusSender:
     async def _ask_for_batch_bytes(self) -> None:
         """Open a link, which tells it; a primary that is away leaves it unknown."""
         settings = self._pairing.options.settings
-        door = self._pairing.primary.door(self.entity_name)
+        door = self._pairing.primary.door(self.entity_name, self._link)
         try:
             await door.open(settings.attempt_timeout_ms / 1000)
         except Exception as error:
@@ -217,8 +222,10 @@ def outgoing(messages: Any) -> list[ServiceBusMessage]:
     return [outgoing_copy(one) for one in internals.as_messages(messages)]
 
 
-def _check_timeout(timeout: float | None) -> None:
+def check_arguments(timeout: float | None, unknown: dict[str, Any]) -> None:
     """As the SDK does."""
+    if unknown:
+        warnings.warn(f"Unsupported keyword args: {unknown}", stacklevel=3)
     if timeout is not None and timeout <= 0:
         raise ValueError("The timeout must be greater than 0.")
 

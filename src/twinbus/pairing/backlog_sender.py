@@ -7,9 +7,9 @@ kept, a session has a queue of its own.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from twinbus.pairing.deadline import Deadline
 from twinbus.pairing.events import EventKind, PairEvent
@@ -25,9 +25,15 @@ if TYPE_CHECKING:
 class BacklogSender(Generic[M]):
     """The backlog of one sender."""
 
-    def __init__(self, pair: "Pair[M]", entity: PairedEntity) -> None:
+    def __init__(
+        self,
+        pair: "Pair[M]",
+        entity: PairedEntity,
+        link: Mapping[str, Any] | None = None,
+    ) -> None:
         self._pair = pair
         self._entity = entity
+        self._link = link
         # Where the last message went, and will go next.
         self._queue: str | None = None
         self._doors: dict[str, Door[M]] = {}
@@ -121,7 +127,7 @@ class BacklogSender(Generic[M]):
 
     def _door(self, queue: str) -> Door[M]:
         if queue not in self._doors:
-            self._doors[queue] = self._pair.secondary.door(queue)
+            self._doors[queue] = self._pair.secondary.door(queue, self._link)
         return self._doors[queue]
 
     def _failed(self, queue: str, error: Exception) -> None:

@@ -52,22 +52,20 @@ class PairedNamespaceClient:
         return self._client.options
 
     def get_queue_sender(
-        self, queue_name: str, *, client_identifier: str | None = None
+        self, queue_name: str, **link: Any
     ) -> "PairedServiceBusSender":
-        return self._sender(queue_name, client_identifier)
+        """Takes whatever the SDK's takes, as `client_identifier`, `socket_timeout`."""
+        return self._sender(queue_name, link)
 
     def get_topic_sender(
-        self, topic_name: str, *, client_identifier: str | None = None
+        self, topic_name: str, **link: Any
     ) -> "PairedServiceBusSender":
-        return self._sender(topic_name, client_identifier)
+        """Takes whatever the SDK's takes, as `client_identifier`, `socket_timeout`."""
+        return self._sender(topic_name, link)
 
-    def _sender(
-        self, path: str, client_identifier: str | None
-    ) -> "PairedServiceBusSender":
+    def _sender(self, path: str, link: dict[str, Any]) -> "PairedServiceBusSender":
         async def make() -> aio.PairedServiceBusSender:
-            return self._client.get_queue_sender(
-                path, client_identifier=client_identifier
-            )
+            return self._client.get_queue_sender(path, **link)
 
         return PairedServiceBusSender(self._loop.run(make()), self._loop)
 
@@ -111,11 +109,14 @@ class PairedServiceBusSender:
     def __repr__(self) -> str:
         return repr(self._sender)
 
-    def send_messages(self, message: Any, *, timeout: float | None = None) -> None:
+    def send_messages(
+        self, message: Any, *, timeout: float | None = None, **unknown: Any
+    ) -> None:
         """Returns when the primary or the backlog has the messages.
 
         Without a time-out it waits long enough for a failover.
         """
+        aio.check_arguments(timeout, unknown)
         # Here, because a generator of messages belongs to the caller's thread.
         messages = aio.outgoing(message)
         self._loop.run(self._sender.send_messages(messages, timeout=timeout))
@@ -126,8 +127,10 @@ class PairedServiceBusSender:
         schedule_time_utc: datetime,
         *,
         timeout: float | None = None,
+        **unknown: Any,
     ) -> list[int]:
         """Numbers to cancel them by; negative ones for those that made the detour."""
+        aio.check_arguments(timeout, unknown)
         return self._loop.run(
             self._sender.schedule_messages(
                 aio.outgoing(messages), schedule_time_utc, timeout=timeout
@@ -135,8 +138,13 @@ class PairedServiceBusSender:
         )
 
     def cancel_scheduled_messages(
-        self, sequence_numbers: int | Sequence[int], *, timeout: float | None = None
+        self,
+        sequence_numbers: int | Sequence[int],
+        *,
+        timeout: float | None = None,
+        **unknown: Any,
     ) -> None:
+        aio.check_arguments(timeout, unknown)
         self._loop.run(
             self._sender.cancel_scheduled_messages(sequence_numbers, timeout=timeout)
         )

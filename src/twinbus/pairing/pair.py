@@ -7,7 +7,7 @@ adapter's.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import Any, Generic
@@ -70,8 +70,10 @@ class Pair(Generic[M]):
 
     # --- entities -----------------------------------------------------------------
 
-    def sender(self, path: str) -> PairedSender[M]:
-        return PairedSender(self, path)
+    def sender(
+        self, path: str, link: Mapping[str, Any] | None = None
+    ) -> PairedSender[M]:
+        return PairedSender(self, path, link)
 
     def entity(self, path: str) -> PairedEntity:
         key = path.lower()

@@ -10,9 +10,9 @@ One call at a time: a sender's messages keep their order across a failover, too.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from twinbus.pairing.backlog_sender import BacklogSender
 from twinbus.pairing.cancelling import cancel_diverted
@@ -50,12 +50,15 @@ class Call(Generic[M]):
 class PairedSender(Generic[M]):
     """Sends to one entity of the primary, or to its backlog."""
 
-    def __init__(self, pair: "Pair[M]", path: str) -> None:
+    def __init__(
+        self, pair: "Pair[M]", path: str, link: Mapping[str, Any] | None = None
+    ) -> None:
+        """`link` is for the namespaces: what the application says about its links."""
         self._pair = pair
         self._path = path
         self._entity = pair.entity(path)
-        self._door = pair.primary.door(path)
-        self._backlog = BacklogSender(pair, self._entity)
+        self._door = pair.primary.door(path, link)
+        self._backlog = BacklogSender(pair, self._entity, link)
         self._mutex = asyncio.Lock()
         self._is_closed = False
 

@@ -9,8 +9,8 @@ drops the link it used, and the next call opens another. Errors are the adapter'
 its dialect names their kind.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from twinbus.pairing.detour import Detour
 from twinbus.pairing.failures import FailureKind
@@ -74,8 +74,9 @@ class Namespace(Protocol[M]):
     # Host as it is known to people: for texts and for the restore ledger.
     name: str
 
-    def door(self, path: str) -> Door[M]:
-        """A new way into the entity; opened when first used."""
+    def door(self, path: str, link: Mapping[str, Any] | None = None) -> Door[M]:
+        """A new way into the entity; opened when first used. `link` is what the
+        application has to say about its link, in words of the adapter's."""
         ...
 
 

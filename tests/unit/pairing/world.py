@@ -4,7 +4,7 @@ A test says how an entity answers: it takes what it is sent, raises, or hangs.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -170,7 +170,7 @@ class Side:
     takes_time: float = 0.0
     closed_count: int = 0
 
-    def door(self, path: str) -> MailDoor:
+    def door(self, path: str, link: Mapping[str, Any] | None = None) -> MailDoor:
         return MailDoor(self, path)
 
     def texts(self, path: str) -> list[str]:

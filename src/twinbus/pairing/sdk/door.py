@@ -10,7 +10,7 @@ one before it is called a failure.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -59,9 +59,15 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class SdkDoor:
     """`Door` for azure-servicebus."""
 
-    def __init__(self, namespace: "SdkNamespace", path: str) -> None:
+    def __init__(
+        self,
+        namespace: "SdkNamespace",
+        path: str,
+        link: Mapping[str, Any] | None = None,
+    ) -> None:
         self._namespace = namespace
         self._path = path
+        self._link = dict(link or {})
         self._sender: ServiceBusSender | None = None
         self._receiver: ServiceBusReceiver | None = None
 
@@ -199,7 +205,8 @@ class SdkDoor:
     async def _once(self, action: Callable[[ServiceBusSender], Work[T]]) -> T:
         if self._sender is None:
             client = self._namespace.client
-            self._sender = self._namespace.keep(client.get_queue_sender(self._path))
+            sender = client.get_queue_sender(self._path, **self._link)
+            self._sender = self._namespace.keep(sender)
         sender = self._sender
         result = await self._over(sender, action(sender))
         self._namespace.note_batch_bytes(self._path, internals.batch_bytes_of(sender))

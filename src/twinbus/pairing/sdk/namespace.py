@@ -7,7 +7,7 @@ and may even overlook it; that is over before the link is closed, or cut off by 
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 from azure.servicebus.aio import ServiceBusClient
@@ -31,8 +31,9 @@ class SdkNamespace:
         self._calls: set[asyncio.Task[Any]] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def door(self, path: str) -> SdkDoor:
-        return SdkDoor(self, path)
+    def door(self, path: str, link: Mapping[str, Any] | None = None) -> SdkDoor:
+        """`link`: more arguments for the SDK's `get_queue_sender`."""
+        return SdkDoor(self, path, link)
 
     # --- for doors --------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Doors into a simulated bus: `pairing.ports` over a wire."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from twinbus.testing.sim import pair_requests as requests
 from twinbus.testing.sim.life import Life
@@ -19,7 +20,7 @@ class SimulatedNamespace:
         self.name = name
         self._wire = wire
 
-    def door(self, path: str) -> "SimulatedDoor":
+    def door(self, path: str, link: Mapping[str, Any] | None = None) -> "SimulatedDoor":
         return SimulatedDoor(self._wire, path)
 
 
