@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from azure.core.exceptions import AzureError
 from azure.servicebus.exceptions import SessionCannotBeLockedError
 from azure.servicebus.management import EntityStatus
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.cli.pair_report import PairReport
+from twinbus.cli.pair_rights import lacking_rights
 from twinbus.cli.sdk_side import (
     PATIENCE_SECONDS,
     Side,
@@ -21,7 +23,9 @@ from twinbus.cli.server_address import parse_connection_string
 from twinbus.clock import SystemClock
 from twinbus.pairing.backlog_status import BacklogSurvey
 from twinbus.pairing.backlog_survey import survey_backlog
+from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.primary_name import primary_name as name_of
+from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.pairing.syphon.settings import LEASE_SESSION
 
 _PRIMARY: Final = "The primary"
@@ -36,14 +40,15 @@ async def pair_report(primary: str, secondary: str, name: str | None) -> PairRep
     ):
         found = _checked_name(first.host, name)
         of_first, of_second = await asyncio.gather(reach(first), reach(second))
-        survey, lease = None, "unknown"
+        survey, lease, lacking = None, "unknown", None
         if of_second.is_up:
             with told_as_failure(second):
                 async with asyncio.timeout(PATIENCE_SECONDS):
-                    survey = await survey_backlog(
-                        second.administration, second.client, found
-                    )
-                    lease = await _lease(second, survey.lease)
+                    survey, lease = await _survey(second, found)
+        if survey is not None and of_first.is_up:
+            lacking = await lacking_rights(
+                *(first, second), [one.path for one in survey.queues], survey.entities
+            )
         return PairReport(
             primary_name=found,
             primary_host=first.host,
@@ -52,8 +57,22 @@ async def pair_report(primary: str, secondary: str, name: str | None) -> PairRep
             secondary=of_second,
             survey=survey,
             lease=lease,
+            lacking=lacking,
             now=SystemClock().now(),
         )
+
+
+async def _survey(side: Side, name: str) -> tuple[BacklogSurvey, str]:
+    """The backlog and the lease; without a look into queues that may not be listened
+    to, which is told with the other rights that are missing."""
+    try:
+        survey = await survey_backlog(side.administration, side.client, name)
+        return survey, await _lease(side, survey.lease)
+    except AzureError as error:
+        if kind_of(error) is not FailureKind.AUTHORIZATION:
+            raise
+    survey = await survey_backlog(side.administration, side.client, name, peek_count=0)
+    return survey, "unknown"
 
 
 async def _lease(side: Side, path: str | None) -> str:

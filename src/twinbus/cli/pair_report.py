@@ -24,8 +24,11 @@ class PairReport:
     secondary: Reach
     # None if the secondary does not answer.
     survey: BacklogSurvey | None
-    # held, free, or none: no server ever ran the syphon.
+    # held, free, or none: no server was ever told to run the syphon. Those of
+    # applications, and `twinbus syphon`, need none.
     lease: str
+    # Rights that a syphon with these keys lacks; None if that could not be asked.
+    lacking: tuple[str, ...] | None
     now: int
 
     @property
@@ -44,6 +47,11 @@ class PairReport:
     def is_complete(self) -> bool:
         """Every waiting message was looked at."""
         return all(queue.looked_at >= queue.waiting for queue in self.queues)
+
+    @property
+    def not_looked_at(self) -> int:
+        """Messages that wait, and that no entity is shown for."""
+        return sum(queue.waiting - queue.looked_at for queue in self.queues)
 
     def entities(self) -> list[tuple[str, int, int]]:
         """Paths on the primary with messages that wait, and that are parked."""
@@ -68,6 +76,12 @@ def as_json(report: PairReport) -> dict[str, Any]:
         },
         "secondary": _side(report.secondary_host, report.secondary),
         "lease": report.lease,
+        "syphon": {
+            "can_run_with_these_keys": None
+            if report.lacking is None
+            else not report.lacking,
+            "lacks": list(report.lacking or ()),
+        },
         "waiting": 0 if survey is None else survey.waiting,
         "dead_letters": 0 if survey is None else survey.dead_letters,
         "oldest_age_ms": report.age_ms(None if survey is None else survey.oldest_at),
@@ -86,6 +100,7 @@ def as_json(report: PairReport) -> dict[str, Any]:
             {"path": path, "waiting": waiting, "parked": parked}
             for path, waiting, parked in report.entities()
         ],
+        "not_looked_at": report.not_looked_at,
         "is_complete": report.is_complete,
     }
 
@@ -101,6 +116,8 @@ def print_report(report: PairReport) -> None:
     sides.add_row("primary", escape(report.primary_host), _answer(report.primary))
     sides.add_row("secondary", escape(report.secondary_host), _answer(report.secondary))
     sides.add_row("syphon", "of a server", _LEASES[report.lease])
+    for text in _with_these_keys(report.lacking):
+        sides.add_row("syphon", "with these keys", escape(text))
     out.print(sides)
     if report.survey is None:
         return
@@ -109,7 +126,7 @@ def print_report(report: PairReport) -> None:
         return
     out.print()
     out.print(_queue_table(report, report.survey))
-    if report.entities():
+    if report.survey.waiting:
         out.print()
         out.print(_entity_table(report))
     if not report.is_complete:
@@ -118,10 +135,16 @@ def print_report(report: PairReport) -> None:
 
 _LEASES = {
     "held": "runs",
-    "free": "runs nowhere",
-    "none": "never ran",
+    "free": "ran, and runs nowhere now",
+    "none": "none was told to; those of applications are not seen from here",
     "unknown": "not known",
 }
+
+
+def _with_these_keys(lacking: tuple[str, ...] | None) -> list[str]:
+    if lacking is None:
+        return ["not known"]
+    return [f"cannot run: it lacks {text}" for text in lacking] or ["can run"]
 
 
 def _answer(reach: Reach) -> str:
@@ -163,6 +186,8 @@ def _entity_table(report: PairReport) -> Table:
     table.add_column("parked", justify="right")
     for path, waiting, parked in report.entities():
         table.add_row(escape(path) or "(none given)", str(waiting), str(parked))
+    if report.not_looked_at:
+        table.add_row("(not looked at)", str(report.not_looked_at), "")
     return table
 
 

@@ -23,11 +23,12 @@ from twinbus.cli.failure import Failure
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.pairing.sdk.explaining import reason_of as explained_by
 
 PATIENCE_SECONDS: Final = 30.0
 """For all that is asked of a namespace; one that is well answers within a second."""
 
-_PROBE_SECONDS: Final = 10.0
+PROBE_SECONDS: Final = 10.0
 _PROBED: Final = "x-servicebus-transfer"
 """An entity that need not exist: being told so is an answer, too."""
 
@@ -102,7 +103,7 @@ def _failure(error: Exception, side: str, entity: str) -> Failure:
 
 def reason_of(error: Exception) -> str:
     """One line, without what only the server's log understands."""
-    text = " ".join(str(error).split()).partition(" TrackingId:")[0]
+    text = " ".join(explained_by(error).split()).partition(" TrackingId:")[0]
     return text or type(error).__name__
 
 
@@ -120,10 +121,10 @@ async def reach(side: Side) -> Reach:
     entity takes messages is another question, and pings are for that."""
     sender = side.client.get_queue_sender(_PROBED)
     try:
-        async with asyncio.timeout(_PROBE_SECONDS):
-            await internals.open_link(sender, _PROBE_SECONDS)
+        async with asyncio.timeout(PROBE_SECONDS):
+            await internals.open_link(sender, PROBE_SECONDS)
     except TimeoutError:
-        return Reach(is_up=False, detail=f"silent for {_PROBE_SECONDS:g} seconds")
+        return Reach(is_up=False, detail=f"silent for {PROBE_SECONDS:g} seconds")
     except (AzureError, OSError) as error:
         kind = kind_of(error)
         if kind in _AWAY:

@@ -9,7 +9,8 @@ class BacklogQueueStatus:
     """One backlog queue."""
 
     path: str
-    # Messages that are there, but for dead letters.
+    # Messages that are there, but for dead letters: those that were looked at if all
+    # were, else as many as the namespace counts.
     waiting: int
     dead_letters: int
     size_bytes: int
@@ -43,6 +44,13 @@ class BacklogSurvey:
         """What to tell people if there are no queues."""
         others = f"; those of {', '.join(self.primaries)} are" if self.primaries else ""
         return f"No backlog queues of '{self.primary_name}' are there{others}."
+
+    @property
+    def entities(self) -> list[str]:
+        """Paths on the primary that messages wait for, as far as they were looked at;
+        those that say nothing of it are none."""
+        found = {path for queue in self.queues for path in queue.entities}
+        return sorted(path for path in found if path)
 
     @property
     def waiting(self) -> int:

@@ -80,9 +80,12 @@ async def _looked_at(
     paths = Counter(path_of(message) for message in messages)
     parked = Counter(path_of(message) for message in messages if _is_deferred(message))
     times = [message.enqueued_time_utc for message in messages]
+    # The count is older than the look, and a syphon may be at work: what was seen to
+    # its end is what there is, so that queues and entities add up to the same.
+    is_whole = len(messages) < peek_count
     return BacklogQueueStatus(
         path=queue.path,
-        waiting=queue.waiting,
+        waiting=len(messages) if is_whole else max(queue.waiting, len(messages)),
         dead_letters=queue.dead_letters,
         size_bytes=queue.size_bytes,
         oldest_at=_ms(min(times)) if times else None,

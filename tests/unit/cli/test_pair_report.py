@@ -22,6 +22,7 @@ def report(
     primary: Reach = UP,
     secondary: Reach = UP,
     primaries: tuple[str, ...] = (),
+    lacking: tuple[str, ...] | None = (),
 ) -> PairReport:
     survey = BacklogSurvey(
         primary_name="site-a", queues=queues, lease=None, primaries=primaries
@@ -34,6 +35,7 @@ def report(
         secondary=secondary,
         survey=survey if secondary.is_up else None,
         lease="none",
+        lacking=lacking,
         now=NOW,
     )
 
@@ -89,3 +91,44 @@ def test_tables_escape_what_strangers_wrote(capsys: pytest.CaptureFixture[str]) 
 def test_a_side_that_is_away_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     print_report(report(secondary=DOWN))
     assert "does not answer: refused" in capsys.readouterr().out
+
+
+def test_totals_of_queues_and_entities_agree(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = report(
+        queue(0, waiting=5, looked_at=4, entities={"orders": 3, "bills": 1}),
+        queue(1, waiting=2, looked_at=2, entities={"orders": 2}),
+    )
+    seen = as_json(made)
+    entities = sum(entity["waiting"] for entity in seen["entities"])
+    assert seen["waiting"] == entities + seen["not_looked_at"] == 7
+    print_report(made)
+    assert "(not looked at)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("lacking", "can_run", "shown"),
+    [
+        ((), True, "can run"),
+        (("Send on 'orders'",), False, "cannot run: it lacks Send on 'orders'"),
+        (None, None, "not known"),
+    ],
+)
+def test_a_syphon_that_cannot_run_is_told(
+    lacking: tuple[str, ...] | None,
+    can_run: bool | None,
+    shown: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = report(queue(), lacking=lacking)
+    assert as_json(made)["syphon"]["can_run_with_these_keys"] is can_run
+    print_report(made)
+    assert shown in " ".join(capsys.readouterr().out.split())
+
+
+def test_nobody_is_told_that_no_syphon_ran(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report(queue()))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "never ran" not in shown
+    assert "those of applications are not seen from here" in shown
