@@ -187,3 +187,20 @@ async def test_poison_goes_to_the_dead_letters_and_holds_up_nobody(
     assert told["DeadLetterReason"] == reason
     assert told["DeadLetterErrorDescription"]
     assert [event.text for event in events.of(EventKind.POISON)] == [reason]
+
+
+async def test_a_queue_that_was_made_again_has_numbers_of_its_own(
+    make: Make, primary: Bus, secondary: Bus
+) -> None:
+    """Its first message has the number of one that the primary has had, and would be
+    dropped if it came under the old queue's name."""
+    settings = replace(QUICK, discovery_ms=300)
+    async with running(make(primary, secondary, settings)) as syphon:
+        await put(secondary, BACKLOG, [diverted("orders", "one")])
+        await until(lambda: syphon.status().restored == 1)
+        await until(lambda: counts(secondary, BACKLOG) == (0, 0, 0))
+        secondary.advance(60)
+        secondary.delete_queue(BACKLOG)
+        secondary.create_queue(BACKLOG)
+        await put(secondary, BACKLOG, [diverted("orders", "two")])
+        assert await bodies(primary, "orders", 2) == ["one", "two"]

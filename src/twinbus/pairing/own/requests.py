@@ -9,7 +9,11 @@ from typing import Any, Final
 from twinbus.amqp.messaging import AmqpValue, Message
 from twinbus.client.connection import ClientConnection
 from twinbus.client.errors import ClientError
-from twinbus.errors import ServiceBusError, from_condition
+from twinbus.errors import (
+    MessagingEntityNotFound,
+    ServiceBusError,
+    from_condition,
+)
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.own.failures import kind_of
 from twinbus.pairing.syphon.errors import SecondaryError
@@ -65,9 +69,15 @@ async def secondary_errors() -> AsyncIterator[None]:
     try:
         yield
     except ServiceBusError as error:
-        is_refused = error.http_status == 401
-        raise SecondaryError(error.text, is_refused=is_refused) from error
+        raise SecondaryError(
+            error.text,
+            is_refused=error.http_status == 401,
+            is_gone=isinstance(error, MessagingEntityNotFound),
+        ) from error
     except (ClientError, OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-        is_refused = kind_of(error) in _REFUSED
-        text = str(error) or "it does not answer"
-        raise SecondaryError(text, is_refused=is_refused) from error
+        kind = kind_of(error)
+        raise SecondaryError(
+            str(error) or "it does not answer",
+            is_refused=kind in _REFUSED,
+            is_gone=kind is FailureKind.NOT_FOUND,
+        ) from error

@@ -8,6 +8,7 @@ from azure.core.exceptions import AzureError
 
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.pairing.sdk.explaining import reason_of
 from twinbus.pairing.syphon.errors import SecondaryError
 
 _REFUSED: Final = frozenset((FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION))
@@ -18,6 +19,9 @@ async def secondary_errors() -> AsyncIterator[None]:
     try:
         yield
     except (AzureError, OSError, TimeoutError, EOFError, ValueError) as error:
-        is_refused = kind_of(error) in _REFUSED
-        text = str(error) or "it does not answer"
-        raise SecondaryError(text, is_refused=is_refused) from error
+        kind = kind_of(error)
+        raise SecondaryError(
+            reason_of(error),
+            is_refused=kind in _REFUSED,
+            is_gone=kind is FailureKind.NOT_FOUND,
+        ) from error

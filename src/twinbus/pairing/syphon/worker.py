@@ -72,8 +72,8 @@ class Worker(Generic[M]):
         self._stopping.set()
 
     async def run(self) -> None:
-        """Until it is stopped, or in the mode `until_empty` until there is nothing
-        left to do; then, raises PrimaryAway and SecondaryError."""
+        """Until it is stopped, or its queue is gone, or in the mode `until_empty` until
+        there is nothing left to do; then, raises PrimaryAway and SecondaryError."""
         try:
             while not self._stopping.is_set():
                 try:
@@ -83,10 +83,16 @@ class Worker(Generic[M]):
                 except SecondaryError as error:
                     if self._settings.until_empty:
                         raise
+                    if error.is_gone:
+                        # Another one by its name has numbers and a worker of its own:
+                        # under this one's name the primary would know them already.
+                        _log.warning("backlog queue %s is gone", self._source.path)
+                        return
                     await self._pause(error)
                 if self._settings.until_empty and self.is_idle:
                     return
         finally:
+            self._restorer.troubles.end(self._source.path)
             await self._source.close()
 
     def _now(self) -> int:

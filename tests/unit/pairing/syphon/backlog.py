@@ -34,6 +34,7 @@ class ListSource:
     deferred: dict[int, BacklogMessage] = field(default_factory=dict)
     dead: list[tuple[int, str]] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+    peeks: int = 0
 
     async def receive(
         self, max_count: int, max_wait_seconds: float
@@ -75,6 +76,7 @@ class ListSource:
         self.dead += [(number, fault.reason) for number in self._unlock(messages)]
 
     async def peek_deferred(self, first_number: int) -> Page:
+        self.peeks += 1
         everything = {
             **{one.sequence_number: one for one in self.active},
             **self.locked,

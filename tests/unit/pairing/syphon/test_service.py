@@ -48,10 +48,15 @@ class OneQueue:
     failures: list[Exception] = field(default_factory=list)
     sources: list[IdleSource] = field(default_factory=list)
 
+    # When the queue was made, and how often queues were looked for.
+    created_at: int = 1
+    listing_count: int = 0
+
     async def queues(self, prefix: str) -> list[BacklogQueue]:
+        self.listing_count += 1
         if self.listing_failures:
             raise self.listing_failures.pop()
-        return [BacklogQueue(QUEUE, 1)]
+        return [BacklogQueue(QUEUE, self.created_at)]
 
     def source(self, queue: BacklogQueue) -> IdleSource:
         self.sources.append(IdleSource(self.failures))
@@ -129,3 +134,57 @@ def test_queues_are_looked_for_again_after_a_bug(
 
     serve(act)
     assert BUG in caplog.text
+
+
+def test_a_queue_that_is_gone_is_left_until_it_is_found_again() -> None:
+    async def act(service: SyphonService, secondary: OneQueue) -> None:
+        secondary.failures.append(SecondaryError("deleted", is_gone=True))
+        secondary.created_at = 2
+        await asyncio.sleep(30)
+        # Nobody tries the old one again.
+        assert len(secondary.sources) == 1
+        assert secondary.sources[0].waits == []
+        await asyncio.sleep(60)
+        assert len(secondary.sources) == 2
+
+    serve(act)
+
+
+def test_what_an_idle_hour_costs() -> None:
+    """P13, and what the syphon asks besides: what docs/concepts/pairing.md says."""
+
+    async def act(service: SyphonService, secondary: OneQueue) -> None:
+        await asyncio.sleep(3_599)
+        (source,) = secondary.sources
+        assert service.status().receives == 4
+        assert secondary.listing_count == 60
+        assert source.peeks == 1
+
+    serve(act)
+
+
+def test_a_syphon_that_cannot_run_says_so_and_keeps_its_counts() -> None:
+    async def act(service: SyphonService, secondary: OneQueue) -> None:
+        await asyncio.sleep(0.5)
+        status = service.status()
+        assert (status.is_running, status.trouble) == (False, ("no route",))
+        await asyncio.sleep(3_600)
+        status = service.status()
+        assert (status.is_running, status.trouble) == (True, ())
+        secondary.failures.append(SecondaryError("refused", is_refused=True))
+        await asyncio.sleep(15 * 60)
+        assert service.status().receives > 4
+
+    serve(act, SecondaryError("no route"))
+
+
+def test_a_queue_in_trouble_is_named_until_it_is_well() -> None:
+    async def act(service: SyphonService, secondary: OneQueue) -> None:
+        secondary.failures += [SecondaryError("refused", is_refused=True)] * 3
+        await asyncio.sleep(0.5)
+        assert service.status().trouble == (f"backlog queue '{QUEUE}': refused",)
+        # Well again after three tries; it does not take a whole poll to know that.
+        await asyncio.sleep(60)
+        assert service.status().trouble == ()
+
+    serve(act)
