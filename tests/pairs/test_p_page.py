@@ -49,3 +49,23 @@ def test_the_page_says_who_runs_the_syphon_and_how_many_queues() -> None:
 def test_the_page_says_that_callers_wait_ten_seconds() -> None:
     """A2, P7: back-off after server-busy."""
     assert "10 seconds" in _text()
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("G4", ("several backlog queues", "its failure fails the send")),
+        ("G5", ("at least one process must run it", "hundred times as much")),
+        ("G8", ("each holds 5 gb", "in a day", "longest outage")),
+        ("G9", ("separate data centres", "must leave the other")),
+        ("P4", ("surplus ones", "nothing is sent to them", "all that there are")),
+        ("P13", ("60 an hour", "a peek, 10 an hour", "every ten surplus queues")),
+        ("P14", ("without a syphon is left alone",)),
+        ("P1", ("pairing_timeout", "which side did not answer")),
+        ("P7", ("reason:message-store",)),
+    ],
+)
+def test_the_page_says_what_the_rows_ask_for(row: str, words: tuple[str, ...]) -> None:
+    """P1, P4, P7, P13, P14, G4, G5, G8, G9: row, code and page agree."""
+    text = _text().replace("**", "").replace("`", "")
+    assert [word for word in words if word not in text] == [], row

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROWS = [f"P{number}" for number in range(1, 16)] + ["A2", "A5"]
+ROWS = [f"P{number}" for number in range(1, 16)]
+ROWS += ["A2", "A5", "G4", "G5", "G8", "G9"]
 _NAMES = re.compile(r"^((?:[A-Z]\d+(?:, | to )?)+):")
 
 
