@@ -10,6 +10,7 @@ import pytest
 
 from twinbus.testing import Bus
 
+from .management import sas_token
 from .peer import Peer
 
 _numbers = itertools.count(1)
@@ -77,3 +78,20 @@ def anonymous(dial: Callable[[], Peer]) -> Callable[[], Peer]:
 def peer(connect: Callable[..., Peer]) -> Peer:
     """One authenticated connection."""
     return connect()
+
+
+@pytest.fixture
+def token(bus: Bus) -> Callable[..., str]:
+    """Makes tokens signed with the bus's key."""
+
+    def make(
+        resource: str,
+        *,
+        lifetime_seconds: float = 600,
+        key: str | None = None,
+        **options: Any,
+    ) -> str:
+        expires_at = bus.now().timestamp() + lifetime_seconds
+        return sas_token(resource, bus.key_name, key or bus.key, expires_at, **options)
+
+    return make

@@ -7,19 +7,8 @@ import pytest
 
 from .codec import Int, Ulong
 from .frames import LinkRefused
-from .management import Cbs, sas_token
+from .management import Cbs
 from .message import data_message
-
-
-@pytest.fixture
-def token(bus):
-    """Makes tokens signed with the bus's key."""
-
-    def make(resource, *, lifetime_seconds=600, key=None, **options):
-        expires_at = bus.now().timestamp() + lifetime_seconds
-        return sas_token(resource, bus.key_name, key or bus.key, expires_at, **options)
-
-    return make
 
 
 def test_link_without_a_token_is_refused(anonymous, queue):

@@ -153,6 +153,12 @@ class Grants:
     def allows(self, claim: Claim, path: str, now: int) -> bool:
         return self._covering(claim, path, now) is not None
 
+    def allows_some(self, path: str, now: int) -> bool:
+        """Whether anything at all may be done with the path."""
+        return any(
+            self.allows(claim, path, now) for claim in (Claim.SEND, Claim.LISTEN)
+        )
+
     def require(self, claim: Claim, path: str, now: int) -> Right:
         """The right to do what needs the claim.
 

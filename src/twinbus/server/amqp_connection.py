@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
+from weakref import WeakValueDictionary
 
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError, DecodeError
@@ -83,6 +84,7 @@ class AmqpConnection(asyncio.Protocol):
         self._server = server
         self.namespace = server.namespace
         self.clock = server.clock
+        self.extensions = server.owner.extensions
         self.grants = Grants()
         self.output = Output(server.outputs, self.flush)
         # The transactions of this connection.
@@ -94,7 +96,7 @@ class AmqpConnection(asyncio.Protocol):
             channel_max=SESSIONS_PER_CONNECTION - 1,
             handle_max=LINKS_PER_CONNECTION - 1,
             idle_timeout_ms=IDLE_TIMEOUT_MS,
-            properties=_open_properties(server.owner.extensions),
+            properties=_open_properties(self.extensions),
             link_limit=LINKS_PER_CONNECTION,
             partial_limit_bytes=PARTIAL_DELIVERIES
             * self.namespace.largest_message_bytes
@@ -102,8 +104,9 @@ class AmqpConnection(asyncio.Protocol):
         )
         self._transport: asyncio.Transport | None = None
         self._peer = "?"
-        # Nodes this connection has attached to, by address.
-        self._nodes: dict[str, Node] = {}
+        # Nodes this connection is attached to, by address. A node lives as long as
+        # a link to it: anybody may attach to any `$management`, one after the other.
+        self._nodes: WeakValueDictionary[str, Node] = WeakValueDictionary()
         # Requests that are not answered yet.
         self.requests: set[asyncio.Task[None]] = set()
         # Response links by session, for their requests.

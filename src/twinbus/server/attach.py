@@ -5,6 +5,7 @@ checked here, on every attach, against what the connection has proved by then. A
 refusal is an attach without termini followed by a detach with the error.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from twinbus.amqp.link import Link
@@ -106,33 +107,44 @@ def _attach_to_management(
         address = namespace_management.ADDRESS
         _attach_to_node(connection, link, connection.node(address, _namespace))
         return
-    _require_any(connection, entity.text)
-    namespace = connection.namespace
-    owner = namespace.entity(entity.entity).owner
-    address = f"{entity.text.lower()}/$management"
+    namespace, path = connection.namespace, entity.text
+    address = f"{path.lower()}/$management"
+    grants, clock = connection.grants, connection.clock
+    # Java up to 7.17.1 attaches before it has put a token. Only who has shown a
+    # right is told what does not exist, or how large its messages may be.
+    message_bytes = namespace.largest_message_bytes
+    if grants.allows_some(path, clock.now()):
+        known = namespace.entity(entity.entity)
+        message_bytes = namespace.sizes.max_message_bytes_of(known)
 
     def make(connection: "AmqpConnection") -> Node:
-        actor = connection.introduce(owner, address)
-        pages = SessionPages()
-
-        def find() -> ManagedQueue:
-            queue = namespace.entity(entity.entity)
-            arrivals = _arrivals(connection, queue)
-            return ManagedQueue(
-                queue, entity.sub_queue, actor, arrivals, pages, namespace.rules
-            )
-
-        clock, grants = connection.clock, connection.grants
-        return ManagementNode(address, entity.text, find, clock, grants)
+        find = _finder(connection, entity, address)
+        is_strict = connection.extensions.is_strict
+        return ManagementNode(
+            address, path, message_bytes, is_strict, find, clock, grants
+        )
 
     _attach_to_node(connection, link, connection.node(address, make))
 
 
-def _require_any(connection: "AmqpConnection", path: str) -> None:
-    """Some claim on the entity; each operation asks for its own."""
-    grants, now = connection.grants, connection.clock.now()
-    if not grants.allows(Claim.SEND, path, now):
-        grants.require(Claim.LISTEN, path, now)
+def _finder(
+    connection: "AmqpConnection", entity: EntityPath, address: str
+) -> Callable[[], ManagedQueue]:
+    """Finds what a management node is about, for each request."""
+    namespace, pages = connection.namespace, SessionPages()
+    actor: int | None = None
+
+    def find() -> ManagedQueue:
+        nonlocal actor
+        queue = namespace.entity(entity.entity)
+        if actor is None:
+            actor = connection.introduce(queue.owner, address)
+        arrivals = _arrivals(connection, queue)
+        return ManagedQueue(
+            queue, entity.sub_queue, actor, arrivals, pages, namespace.rules
+        )
+
+    return find
 
 
 def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> None:

@@ -40,6 +40,9 @@ class CbsNode:
         # Takes what a token gives. Raises ArgumentError.
         self._proved = proved
 
+    def allowed_request_bytes(self) -> int:
+        return self.max_request_bytes
+
     async def answer(self, request: Request) -> Response:
         if request.operation != "put-token":
             return Response(status=400, description="The operation must be put-token.")

@@ -14,8 +14,8 @@ from twinbus.amqp.types import Symbol
 from twinbus.auth.claims import Claim
 from twinbus.auth.grants import Grants
 from twinbus.clock import Clock
-from twinbus.errors import NotAllowed, NotSupported
-from twinbus.limits import MANAGEMENT_REQUEST_BYTES
+from twinbus.errors import NotAllowed, NotSupported, UnauthorizedAccess
+from twinbus.limits import MANAGEMENT_REQUEST_BYTES, TOKEN_REQUEST_BYTES
 from twinbus.server import management_locks as locks
 from twinbus.server import management_messages as messages
 from twinbus.server import management_rules as rules
@@ -77,43 +77,57 @@ class ManagementNode:
     """Answers the management requests of one connection to one queue.
 
     The queue is looked up for each request: it may have been deleted, and made
-    again, since the links to this node were attached.
+    again, since the links to this node were attached. They may have been attached
+    before a token was put; until then every request is refused, unread if it is
+    large, and nothing is told of the queue.
     """
 
     def __init__(
         self,
         address: str,
         path: str,
+        max_message_bytes: int,
+        is_strict: bool,
         find: Callable[[], ManagedQueue],
         clock: Clock,
         grants: Grants,
     ) -> None:
         self.address = address
         # A schedule request carries at least one message of any allowed size.
-        managed = find()
-        self.max_request_bytes = managed.max_message_bytes + MANAGEMENT_REQUEST_BYTES
-        self._is_strict = managed.owner.extensions.is_strict
+        self.max_request_bytes = max_message_bytes + MANAGEMENT_REQUEST_BYTES
         # The path that the claim is for.
         self._path = path
+        self._is_strict = is_strict
         self._find = find
         self._clock = clock
         self._grants = grants
 
+    def allowed_request_bytes(self) -> int:
+        return self.max_request_bytes if self._knows_client() else TOKEN_REQUEST_BYTES
+
+    def _knows_client(self) -> bool:
+        return self._grants.allows_some(self._path, self._clock.now())
+
     async def answer(self, request: Request) -> Response:
-        found = _OPERATIONS.get(request.operation.removeprefix(_PREFIX))
-        if found is None and not self._is_strict:
-            found = _EXTENSIONS.get(request.operation)
-        if found is None:
-            raise NotSupported(
-                f"'{request.operation}' is no operation of '{self._path}'.",
-                entity_path=self._path,
-            )
-        claim, operation = found
-        self._check_transaction(request)
+        claim, operation = self._operation(request.operation)
         self._grants.require(claim, self._path, self._clock.now())
+        self._check_transaction(request)
         managed = self._find()
         managed.queue.used_at = self._clock.now()
         return await operation(managed, request)
+
+    def _operation(self, name: str) -> tuple[Claim, _Operation]:
+        """Raises NotSupported; a stranger is told no more than for any other."""
+        found = _OPERATIONS.get(name.removeprefix(_PREFIX))
+        if found is None and not self._is_strict:
+            found = _EXTENSIONS.get(name)
+        if found is not None:
+            return found
+        if not self._knows_client():
+            raise UnauthorizedAccess.missing(Claim.LISTEN.title, entity_path=self._path)
+        raise NotSupported(
+            f"'{name}' is no operation of '{self._path}'.", entity_path=self._path
+        )
 
     def _check_transaction(self, request: Request) -> None:
         """Raises NotAllowed, TransactionNotFound, TransactionTimedOut."""

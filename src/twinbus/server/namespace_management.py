@@ -56,6 +56,9 @@ class NamespaceNode:
             "list-entities": self._list,
         }
 
+    def allowed_request_bytes(self) -> int:
+        return self.max_request_bytes
+
     async def answer(self, request: Request) -> Response:
         self._grants.require(Claim.MANAGE, "", self._clock.now())
         operation = self._operations.get(request.operation.removeprefix(_PREFIX))

@@ -90,8 +90,13 @@ class Node(Protocol):
     """Something that answers requests at one address."""
 
     address: str
-    # The largest request; before a token was put, a stranger decides its size.
+    # The largest request that it ever takes, which links are told.
     max_request_bytes: int
+
+    def allowed_request_bytes(self) -> int:
+        """The largest request now; before a token was put, a stranger decides its
+        size."""
+        ...
 
     async def answer(self, request: Request) -> Response: ...
 
@@ -179,9 +184,11 @@ class RequestLink:
         """Take a request; its answer follows as soon as it is found."""
         if not self._is_open or self._is_overrun():
             return
-        verdict = self._verdict(delivery, now)
+        limit = self._node.allowed_request_bytes()
+        is_oversize = delivery.oversize or len(delivery.payload) > limit
+        verdict = self._oversize(limit) if is_oversize else self._taken(delivery, now)
         self._unanswered_count += 1
-        if delivery.oversize:
+        if is_oversize:
             self._settle(delivery, verdict)
             self.answered()
             return
@@ -222,11 +229,7 @@ class RequestLink:
             self._link.issue_credit(room)
             self._output.mark()
 
-    def _verdict(self, delivery: MessageReceived, now: int) -> bytes:
-        """What becomes of the transfer; of the request the response tells."""
-        if not delivery.oversize:
-            return self._taken(delivery, now)
-        limit = self._node.max_request_bytes
+    def _oversize(self, limit: int) -> bytes:
         error = MessageSizeExceeded(
             f"The request to '{self._node.address}' is larger than {limit} bytes, "
             "the limit of that node."
@@ -234,6 +237,7 @@ class RequestLink:
         return encode_rejected(amqp_error(error))
 
     def _taken(self, delivery: MessageReceived, now: int) -> bytes:
+        """What becomes of the transfer; of the request the response tells."""
         state = delivery.state
         if not isinstance(state, TransactionalState):
             return ACCEPTED
