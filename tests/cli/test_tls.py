@@ -132,6 +132,20 @@ def test_every_port_serves_everything(tmp_path: Path) -> None:
         assert server.stop() == exit_codes.OK
 
 
+def test_the_certificate_is_for_the_name_with_the_port_too(tmp_path: Path) -> None:
+    """Go's SDK asks for it under that name."""
+    tls_port = free_port()
+    with Serving(*FREE, "--tls-port", str(tls_port), cwd=tmp_path) as server:
+        authority = tmp_path / "data" / "tls" / "ca.pem"
+        context = ssl.create_default_context(cafile=authority)
+        for port in (server.port, tls_port):
+            with (
+                socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) as tcp,
+                context.wrap_socket(tcp, server_hostname=f"localhost:{port}") as tls,
+            ):
+                assert tls.version() == "TLSv1.3"
+
+
 def test_one_port_is_enough(tmp_path: Path) -> None:
     port = str(free_port())
     flags = ("--port", port, "--http-port", port, "--tls-port", port)

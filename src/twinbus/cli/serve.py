@@ -25,6 +25,7 @@ from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
 from twinbus.cli.log_lines import LogLine
 from twinbus.cli.ports import Ports, ports, trust_instructions
 from twinbus.config import Config, ConfigError
+from twinbus.server.certificates import name_port
 from twinbus.server.server import Server
 from twinbus.store.base import StoreError, StoreInUse
 
@@ -48,6 +49,8 @@ async def _serve(config: Config) -> None:
     found = ports(config)
     server = _made(found)
     await _start(server, found.config)
+    if found.tls is not None and found.config.port == 0:
+        name_port(found.tls, found.config, server.port, server.clock.now())
     _spare_garbage_collection()
     _announce(server, found)
     await _until_the_end(server, told_to_stop)

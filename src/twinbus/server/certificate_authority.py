@@ -3,11 +3,9 @@
 A private key and its certificate share a file, so that no crash can part them, and
 a file appears under its name only when it is whole. An authority that is damaged is
 not replaced: clients trust it, and a new one would look to them like an attack.
-Only this file knows the library `cryptography`.
+Only this file and `trust_files.py` know the library `cryptography`.
 """
 
-import os
-import secrets
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from ipaddress import ip_address
@@ -21,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from twinbus.config import ConfigError
+from twinbus.server.whole_files import PRIVATE, PUBLIC, write_whole
 
 _AUTHORITY_LIFE: Final = timedelta(days=3650)
 
@@ -34,8 +33,6 @@ _SKEW: Final = timedelta(days=1)
 """Valid from a little earlier, for clients whose clock is behind."""
 
 _AUTHORITY_NAME: Final = "twinbus local authority"
-_PRIVATE: Final = 0o600
-_PUBLIC: Final = 0o644
 
 
 class CertificateAuthority:
@@ -79,7 +76,7 @@ class CertificateAuthority:
             .add_extension(_issued_by(self._key), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        _write(file, _pem(certificate) + _pem_key(key), _PRIVATE)
+        write_whole(file, _pem(certificate) + _pem_key(key), PRIVATE)
 
 
 def authority_of(folder: Path, now: datetime) -> CertificateAuthority:
@@ -96,7 +93,7 @@ def authority_of(folder: Path, now: datetime) -> CertificateAuthority:
         authority = _make(private_file, now)
     public = _pem(authority.certificate)
     if not public_file.exists() or public_file.read_bytes() != public:
-        _write(public_file, public, _PUBLIC)
+        write_whole(public_file, public, PUBLIC)
     return authority
 
 
@@ -125,7 +122,7 @@ def _make(file: Path, now: datetime) -> CertificateAuthority:
         .add_extension(_issued_by(key), critical=False)
         .sign(key, hashes.SHA256())
     )
-    _write(file, _pem(certificate) + _pem_key(key), _PRIVATE)
+    write_whole(file, _pem(certificate) + _pem_key(key), PRIVATE)
     return CertificateAuthority(certificate, key)
 
 
@@ -186,14 +183,3 @@ def _pem_key(key: ec.EllipticCurvePrivateKey) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-
-
-def _write(file: Path, content: bytes, mode: int) -> None:
-    """Put the whole file there at once; nobody else can read it, at no moment."""
-    unfinished = file.with_name(f"{file.name}.new-{secrets.token_hex(8)}")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(descriptor)
-    unfinished.rename(file)

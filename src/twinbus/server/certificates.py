@@ -2,9 +2,10 @@
 
 Our own is signed by an authority that only this data folder has. Clients trust the
 authority once; certificates come and go under it: a new one is made when the old
-one nears its end or lacks a name.
+one nears its end or lacks a name. Names come with each port, too: Go's SDK asks for
+the name `localhost:5671` where its Endpoint has the port.
 
-    tls/ca.pem       the authority, for clients to trust
+    tls/ca.pem       the authority, for clients to trust; `trust_files.py` has more
     tls/ca-key.pem   the authority with its private key, readable by the owner alone
     tls/server.pem   certificate and private key, likewise
 """
@@ -12,6 +13,7 @@ one nears its end or lacks a name.
 import os
 import socket
 import ssl
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -45,6 +47,13 @@ def tls_context(config: Config, now: int) -> ssl.SSLContext:
     return context
 
 
+def name_port(context: ssl.SSLContext, config: Config, port: int, now: int) -> None:
+    """The main port, where it was left to be found: our own certificate gets it."""
+    if not config.tls_cert:
+        own = _own_certificate(replace(config, port=port), now)
+        context.load_cert_chain(own)
+
+
 def ca_file(config: Config) -> Path:
     """The authority that clients must trust, if the certificate is our own."""
     return config.data / "tls" / "ca.pem"
@@ -56,7 +65,7 @@ def _own_certificate(config: Config, now: int) -> Path:
         # The data folder first: what is made on the way gets the usual rights.
         config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
-        return _current_certificate(folder, _names(config.host), _instant(now))
+        return _current_certificate(folder, _names(config), _instant(now))
     except OSError as error:
         raise ConfigError(
             f"The data folder {config.data} can't be used for certificates: "
@@ -68,21 +77,29 @@ def _own_certificate(config: Config, now: int) -> Path:
 def _current_certificate(folder: Path, names: set[str], now: datetime) -> Path:
     # A tenth of a second of imports, for those who want TLS.
     from twinbus.server.certificate_authority import authority_of
+    from twinbus.server.trust_files import write_trust_files
 
     authority = authority_of(folder, now)
+    write_trust_files(folder, (folder / "ca.pem").read_bytes())
     file = folder / "server.pem"
     if not authority.still_serves(file, names, now):
         authority.issue(file, names, now)
     return file
 
 
-def _names(host: str) -> set[str]:
+def _names(config: Config) -> set[str]:
     """All names under which clients of this machine may ask for it."""
-    names = {"localhost", "127.0.0.1", "::1", socket.gethostname()}
-    if host not in _WILDCARDS:
-        names.add(host)
+    hosts = {"localhost", "127.0.0.1", "::1", socket.gethostname()}
+    if config.host not in _WILDCARDS:
+        hosts.add(config.host)
     # Certificates hold plain ASCII names only.
-    return {name for name in names if name and name.isascii()}
+    hosts = {host for host in hosts if host and host.isascii()}
+    ports = {config.port, config.http_port, config.tls_port} - {0}
+    return hosts | {f"{_bracketed(host)}:{port}" for host in hosts for port in ports}
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _instant(now: int) -> datetime:

@@ -3,6 +3,7 @@
 import os
 import ssl
 import stat
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from cryptography import x509
 
 from twinbus.config import Config, ConfigError
-from twinbus.server.certificates import ca_file, tls_context
+from twinbus.server.certificates import ca_file, name_port, tls_context
 
 NOW = 1_800_000_000_000
 DAY_MS = 86_400_000
@@ -72,7 +73,10 @@ def test_private_keys_are_readable_by_the_owner_alone(config: Config) -> None:
     tls_context(config, NOW)
     folder = config.data / "tls"
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
-    assert modes == {"ca.pem": 0o644, "ca-key.pem": 0o600, "server.pem": 0o600}
+    assert modes == {
+        **{"ca.pem": 0o644, "trust.pem": 0o644, "trust.p12": 0o644},
+        **{"ca-key.pem": 0o600, "server.pem": 0o600},
+    }
     assert stat.S_IMODE(config.data.stat().st_mode) == 0o700
 
 
@@ -123,6 +127,33 @@ def test_another_host_gets_a_certificate_with_its_name(config: Config) -> None:
     tls_context(moved, NOW)
     assert {"10.1.2.3", "localhost", "127.0.0.1", "::1"} <= names(moved)
     assert ca_file(config).read_bytes() == authority
+
+
+def test_every_name_is_there_with_every_port(config: Config) -> None:
+    # Go asks for the name `localhost:5671` if its Endpoint has the port.
+    tls_context(replace(config, http_port=443), NOW)
+    for host in ("localhost", "127.0.0.1", "[::1]", "bus.example"):
+        assert {f"{host}:5672", f"{host}:443", f"{host}:5671"} <= names(config)
+    assert not {name for name in names(config) if name.endswith(":5300")}
+
+
+def test_another_port_gets_a_certificate_with_its_name(config: Config) -> None:
+    tls_context(config, NOW)
+    authority = ca_file(config).read_bytes()
+    tls_context(replace(config, tls_port=15671), NOW)
+    assert "localhost:15671" in names(config)
+    assert ca_file(config).read_bytes() == authority
+
+
+def test_a_port_that_is_found_at_the_start_is_named_then(config: Config) -> None:
+    anywhere = replace(config, port=0, http_port=0, tls_port=5671)
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    context = tls_context(anywhere, now)
+    assert "localhost:0" not in names(config)
+    name_port(context, anywhere, 34567, now)
+    assert {"localhost:34567", "localhost:5671"} <= names(config)
+    # The context shows the new certificate to those who come from now on.
+    handshake(config, context, "localhost:34567")
 
 
 def test_a_wildcard_is_no_name(config: Config) -> None:
