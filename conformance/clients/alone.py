@@ -133,8 +133,8 @@ def _description(folder: str, transport: str) -> Mapping[str, str]:
         "SB_HTTP_PORT": "5300" if transport == "plain" else "443",
         "SB_KEY_NAME": _KEY_NAME,
         "SB_KEY": key,
-        "SB_CA_FILE": str(data / "ca.pem"),
-        "SB_TRUST_STORE": str(data / "trust.p12"),
+        "SB_CA_FILE": str(data / "tls" / "ca.pem"),
+        "SB_TRUST_STORE": str(data / "tls" / "trust.p12"),
     }
 
 

@@ -35,3 +35,8 @@ CASES: Final = {
     "admin-subscription": "create, get, list, update and delete a subscription",
     "admin-rule": "create, get, list, update and delete a rule; $Default by its name",
 }
+
+FEW: Final = {
+    "transaction": "settle and send in one transaction; roll one back",
+}
+"""What few SDKs have: a program that does not mention it has no call for it."""
