@@ -43,6 +43,7 @@ def test_rows_become_messages(call: Caller, sdk: Sdk, queue: str) -> None:
     first, second = receive(receiver, 2)
     assert (str(first), first.message_id, first.subject) == ("a", "id", "s")
     assert str(second) == "b"
+    assert len(second.message_id) == 32
 
 
 def test_nothing_is_appended_by_no_rows(call: Caller) -> None:

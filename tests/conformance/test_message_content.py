@@ -128,10 +128,12 @@ def test_properties_that_were_not_set_are_none(round_trip):
     assert not message.application_properties
 
 
-def test_message_without_properties_comes_back_without(round_trip):
-    """SB-Q-168 a bare AMQP message has no id, and the bus does not make one."""
+def test_message_without_properties_gets_an_id_and_no_other(round_trip):
+    """SB-Q-168 a bare AMQP message has no id; the bus makes one, as the service."""
     message = round_trip(AmqpAnnotatedMessage(data_body=b"bare"))
-    assert message.message_id is None
+    assert len(message.message_id) == 32
+    for name in ("session_id", "content_type", "correlation_id", "subject"):
+        assert getattr(message, name) is None
     assert text_of(message) == "bare"
 
 

@@ -1,4 +1,4 @@
-"""SB-W-13xx: what comes in the same read as the attach, before it is answered.
+"""SB-W-21xx: what comes in the same read as the attach, before it is answered.
 
 Proton's clients send the flow right behind the attach. They never say it again, so
 what it asks for must be done as soon as the link is there.
@@ -52,7 +52,7 @@ def attached(peer: Peer, asked: tuple[str, int]) -> ReceiverLink:
 def test_messages_come_for_credit_that_came_with_the_attach(
     peer: Peer, queue: str
 ) -> None:
-    """SB-W-1301"""
+    """SB-W-2101"""
     sender = peer.sender(queue)
     sender.send(data_message("one"))
 
@@ -64,7 +64,7 @@ def test_messages_come_for_credit_that_came_with_the_attach(
 
 
 def test_a_drain_that_came_with_the_attach_is_answered(peer: Peer, queue: str) -> None:
-    """SB-W-1302 with what there is, and then with the flow that ends it."""
+    """SB-W-2102 with what there is, and then with the flow that ends it."""
     peer.sender(queue).send(data_message("one"))
 
     receiver = attached(peer, ask(peer, terminus(0x28, queue), credit=10, drain=True))
@@ -74,7 +74,7 @@ def test_a_drain_that_came_with_the_attach_is_answered(peer: Peer, queue: str) -
 
 
 def test_a_flow_that_came_with_the_attach_is_echoed(peer: Peer, queue: str) -> None:
-    """SB-W-1303 behind the attach, for the peer knows no handle before."""
+    """SB-W-2103 behind the attach, for the peer knows no handle before."""
     receiver = attached(peer, ask(peer, terminus(0x28, queue), credit=7, echo=True))
 
     flow = peer.expect(FLOW, lambda frame: frame.handle == receiver.remote_handle)
@@ -85,7 +85,7 @@ def test_a_flow_that_came_with_the_attach_is_echoed(peer: Peer, queue: str) -> N
 def test_a_held_attach_is_served_when_its_session_is_free(
     peer: Peer, connect: Callable[..., Peer], make_queue: Callable[..., str]
 ) -> None:
-    """SB-W-1304 credit, drain and echo wait with it."""
+    """SB-W-2104 credit, drain and echo wait with it."""
     queue = make_queue(requires_session=True, lock_duration=timedelta(seconds=60))
     source = Described(Ulong(0x28), [queue, *[None] * 6, {SESSION_FILTER: None}])
     other = connect()
@@ -101,7 +101,7 @@ def test_a_held_attach_is_served_when_its_session_is_free(
 def test_a_drain_of_answers_that_came_with_the_attach_is_answered(
     peer: Peer, queue: str
 ) -> None:
-    """SB-W-1305 nodes have no answers for it yet, and say so."""
+    """SB-W-2105 nodes have no answers for it yet, and say so."""
     source = terminus(0x28, f"{queue}/$management")
 
     responses = attached(peer, ask(peer, source, credit=5, drain=True))
@@ -110,7 +110,7 @@ def test_a_drain_of_answers_that_came_with_the_attach_is_answered(
 
 
 def test_a_sender_counts_from_its_own_first_delivery(peer: Peer, queue: str) -> None:
-    """SB-W-1306 credit is granted from the initial delivery count on (2.6.7)."""
+    """SB-W-2106 credit is granted from the initial delivery count on (2.6.7)."""
     with peer.together():
         asked = peer.send_attach(
             SENDER,

@@ -123,6 +123,8 @@ def test_message_that_is_due_at_the_commit_becomes_active(
     assert controller.commit(txn_id) is None
     [delivery] = peer.receiver(queue).take()
     assert delivery.message.text == "now"
+    # Sent without an id, as by any other way in.
+    assert len(delivery.message.properties["message_id"]) == 32
 
 
 def test_cancellation_is_rolled_back(controller, management, far):

@@ -1,9 +1,10 @@
 """A message as the bus keeps it: the sender's bytes, and what the bus knows of them.
 
-The bytes are never rewritten. What the bus adds later (delivery count, dead-letter
-reason, properties an abandon changed) stands beside them and is woven in when the
-message is delivered. `layout` says where in the bytes the sections lie; only the
-package that reads and writes encoded messages understands it.
+The bytes are never rewritten, but for the id of a message that came without one: it is
+put in when the message is accepted. What the bus adds later (delivery count,
+dead-letter reason, properties an abandon changed) stands beside them and is woven in
+when the message is delivered. `layout` says where in the bytes the sections lie; only
+the package that reads and writes encoded messages understands it.
 
 `Message` is on the hot path: a plain class, changed in place by its fragment alone.
 """
@@ -76,6 +77,8 @@ class Message:
         self.body_id: int = 0
         # Its bytes are stored once for all copies of that message, by `body_id`.
         self.is_shared: bool = False
+        # Its sender gave it no message id, and nobody else did so far.
+        self.lacks_id: bool = False
 
 
 def restored_message(

@@ -58,10 +58,18 @@ _HEADER_BYTES: Final = 32
 """Longer ones are legal, and not worth remembering."""
 
 _CONTENT_TYPE: Final = 6
+_EXPIRES: Final = 8
+_CREATED: Final = 9
 _GROUP_ID: Final = 10
-"""Places of the content type and the session id among the properties."""
+"""Places of the content type, the absolute expiry time, the creation time and the
+session id among the properties."""
 
 _NULL: Final = 0x40
+_TIMESTAMP: Final = 0x83
+
+_LONGEST_HEADER_TTL_MS: Final = (1 << 32) - 1
+"""What the header holds: 49 days. A longer life is told by two times of the properties,
+as the service's own SDKs tell it."""
 
 _LATEST: Final = (1 << 63) - 1
 """Instants are kept as signed 64-bit numbers."""
@@ -96,6 +104,7 @@ def _located(raw: bytes, offered: int, properties_bytes: int) -> Message | None:
     ttl_ms = 0
     scheduled_at = 0
     session_id: str | None = None
+    lacks_id = True
     bare_at = -1
     body_at = total
     while at < total:
@@ -116,8 +125,10 @@ def _located(raw: bytes, offered: int, properties_bytes: int) -> Message | None:
         elif bare_at < 0:
             bare_at = at
         if code == PROPERTIES:
-            session_id, said = _properties(raw, value_at)
+            session_id, said, lacks_id, life_ms = _properties(raw, value_at)
             bits |= said & offered
+            if life_ms > _LONGEST_HEADER_TTL_MS:
+                ttl_ms = life_ms if life_ms < DURATION_MS_UNLIMITED else 0
         elif code == APPLICATION_PROPERTIES:
             check_map(raw, value_at, end)
         elif code >= DATA and code != FOOTER and body_at == total:
@@ -131,6 +142,7 @@ def _located(raw: bytes, offered: int, properties_bytes: int) -> Message | None:
         bare_at = total
     message = Message(raw, bits | bare_at << BARE_SHIFT, ttl_ms, scheduled_at)
     message.session_id = session_id
+    message.lacks_id = lacks_id
     return message
 
 
@@ -199,19 +211,25 @@ def _annotations(raw: bytes, at: int, offered: int) -> tuple[int, int]:
     return int(due), bits
 
 
-def _properties(raw: bytes, at: int) -> tuple[str | None, int]:
-    """The session id (group-id) among the properties, which are a list, and the bit
-    of a ping; neither that id nor the message id is longer than the service allows."""
+def _properties(raw: bytes, at: int) -> tuple[str | None, int, bool, int]:
+    """The session id (group-id) among the properties, which are a list, the bit of a
+    ping, whether there is no message id, and the time from creation to expiry; neither
+    of the ids is longer than the service allows."""
     count, first, end = list_header(raw, at)
     at = first
     session_id: str | None = None
     bits = 0
+    expires = created = 0
     for i in range(count):
         # Before it is looked at: a damaged list may end within this field.
         following = skip(raw, at)
         if i == _CONTENT_TYPE:
             if _is_ping(raw, at, following):
                 bits = PING
+        elif i == _EXPIRES:
+            expires = _instant(raw, at)
+        elif i == _CREATED:
+            created = _instant(raw, at)
         elif i == _GROUP_ID and raw[at] != _NULL:
             _check_length(raw, at, "session id")
             text, _ = decode(raw, at)
@@ -219,9 +237,18 @@ def _properties(raw: bytes, at: int) -> tuple[str | None, int]:
         at = following
     if at != end:
         raise DecodeError("the properties' size does not match their fields")
-    if count > 0:
+    lacks_id = count == 0 or raw[first] == _NULL
+    if not lacks_id:
         _check_length(raw, first, "message id")
-    return session_id, bits
+    life_ms = expires - created if expires > 0 and created > 0 else 0
+    return session_id, bits, lacks_id, life_ms
+
+
+def _instant(raw: bytes, at: int) -> int:
+    """The timestamp at `at`; 0 if it is none."""
+    if raw[at] != _TIMESTAMP:
+        return 0
+    return int.from_bytes(raw[at + 1 : at + 9], "big", signed=True)
 
 
 def _is_ping(raw: bytes, at: int, end: int) -> bool:

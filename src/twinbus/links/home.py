@@ -12,6 +12,7 @@ from twinbus.broker.receiver import Receiver
 from twinbus.errors import STORE_TROUBLE
 from twinbus.links.commit_listener import Listeners
 from twinbus.links.extensions import Extensions
+from twinbus.links.message_ids import MessageIds
 
 STORE_IS_FULL: Final = (
     "The message store is full and cannot take the operation. Free disk space on the "
@@ -28,6 +29,8 @@ class Home(Protocol):
     refuses_until: int
     # What is offered beyond Service Bus.
     extensions: Extensions
+    # For messages that come without an id.
+    message_ids: MessageIds
 
     def wake(self) -> None:
         """Something was written to the open change set."""

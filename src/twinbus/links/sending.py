@@ -21,6 +21,7 @@ from twinbus.encoding.identity import (
     send_key,
 )
 from twinbus.encoding.layout import IDENTIFIED, PING
+from twinbus.encoding.naming import name_message
 from twinbus.errors import EntityDisabled, NotAllowed, ServerBusy, ServiceBusError
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.home import STORE_IS_FULL, Home
@@ -59,11 +60,20 @@ def accept(
     """Enqueue the message, or put it on the schedule."""
     if message.layout & PING != 0:
         fragment.take_ping(len(message.raw), actor, now, home.changes)
-    elif message.scheduled_at > now:
+        return
+    give_id(home, message)
+    if message.scheduled_at > now:
         schedule.schedule(fragment, message, actor, now, home.changes)
         home.expect(message.scheduled_at)
     else:
         fragment.enqueue(message, actor, now, home.changes)
+
+
+def give_id(home: Home, message: Message) -> None:
+    """If it has none. Not before duplicates were looked for: an id of ours finds none,
+    and need not be remembered."""
+    if message.lacks_id:
+        name_message(message, home.message_ids.next())
 
 
 def accept_unless_seen(

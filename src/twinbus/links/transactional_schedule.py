@@ -22,6 +22,7 @@ from twinbus.links.sending import (
     ask_for_duplicates,
     check_room,
     check_status,
+    give_id,
     was_seen,
 )
 
@@ -84,6 +85,7 @@ class TransactionalSchedule(Work):
             if message.layout & PING != 0:
                 accept(home, fragment, message, actor, now)
                 continue
+            give_id(home, message)
             message.scheduled_at = max(message.scheduled_at, now)
             schedule.schedule_reserved(fragment, message, actor, now, home.changes)
             home.expect(message.scheduled_at)

@@ -38,6 +38,7 @@ from twinbus.limits import PENDING_BYTES, WINDOW_BYTES
 from twinbus.links.commit_listener import Listeners
 from twinbus.links.extensions import Extensions
 from twinbus.links.home import STORE_IS_FULL
+from twinbus.links.message_ids import MessageIds
 from twinbus.server.admissions import Admissions
 from twinbus.server.housekeeping import Housekeeping
 from twinbus.server.session_grants import SessionGrants
@@ -66,7 +67,7 @@ class StoreOwner:
     __slots__ = (
         *("store", "clock", "_entropy", "table", "store_uuid", "_epoch", "_batch"),
         *("changes", "listeners", "_durable", "_admissions", "_next_actor"),
-        "extensions",
+        *("extensions", "message_ids"),
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
         *("is_under_pressure", "refuses_until", "_serve_at", "_must_serve"),
         *("_dispatches", "_session_dispatches", "_promising", "_hungry"),
@@ -89,6 +90,7 @@ class StoreOwner:
         self.extensions = extensions or Extensions()
         self.clock = clock
         self._entropy = entropy
+        self.message_ids = MessageIds(entropy)
         # Called with the rules of the store after memory was rebuilt from it.
         self.on_restored: Callable[[list[StoredRule]], None] | None = None
         # Called once if this owner cannot go on.

@@ -95,9 +95,10 @@ def test_message_of_an_unknown_transaction_is_refused(world: World) -> None:
 
 
 def test_full_queues_refuse_and_say_so() -> None:
-    world = World(max_size_bytes=2 * len(BODY))
+    named = b"\x00\x53\x73\xc0\x04\x01\xa1\x01m" + BODY
+    world = World(max_size_bytes=2 * len(named))
     link, _ = world.sender()
-    send(link, BODY, BODY, BODY)
+    send(link, named, named, named)
     [(first, _, state)] = world.verdicts()
     assert (first, condition(state)) == (2, "amqp:resource-limit-exceeded")
 

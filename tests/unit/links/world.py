@@ -32,6 +32,7 @@ from twinbus.links.coordinator import Coordinator
 from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
 from twinbus.links.extensions import Extensions
+from twinbus.links.message_ids import MessageIds
 from twinbus.links.output import Output, Outputs
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.send_link import SendLink
@@ -70,6 +71,7 @@ class LocalHome:
         self.admissions: list[Admission] = []
         self.expected: list[int] = []
         self.entropy_count = 0
+        self.message_ids = MessageIds(self.entropy)
         self.fragment = self.table.create(GENERATION, 0, self.changes)
         self.dispatch = Dispatch(self.fragment, None, self.entropy)
         self.commit()
