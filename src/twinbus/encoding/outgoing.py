@@ -64,7 +64,10 @@ OWN_AND_IDS: Final = _OWN_ANNOTATIONS | {SEND_ID.encode(), RESTORED_FROM.encode(
 _PROPERTIES_SECTION: Final = b"\x00\x53\x73"
 
 _ABSOLUTE_EXPIRY: Final = 8
-"""Index of absolute-expiry-time among the properties."""
+"""Index of absolute-expiry-time among the properties; that of creation-time follows."""
+
+_LONGEST_HEADER_TTL_MS: Final = (1 << 32) - 1
+"""What the header holds: 49 days. It says nothing of a longer life."""
 
 _HEADERS: Final[dict[int, bytes]] = {}
 """Encoded headers by what is in them: they repeat."""
@@ -152,7 +155,9 @@ class DeliveryEncoder:
         if message.expires_at == 0:
             bare = message.raw[bare_at:]
         else:
-            bare = _with_expiry(message.raw, bare_at, message.expires_at)
+            bare = _with_expiry(
+                message.raw, bare_at, message.expires_at, message.ttl_ms
+            )
         annotations, token_tail = _NO_LOCK_TOKEN, b""
         if token:
             head, token_tail = token[:8], token[8:]
@@ -221,8 +226,8 @@ def _encoded_priority(layout: int) -> bytes:
 
 def _header(message: Message) -> bytes:
     ttl_ms = message.ttl_ms
-    # A header's ttl is 32 bits; what is longer than 49 days is left unsaid.
-    ttl = encode(UInt(ttl_ms)) if 0 < ttl_ms < 1 << 32 else b"\x40"
+    is_short = 0 < ttl_ms <= _LONGEST_HEADER_TTL_MS
+    ttl = encode(UInt(ttl_ms)) if is_short else b"\x40"
     fields = b"".join(
         (
             _encoded_durable(message.layout),
@@ -268,7 +273,7 @@ def _woven(
     body_at = _body_offset(bare_at, sections)
     properties = raw[bare_at : sections.get(PROPERTIES, (0, bare_at))[1]]
     if message.expires_at != 0:
-        properties = _with_expiry(properties, 0, message.expires_at)
+        properties = _with_expiry(properties, 0, message.expires_at, message.ttl_ms)
     parts.append(properties)
     parts += _application_properties(
         message.annex, _section(raw, sections, APPLICATION_PROPERTIES)
@@ -305,36 +310,61 @@ def _own_annotations(
     return own
 
 
-def _with_expiry(raw: bytes, at: int, expires_at: int) -> bytes:
-    """The bare message at `at`, its absolute-expiry-time set."""
+def _with_expiry(raw: bytes, at: int, expires_at: int, ttl_ms: int) -> bytes:
+    """The bare message at `at`, its absolute-expiry-time set.
+
+    Clients take what lies between creation and expiry for the time to live. So where
+    there is a creation time it is that from which the bus counts, which is later than
+    the sender's if the message was scheduled. A life that the header cannot hold is
+    told by these two alone.
+    """
+    created = b""
+    if ttl_ms > _LONGEST_HEADER_TTL_MS:
+        created = encoded_time(b"\x83", expires_at - ttl_ms)
     if raw[at : at + 3] != _PROPERTIES_SECTION:
-        return _properties_section(b"", 0, expires_at, b"") + raw[at:]
+        return _properties_section(b"", 0, expires_at, created, b"") + raw[at:]
     count, start, end = list_header(raw, at + 3)
     if count <= _ABSOLUTE_EXPIRY:
-        properties = _properties_section(raw[start:end], count, expires_at, b"")
-        return properties + raw[end:]
-    field_at = start
+        fields = raw[start:end]
+        return _properties_section(fields, count, expires_at, created, b"") + raw[end:]
+    expiry_at = start
     for _ in range(_ABSOLUTE_EXPIRY):
-        field_at = skip(raw, field_at)
-    before = raw[start:field_at]
-    after = raw[skip(raw, field_at) : end]
+        expiry_at = skip(raw, expiry_at)
+    before = raw[start:expiry_at]
+    after_at = skip(raw, expiry_at)
     following = count - _ABSOLUTE_EXPIRY - 1
+    if following > 0:
+        if raw[after_at] != 0x40:
+            created = encoded_time(b"\x83", expires_at - ttl_ms)
+        created = created or b"\x40"
+        after_at = skip(raw, after_at)
+        following -= 1
+    after = raw[after_at:end]
     return (
-        _properties_section(before, _ABSOLUTE_EXPIRY, expires_at, after, following)
+        _properties_section(
+            before, _ABSOLUTE_EXPIRY, expires_at, created, after, following
+        )
         + raw[end:]
     )
 
 
 def _properties_section(
-    before: bytes, count: int, expires_at: int, after: bytes, after_count: int = 0
+    before: bytes,
+    count: int,
+    expires_at: int,
+    created: bytes,
+    after: bytes,
+    after_count: int = 0,
 ) -> bytes:
-    """A properties section: `count` fields, nulls, the expiry, and what follows."""
+    """A properties section: `count` fields, nulls, the expiry, the creation if there
+    is to be one, and what follows."""
     nulls = b"\x40" * (_ABSOLUTE_EXPIRY - count)
-    expiry = b"\x83" + expires_at.to_bytes(8, "big")
-    body = b"".join((before, nulls, expiry, after))
+    body = b"".join((before, nulls, encoded_time(b"\x83", expires_at), created, after))
     size = (len(body) + 4).to_bytes(4, "big")
-    total = (_ABSOLUTE_EXPIRY + 1 + after_count).to_bytes(4, "big")
-    return b"".join((_PROPERTIES_SECTION, b"\xd0", size, total, body))
+    total = _ABSOLUTE_EXPIRY + 1 + (1 if created else 0) + after_count
+    return b"".join(
+        (_PROPERTIES_SECTION, b"\xd0", size, total.to_bytes(4, "big"), body)
+    )
 
 
 def _application_properties(annex: Annex | None, encoded: bytes) -> list[bytes]:

@@ -112,8 +112,23 @@ def _without_expiry(properties: bytes) -> bytes:
     if len(offsets) <= _ABSOLUTE_EXPIRY + 1:
         return section + properties
     fields = [properties[at:end] for at, end in pairwise(offsets)]
+    if _tells_long_life(fields):
+        return section + properties
     fields[_ABSOLUTE_EXPIRY] = NULL
     # Fields that the bus filled up with on the way to the expiry go with it.
     while fields and fields[-1] == NULL:
         fields.pop()
     return section + encode_list(fields) if fields else b""
+
+
+def _tells_long_life(fields: list[bytes]) -> bool:
+    """The header cannot hold it, so it is what lies between creation and expiry."""
+    if len(fields) <= _ABSOLUTE_EXPIRY + 1:
+        return False
+    expires, _ = decode(fields[_ABSOLUTE_EXPIRY], 0)
+    created, _ = decode(fields[_ABSOLUTE_EXPIRY + 1], 0)
+    return (
+        isinstance(expires, int)
+        and isinstance(created, int)
+        and expires - created >= 1 << 32
+    )
