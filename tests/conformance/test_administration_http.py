@@ -155,7 +155,7 @@ def test_an_entry_names_itself_twice(bus: Bus, call: Caller) -> None:
         ("/names/topic/subscriptions/one", f"{root}/Subscriptions/one", "one"),
         (
             "/names/topic/subscriptions/one/rules/$Default",
-            f"{root}/Subscriptions/one/Rules/%24Default",
+            f"{root}/Subscriptions/one/Rules/$Default",
             "$Default",
         ),
     ):
@@ -333,6 +333,54 @@ def test_a_rule_of_an_entity_administers_the_entity(call: Caller) -> None:
     assert call("GET", "/governed", token=token).status == 200
     assert call("DELETE", "/governed", token=token).status == 200
     assert call("GET", "/starred", token=token).status == 401
+
+
+def test_what_is_not_there_is_not_found_without_manage_too(
+    bus: Bus, call: Caller
+) -> None:
+    """SB-A-146 Clients look for entities with whatever key they have."""
+    bus.create_topic("seen")
+    bus.create_subscription("seen", "one")
+    key = dict(
+        part.split("=", 1) for part in bus.connection_string_for("Listen").split(";")
+    )
+    token = call.token(key_name=key["SharedAccessKeyName"], key=key["SharedAccessKey"])
+    for target in (
+        *("/unseen", "/unseen/Subscriptions/one", "/seen/Subscriptions/two"),
+        "/seen/Subscriptions/one/Rules/two",
+    ):
+        assert call("GET", target, token=token).status == 404, target
+        assert call("DELETE", target, token=token).status == 401, target
+        assert call("GET", target, token="").status == 401, target
+        assert call("GET", target, token=call.token(key="wrong")).status == 401, target
+        assert call("GET", target, token=call.token("seem")).status == 401, target
+    for target in ("/seen", "/seen/Subscriptions/one", "/$Resources/queues"):
+        assert call("GET", target, token=token).status == 401, target
+
+
+def test_a_websocket_is_not_offered_and_said_so(call: Caller) -> None:
+    """SB-A-147 401 would read as a wrong key; nobody has shown one yet."""
+    answer = call(
+        *("GET", "/$servicebus/websocket"),
+        token="",
+        Connection="Upgrade",
+        Upgrade="WebSocket",
+        Sec_WebSocket_Protocol="AMQPWSB10",
+        Sec_WebSocket_Version="13",
+        Sec_WebSocket_Key="dGhlIHNhbXBsZSBub25jZQ==",
+    )
+    assert answer.status == 501
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert b"WebSockets" in answer.body and b"TLS" in answer.body
+
+
+def test_rules_keep_the_dollar_in_their_address(bus: Bus, call: Caller) -> None:
+    """SB-A-148 The SDK for JavaScript shows the name as it is written there."""
+    bus.create_topic("ruled")
+    bus.create_subscription("ruled", "one")
+    found = call("GET", "/ruled/Subscriptions/one/Rules").body
+    assert b"/Rules/$Default?" in found
+    assert b"%24Default" not in found
 
 
 def test_forwarding_needs_a_right_at_the_target(call: Caller) -> None:

@@ -138,6 +138,10 @@ async def test_rights_to_use_are_none_to_administer(
             for method in METHODS:
                 body = entry("Queue") if method == "PUT" else ""
                 answer = await call(method, route, body, token=token)
+                if method in ("GET", "HEAD") and answer.status == 404:
+                    # Any key of the namespace may know what is not there.
+                    assert (await call(method, route)).status == 404, (method, route)
+                    continue
                 assert answer.status == 401, (method, route)
                 if method != "HEAD":
                     assert "'Manage' claim(s) are required" in answer.detail

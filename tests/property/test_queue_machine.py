@@ -92,7 +92,8 @@ class Model:
         self.place(entry, True, "active", now)
 
     def fail_delivery(self, entry: Entry, limit: int, now: int) -> None:
-        entry.delivery_count += 1
+        if not entry.dead:
+            entry.delivery_count += 1
         entry.locked_until, entry.visible = 0, False
         if not entry.dead and entry.delivery_count >= limit:
             self.dead_letter(entry, now)

@@ -63,6 +63,12 @@ def test_control_link_is_answered_with_its_coordinator(peer):
     assert link.credit > 0
 
 
+def test_coordinator_without_a_field_stays_one(controller):
+    """SB-W-1043 and has one, null: Python's client takes an empty list for nothing."""
+    target = controller.link.attached.target
+    assert (target.descriptor, target.value) == (COORDINATOR, [None])
+
+
 def test_declared_ids_differ(controller):
     """SB-W-1002 declared carries an id of its own for each transaction."""
     assert len({controller.declare() for _ in range(10)}) == 10

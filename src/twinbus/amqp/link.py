@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Final, final
 
 from twinbus.amqp.assembly import Assembly
 from twinbus.amqp.codec import decode
-from twinbus.amqp.composite import encode_composite, nested_to_wire
+from twinbus.amqp.composite import (
+    descriptor_code,
+    encode_composite,
+    nested_to_wire,
+)
 from twinbus.amqp.errors import (
     INVALID_FIELD,
     NOT_ALLOWED,
@@ -433,6 +437,9 @@ def _terminus(given: object, received: bytes, code: bytes) -> object:
     if given is not None:
         return nested_to_wire(given)
     value, _ = decode(received, 0)
-    if isinstance(value, Described) and value.value != []:
-        return Encoded(received)
+    if isinstance(value, Described):
+        if value.value != []:
+            return Encoded(received)
+        # A coordinator stays one.
+        code = bytes((descriptor_code(value.descriptor) & 0xFF,))
     return Encoded(b"\x00\x53" + code + b"\xc0\x02\x01\x40")

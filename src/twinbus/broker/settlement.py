@@ -10,7 +10,8 @@
 
 Each function takes a lock that its fragment still holds (`settling` checks) and
 writes the change; the reply goes out after the commit. A deferred message that is
-abandoned or released stays deferred.
+abandoned or released stays deferred. Deliveries of a dead letter are not counted: its
+count tells why it is one.
 """
 
 from collections.abc import Mapping
@@ -123,6 +124,10 @@ def count_delivery(
     fragment: Fragment, message: Message, now: int, changes: ChangeSet
 ) -> None:
     """A delivery ended without a result: try again, or give up at the limit."""
+    if fragment.settings.is_dead_letter_queue:
+        _mark_changed(message, changes)
+        _make_available(fragment, message, changes)
+        return
     message.delivery_count += 1
     limit = fragment.settings.max_delivery_count
     if message.delivery_count >= limit:

@@ -1,21 +1,27 @@
 """Who answers which HTTP request.
 
-    GET /health      health.py; not for clients that name an api-version, which mean
-                     an entity of that name
-    GET /metrics     metrics.py; likewise
-    /$bulk...        bulk/, unless the bus is strict
-    all the rest     administration of entities
-
-Paths that are no entity's (messages, WebSockets) get their branch here.
+GET /health      health.py; not for clients that name an api-version, which mean
+                 an entity of that name
+GET /metrics     metrics.py; likewise
+/$bulk...        bulk/, unless the bus is strict
+WebSockets       nobody: clients are told so before they are asked for a key
+all the rest     administration of entities
 """
+
+from typing import Final
 
 from twinbus.gateway.administration.administration import Administration
 from twinbus.gateway.bulk.bulk import PREFIX, Bulk
 from twinbus.gateway.health import Health
 from twinbus.gateway.metrics import Metrics
 from twinbus.gateway.request import HttpRequest
-from twinbus.gateway.response import HttpResponse
+from twinbus.gateway.response import HttpResponse, text_response
 from twinbus.limits import ENTITY_REQUEST_BYTES
+
+_NO_WEBSOCKETS: Final = (
+    "AMQP over WebSockets is not offered by this server. Connect by AMQP over TCP or "
+    "TLS (transport type Amqp, not AmqpWebSockets)."
+)
 
 
 class Gateway:
@@ -42,6 +48,8 @@ class Gateway:
         return ENTITY_REQUEST_BYTES
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
+        if request.headers.get("upgrade", "").lower() == "websocket":
+            return text_response(501, _NO_WEBSOCKETS)
         if self._bulk is not None and _is_bulk(request):
             return await self._bulk.answer(request)
         if request.path in ("health", "metrics") and (

@@ -42,16 +42,16 @@ async def renew_session_lock(queue: ManagedQueue, request: Request) -> Response:
 
 
 async def get_session_state(queue: ManagedQueue, request: Request) -> Response:
-    """What the application keeps with the session, or null."""
+    """What the application keeps with the session, or null if that is nothing."""
     session_id = named_session(queue, request)
     _held(queue, session_id)
     await queue.settle_down()
     state = await queue.owner.store.session_state(queue.fragment.number, session_id)
-    return Response(value={"session-state": state})
+    return Response(value={"session-state": state or None})
 
 
 async def set_session_state(queue: ManagedQueue, request: Request) -> Response:
-    """Keep this with the session; null clears it."""
+    """Keep this with the session; null clears it, and so does no byte at all."""
     session_id = named_session(queue, request)
     state = _state(queue, request)
     await queue.settle_down()
@@ -84,7 +84,7 @@ def _state(queue: ManagedQueue, request: Request) -> bytes | None:
             "message. Keep less, or raise the entity's limit.",
             entity_path=queue.path,
         )
-    return state
+    return state or None
 
 
 class SessionStateChange(Work):

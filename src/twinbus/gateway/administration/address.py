@@ -20,8 +20,9 @@ class Address:
         return cls(root=request.root, api_version=version)
 
     def to(self, path: str, query: str = "") -> str:
-        """The URL of a resource."""
-        return f"{self.root}/{quote(path)}?{query}{self._version}"
+        """The URL of a resource. JavaScript takes the names of rules from it as it is
+        written, and the first rule of every subscription is `$Default`."""
+        return f"{self.root}/{quote(path, safe='/$')}?{query}{self._version}"
 
     @property
     def _version(self) -> str:

@@ -14,10 +14,11 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Final
 
+from twinbus.auth.claims import Claim, require
 from twinbus.clock import Clock
 from twinbus.errors import ArgumentError, MessagingEntityNotFound, ServiceBusError
 from twinbus.gateway.administration.address import Address
-from twinbus.gateway.administration.authorization import require_manage, shows_key
+from twinbus.gateway.administration.authorization import path_grant, shows_key
 from twinbus.gateway.administration.collection import Change, Collection
 from twinbus.gateway.administration.namespace_info import namespace_entry
 from twinbus.gateway.administration.paging import Page, prefix_of
@@ -76,10 +77,20 @@ class Administration:
         try:
             resource = parse_resource(request.path)
             now = self._clock.now()
-            require_manage(request, self._namespace.policy, request.path, now)
+            grant = path_grant(request, self._namespace.policy, request.path, now)
+            if not grant.allows(Claim.MANAGE, request.path, now):
+                self._check_is_there(request, resource)
+            require((grant,), Claim.MANAGE, request.path, now)
             return await self._operate(request, resource)
         except (ServiceBusError, Refusal) as error:
             return refusal_response(error)
+
+    def _check_is_there(self, request: HttpRequest, resource: Resource) -> None:
+        """Clients that may not administer look whether an entity is there: 401 would
+        read as if it were. Raises MessagingEntityNotFound."""
+        is_one = not resource.is_collection and resource.kind is not Kind.NAMESPACE
+        if is_one and request.method in ("GET", "HEAD"):
+            self._existing(resource).find(resource)
 
     async def _operate(self, request: HttpRequest, resource: Resource) -> HttpResponse:
         if request.method in ("GET", "HEAD"):

@@ -26,10 +26,10 @@ FORWARDING_HEADERS: Final = {
 }
 
 
-def require_manage(request: HttpRequest, policy: Policy, path: str, now: int) -> None:
-    """Raises AuthenticationFailed, UnauthorizedAccess."""
-    grant = _grant(request.headers.get(_HEADER, ""), policy, path, now)
-    require((grant,), Claim.MANAGE, path, now)
+def path_grant(request: HttpRequest, policy: Policy, path: str, now: int) -> Grant:
+    """What the request's token gives for a path. Raises AuthenticationFailed, and
+    UnauthorizedAccess for a token that is for another one."""
+    return _grant(request.headers.get(_HEADER, ""), policy, path, now)
 
 
 def require_claim(
