@@ -97,11 +97,16 @@ class Connection:
         incoming_window: int = 5000,
         link_limit: int = DEFAULT_LINK_LIMIT,
         partial_limit_bytes: int = DEFAULT_PARTIAL_LIMIT_BYTES,
+        frames_at_a_time: int = 0,
     ) -> None:
         self.role: Role = role
         self.state: ConnectionState = ConnectionState.START
         # True once nothing more will be read; the shell flushes and closes.
         self.closed: bool = False
+        # Frames that were received wait for a call of `go_on`.
+        self.has_more: bool = False
+        # So many are taken by one call; 0: all.
+        self._frames_at_a_time: int = frames_at_a_time
         # Live and ending sessions, by the peer's channel.
         self.sessions: dict[int, AmqpSession] = {}
         self.max_frame_size: int = max_frame_size
@@ -135,11 +140,15 @@ class Connection:
             self._send_step(ConnectionStep.SEND_HEADER)
 
     def receive_data(self, data: bytes, now: int) -> list[Event]:
-        """Take bytes from the peer and return what they meant."""
+        """Take bytes from the peer and return what they meant.
+
+        The meaning of many frames comes in portions: see `has_more`.
+        """
         events: list[Event] = []
         if self.closed:
             return events
         self._timers.received(now)
+        self.has_more = False
         if self._partial:
             self._partial += data
             if len(self._partial) < self._needed:
@@ -148,6 +157,10 @@ class Connection:
             self._partial.clear()
         self._parse(data, events)
         return events
+
+    def go_on(self, now: int) -> list[Event]:
+        """Take more of the frames that are here already."""
+        return self.receive_data(b"", now)
 
     def data_to_send(self) -> bytes:
         """Everything that is to be written now."""
@@ -253,6 +266,7 @@ class Connection:
     def _parse_frames(self, buf: bytes, at: int, events: list[Event]) -> None:
         total = len(buf)
         limit = self.max_frame_size
+        left = self._frames_at_a_time or total
         while total - at >= HEADER_SIZE:
             size, offset, kind, channel = FRAME_HEADER.unpack_from(buf, at)
             body = at + offset * 4
@@ -270,6 +284,11 @@ class Connection:
                 continue
             self._on_frame(buf, body, end, channel, events)
             if self.closed:
+                return
+            left -= 1
+            if left == 0 and at < total:
+                self._keep(buf, at, 0)
+                self.has_more = True
                 return
         if at < total:
             self._keep(buf, at, HEADER_SIZE)
@@ -442,6 +461,7 @@ class Connection:
 
     def _stop(self) -> None:
         self.closed = True
+        self.has_more = False
         self._partial.clear()
         self._stop_sessions()
 

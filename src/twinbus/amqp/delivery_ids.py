@@ -1,17 +1,26 @@
 """Delivery ids are 32-bit serial numbers: ranges of them wrap around (RFC 1982).
 
-A peer may name a range of billions of ids when a handful exist, so a range is never
-walked if there are fewer deliveries than ids in it.
+A peer may name a range of billions of ids when a handful exist, and say so in a few
+bytes, again and again. So neither the range is walked nor all deliveries: ids that are
+handed out in order are kept in order, and a range of them is looked up.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, final
 
 _MASK: Final = 0xFFFFFFFF
+_HALF: Final = 0x80000000
+
+_SHORT: Final = 16
+"""A range of so many ids is asked for one by one."""
+
+_SLACK: Final = 1_024
+"""Ids of deliveries that are gone are kept until there are so many of them."""
 
 
 def find_ids(known: Mapping[int, object], first: int, last: int) -> list[int]:
-    """The known ids from `first` to `last`, both included, in serial order.
+    """The known ids from `first` to `last`, both included, in serial order, whatever
+    the order in which they are known.
 
     Costs no more than the smaller of the range and the known ids.
     """
@@ -21,3 +30,76 @@ def find_ids(known: Mapping[int, object], first: int, last: int) -> list[int]:
         return [delivery_id for delivery_id in ids if delivery_id in known]
     steps = [(delivery_id - first) & _MASK for delivery_id in known]
     return [(first + step) & _MASK for step in sorted(steps) if step <= span]
+
+
+@final
+class SerialIds:
+    """The keys of a mapping to which ids are added in serial order."""
+
+    def __init__(self, known: dict[int, object]) -> None:
+        self._known: dict[int, object] = known
+        # In serial order; some of them may be known no more.
+        self._ids: list[int] = []
+        # The first id that has not been looked at.
+        self._next: int = 0
+        # How many ids were looked at so far, for tests.
+        self.looked_at: int = 0
+
+    def find(self, first: int, last: int, next_id: int) -> list[int]:
+        """The known ids from `first` to `last`, both included, in serial order; the
+        next one that will be handed out is `next_id`."""
+        span = (last - first) & _MASK
+        known = self._known
+        if span < _SHORT:
+            self.looked_at += span + 1
+            ids = [(first + step) & _MASK for step in range(span + 1)]
+            return [delivery_id for delivery_id in ids if delivery_id in known]
+        self._catch_up(next_id)
+        if not self._ids:
+            return []
+        start, end = self._place(first, span)
+        self.looked_at += end - start
+        found = [
+            delivery_id for delivery_id in self._ids[start:end] if delivery_id in known
+        ]
+        if len(found) < end - start:
+            # What is gone is passed over once and not again.
+            self._ids[start:end] = found
+        return found
+
+    def _catch_up(self, next_id: int) -> None:
+        """Take in the ids that were handed out since. Costs no more than those, or
+        than there are."""
+        known = self._known
+        since = (next_id - self._next) & _MASK
+        if since > len(known) or len(self._ids) > 2 * len(known) + _SLACK:
+            # A dictionary keeps the order in which keys were added.
+            self._ids = list(known)
+            self.looked_at += len(known)
+        else:
+            ids = [(self._next + step) & _MASK for step in range(since)]
+            self._ids += [delivery_id for delivery_id in ids if delivery_id in known]
+            self.looked_at += since
+        self._next = next_id
+
+    def _place(self, first: int, span: int) -> tuple[int, int]:
+        """Where in the list a range begins and ends."""
+        offset = (first - self._ids[0]) & _MASK
+        if offset < _HALF:
+            return self._count_below(offset), self._count_below(offset + span + 1)
+        # It begins before the first of ours.
+        before = _MASK + 1 - offset
+        return 0, self._count_below(max(0, span + 1 - before))
+
+    def _count_below(self, offset: int) -> int:
+        """How many ids lie less than `offset` behind the first."""
+        ids = self._ids
+        base = ids[0]
+        low, high = 0, len(ids)
+        while low < high:
+            middle = (low + high) // 2
+            if (ids[middle] - base) & _MASK < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low

@@ -12,7 +12,7 @@ from typing import Final, final
 
 from twinbus.amqp.assembly import Budget
 from twinbus.amqp.composite import encode_composite
-from twinbus.amqp.delivery_ids import find_ids
+from twinbus.amqp.delivery_ids import SerialIds
 from twinbus.amqp.errors import (
     HANDLE_IN_USE,
     INVALID_FIELD,
@@ -86,11 +86,14 @@ class AmqpSession:
         # All links that are not fully detached, by our handle.
         self.links: dict[int, Link] = {}
         self.unsettled: dict[int, object] = {}
+        self._unsettled_ids: SerialIds = SerialIds(self.unsettled)
         self.next_delivery_id: int = 0
         self.next_outgoing_id: int = 0
         self.remote_incoming_window: int = 0
         # Transfers that wait for the peer's window, in the order of sending.
         self.held: deque[tuple[Link, bytes]] = deque()
+        # How many of them each link has: a link without any is detached at no cost.
+        self._held_counts: dict[Link, int] = {}
         # For the shell: whatever it wants to find again with the session.
         self.context: object = None
         self._next_incoming_id: int = 0
@@ -100,6 +103,8 @@ class AmqpSession:
         self._end_told: bool = False
         self._handle_max: int = handle_max
         self._peer_handle_max: int = _MASK
+        # No handle below this one is free.
+        self._free_mark: int = 0
         self._by_remote_handle: dict[int, Link] = {}
         # Our attaches that wait for their answer, by name and the peer's role.
         self._requested: dict[tuple[str, bool], Link] = {}
@@ -156,6 +161,7 @@ class AmqpSession:
     def stop(self) -> None:
         """No frame goes out any more; credit is gone, half deliveries are dropped."""
         self.held.clear()
+        self._held_counts.clear()
         for link in self.links.values():
             link.stop()
         self.live = False
@@ -234,15 +240,17 @@ class AmqpSession:
         return link
 
     def _free_handle(self) -> int:
-        handle = 0
-        while handle in self.links:
-            handle += 1
-        return handle
+        """The lowest one; those below the mark are taken, or many would be asked for
+        again with every attach."""
+        while self._free_mark in self.links:
+            self._free_mark += 1
+        return self._free_mark
 
     def forget(self, link: Link) -> None:
         """The link is detached on both sides; its handles are free again."""
         if self.links.get(link.handle) is link:
             del self.links[link.handle]
+            self._free_mark = min(self._free_mark, link.handle)
             self.budget.link_count -= 1
         self._by_remote_handle.pop(link.remote_handle, None)
 
@@ -315,6 +323,7 @@ class AmqpSession:
                 self._write_transfer(frame)
             else:
                 self.held.append((link, frame))
+                self._held_counts[link] = self._held_counts.get(link, 0) + 1
 
     def _write_transfer(self, frame: bytes) -> None:
         self.outbox.pieces.append(frame)
@@ -326,7 +335,7 @@ class AmqpSession:
 
         The detach cannot wait for the peer's window, and nothing may follow it.
         """
-        if self.held:
+        if self._held_counts.pop(link, 0):
             self.held = deque(item for item in self.held if item[0] is not link)
 
     def send_disposition(
@@ -365,14 +374,14 @@ class AmqpSession:
 
     def find_unsettled(self, first: int, last: int) -> list[int]:
         """Ids from `first` to `last` that are unsettled, in order."""
-        return find_ids(self.unsettled, first, last)
+        return self._unsettled_ids.find(first, last, self.next_delivery_id)
 
     def pop_unsettled(self, first: int, last: int) -> list[tuple[int, object]]:
         """Take out the unsettled deliveries of a range: id and context of each."""
         unsettled = self.unsettled
         if first == last:
             return [(first, unsettled.pop(first))] if first in unsettled else []
-        found = find_ids(unsettled, first, last)
+        found = self.find_unsettled(first, last)
         return [(delivery_id, unsettled.pop(delivery_id)) for delivery_id in found]
 
     def on_flow(self, buf: bytes, at: int, end: int, events: list[Event]) -> None:
@@ -396,8 +405,11 @@ class AmqpSession:
         was_open = self.window_open()
         self.remote_incoming_window = max(0, flow.incoming_window - on_the_way)
         while self.held and self.remote_incoming_window > 0:
-            _, frame = self.held.popleft()
+            link, frame = self.held.popleft()
             self._write_transfer(frame)
+            self._held_counts[link] -= 1
+            if self._held_counts[link] == 0:
+                del self._held_counts[link]
         if not was_open and self.window_open():
             events.append(SessionWindowOpened(self))
 

@@ -38,6 +38,22 @@ class Output:
         self._is_marked: bool = False
         # The peer reads; bytes do not pile up. Set by the connection.
         self.is_writable: bool = True
+        # More of what the peer has sent is here already. Set by the connection.
+        self.is_behind: bool = False
+        # Credit to renew when that is no longer so: what was sent before credit was
+        # given cannot be sent because of it.
+        self._renewals: list[Callable[[], None]] = []
+
+    def renew_later(self, renew: Callable[[], None]) -> None:
+        self._renewals.append(renew)
+
+    def caught_up(self) -> None:
+        """All that was received has been taken."""
+        self.is_behind = False
+        if self._renewals:
+            renewals, self._renewals = self._renewals, []
+            for renew in renewals:
+                renew()
 
     def mark(self) -> None:
         """There is something to write."""

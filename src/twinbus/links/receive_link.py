@@ -6,6 +6,7 @@ with a settled disposition of the same outcome, as the SDKs demand. In
 receive-and-delete mode messages go out settled, after their removal is durable.
 """
 
+from collections import OrderedDict
 from typing import Final, final
 
 from twinbus.amqp.events import DispositionReceived
@@ -66,13 +67,18 @@ class ReceiveLink(Receiver):
         self._sweep_at: int = _UNSETTLED_SLACK
         # The client holds as many unsettled deliveries as it may.
         self._is_stalled: bool = False
+        # Deliveries of this link are or were among the unsettled ones.
+        self._has_delivered: bool = False
         home.join(fragment, self)
 
     # --- delivering -----------------------------------------------------------
 
     def capacity(self) -> int:
         session = self._link.session
-        if not self._output.is_writable or not session.window_open():
+        if not self._output.is_writable:
+            return 0
+        if not session.window_open():
+            waiting_links(session).add(self)
             return 0
         room = UNSETTLED_PER_SESSION - len(session.unsettled)
         if room <= 0:
@@ -89,6 +95,7 @@ class ReceiveLink(Receiver):
         visible_base = self._fragment.visible_base
         base = self._fragment.base
         encoder = DeliveryEncoder(locks[0].ends_at())
+        self._has_delivered = True
         for lock in locks:
             message = lock.message
             lock.holder = self
@@ -186,11 +193,14 @@ class ReceiveLink(Receiver):
             self._is_stalled = False
             self.offer_capacity()
 
-    def tick(self) -> None:
-        """Time passed: locks may have ended without being settled."""
+    def tick(self, swept: set[AmqpSession]) -> None:
+        """Time passed: locks may have ended without being settled. A thousand links
+        may wait for that on one session, which is looked through once."""
         if self._is_stalled:
             self._is_stalled = False
-            self._forget_lost()
+            if self._link.session not in swept:
+                swept.add(self._link.session)
+                self._forget_lost()
             self.offer_capacity()
 
     # --- ending ---------------------------------------------------------------
@@ -209,12 +219,14 @@ class ReceiveLink(Receiver):
     def close(self) -> None:
         """The link is gone. Its locks stay until they run out or are settled; those
         of a session end with it."""
+        waiting_links(self._link.session).discard(self)
         self._home.leave(self._fragment, self)
 
     def forget_deliveries(self) -> None:
         """The client has ended the link. A disposition that comes after that settles
         nothing: the client does not wait for its answer, and settles by token."""
-        forget_deliveries(self._link.session, {self})
+        if self._has_delivered:
+            forget_deliveries(self._link.session, {self})
 
     @property
     def amqp_session(self) -> AmqpSession:
@@ -232,6 +244,40 @@ def forget_deliveries(session: AmqpSession, receivers: set[ReceiveLink]) -> None
     ]
     for delivery_id in theirs:
         del unsettled[delivery_id]
+
+
+@final
+class WaitingLinks:
+    """Links of an AMQP session that deliver nothing because its window is closed.
+
+    When it opens they go on one after the other, and only as long as it is open: a
+    client that opens it for one frame, over and over, must not have a thousand links
+    asked each time.
+    """
+
+    def __init__(self) -> None:
+        self._links: OrderedDict[ReceiveLink, None] = OrderedDict()
+
+    def add(self, link: ReceiveLink) -> None:
+        self._links[link] = None
+
+    def discard(self, link: ReceiveLink) -> None:
+        self._links.pop(link, None)
+
+    def go_on(self, session: AmqpSession) -> None:
+        """The window of the session has opened."""
+        while self._links and session.window_open():
+            link, _ = self._links.popitem(last=False)
+            link.offer_capacity()
+
+
+def waiting_links(session: AmqpSession) -> WaitingLinks:
+    """Those of the session, which are its context."""
+    waiting = session.context
+    if not isinstance(waiting, WaitingLinks):
+        waiting = WaitingLinks()
+        session.context = waiting
+    return waiting
 
 
 @final

@@ -70,6 +70,8 @@ class SendLink(CommitListener):
         self._via: Via | None = via
         # The last of those that looked at the store first.
         self._admitted: Sending | None = None
+        # The credit is renewed when all is taken that was received.
+        self._is_renewing: bool = False
 
     def start(self) -> None:
         """The attach was answered: let the client send."""
@@ -91,7 +93,11 @@ class SendLink(CommitListener):
     def _top_up(self) -> None:
         """Renew the credit; a client that did not heed it is not read any further."""
         if self._link.credit >= 0:
-            self._link.issue_credit(CREDIT)
+            if not self._output.is_behind:
+                self._renew()
+            elif not self._is_renewing:
+                self._is_renewing = True
+                self._output.renew_later(self._renew)
             return
         self._link.detach(
             overrun(
@@ -99,6 +105,10 @@ class SendLink(CommitListener):
             )
         )
         self._output.mark()
+
+    def _renew(self) -> None:
+        self._is_renewing = False
+        self._link.issue_credit(CREDIT)
 
     def _take(self, delivery: MessageReceived, now: int) -> bool:
         """True if it is taken; False if that is decided later."""

@@ -48,7 +48,11 @@ from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Output
-from twinbus.links.receive_link import ReceiveLink, forget_deliveries
+from twinbus.links.receive_link import (
+    ReceiveLink,
+    forget_deliveries,
+    waiting_links,
+)
 from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
 from twinbus.server.attach import on_attach
@@ -70,6 +74,9 @@ _FULL_READ_BYTES: Final = 128 * 1024
 under way is mostly less."""
 
 
+_FRAMES_AT_A_TIME: Final = 64
+"""Frames that are taken before anybody looks at the time."""
+
 _SYMBOL: Final = 0xA3
 """Constructor of an array of short symbols."""
 
@@ -85,6 +92,7 @@ class AmqpConnection(asyncio.Protocol):
         self.namespace = server.namespace
         self.clock = server.clock
         self.extensions = server.owner.extensions
+        self.turns = server.turns
         self.grants = Grants()
         self.output = Output(server.outputs, self.flush)
         # The transactions of this connection.
@@ -101,6 +109,7 @@ class AmqpConnection(asyncio.Protocol):
             partial_limit_bytes=PARTIAL_DELIVERIES
             * self.namespace.largest_message_bytes
             + MANAGEMENT_REQUEST_BYTES,
+            frames_at_a_time=_FRAMES_AT_A_TIME,
         )
         self._transport: asyncio.Transport | None = None
         self._peer = "?"
@@ -118,9 +127,13 @@ class AmqpConnection(asyncio.Protocol):
         self._opened = False
         self._started_at = 0
         self._handshake_ms = server.handshake_ms
-        # Why nothing is read: the peer reads no answers; the process is full.
+        # Why nothing is read: what was read waits for its turn; the peer reads no
+        # answers; the process is full.
+        self._is_waiting = False
         self._is_deaf = False
         self._is_held_back = False
+        # The transport is gone.
+        self._is_lost = False
         # When the transport is aborted if the peer does not close; 0: not closing.
         self._abort_at = 0
 
@@ -136,11 +149,39 @@ class AmqpConnection(asyncio.Protocol):
         self._server.joined(self)
 
     def data_received(self, data: bytes) -> None:
-        self._on_events(self._engine.receive_data(data, self.clock.monotonic()))
+        self._take(self._engine.receive_data(data, self.clock.monotonic()))
+        if self._engine.has_more:
+            self._go_on()
+            return
         self.output.mark()
         self._server.outputs.flush()
         if len(data) >= _FULL_READ_BYTES:
             self._let_others_read()
+
+    def _take(self, events: list[Event]) -> None:
+        is_behind = self.output.is_behind = self._engine.has_more
+        self._on_events(events)
+        if not is_behind:
+            self.output.caught_up()
+
+    def _go_on(self) -> None:
+        """Take what was received already, a turn at a time."""
+        engine, turns = self._engine, self.turns
+        while engine.has_more and not self._must_wait() and not turns.is_over():
+            self._take(engine.go_on(self.clock.monotonic()))
+        if engine.has_more and not self._must_wait():
+            turns.wait(self._go_on)
+        if self._is_waiting is not engine.has_more:
+            self._is_waiting = engine.has_more
+            self._read_or_not()
+        self.output.mark()
+        self._server.outputs.flush()
+        if self._is_lost and not engine.has_more:
+            self._end()
+
+    def _must_wait(self) -> bool:
+        """As long as nothing is read, what was read before is not looked at either."""
+        return self._is_held_back or (self._is_deaf and not self._is_lost)
 
     def _let_others_read(self) -> None:
         """libuv would read a socket dozens of times before it looks at the next."""
@@ -152,12 +193,20 @@ class AmqpConnection(asyncio.Protocol):
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self.output.is_writable = False
+        self._is_lost = True
+        # What the client has said before is still done.
+        if self._engine.has_more:
+            self.turns.wait(self._go_on)
+        else:
+            self._end()
+
+    def _end(self) -> None:
         for link in list(self._links):
             self._detached(link)
         self.coordinator.roll_back_all()
         self._engine.eof()
-        self.output.is_writable = False
-        self._transport = None
         self._server.left(self)
 
     def pause_writing(self) -> None:
@@ -166,7 +215,7 @@ class AmqpConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.output.is_writable = True
         self._is_deaf = False
-        self._read_or_not()
+        self._read_again()
         self._offer_capacity()
         for responses in list(self._responses.values()):
             for response_link in responses:
@@ -203,13 +252,18 @@ class AmqpConnection(asyncio.Protocol):
 
     def resume_reading(self) -> None:
         self._is_held_back = False
+        self._read_again()
+
+    def _read_again(self) -> None:
+        if self._engine.has_more and not self._must_wait():
+            self.turns.wait(self._go_on)
         self._read_or_not()
 
     def _read_or_not(self) -> None:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        if self._is_deaf or self._is_held_back:
+        if self._is_deaf or self._is_held_back or self._is_waiting:
             transport.pause_reading()
         else:
             transport.resume_reading()
@@ -239,7 +293,7 @@ class AmqpConnection(asyncio.Protocol):
                 event.link.context.forget_deliveries()
             self._forget(event.link)
         elif isinstance(event, SessionWindowOpened):
-            self._offer_capacity()
+            waiting_links(event.session).go_on(event.session)
         elif isinstance(event, SessionEnded):
             for link in event.session.links.values():
                 self._forget(link)
@@ -372,9 +426,10 @@ class AmqpConnection(asyncio.Protocol):
         else:
             self._lose(self.grants.tick(self.namespace.policy, now))
             self.coordinator.tick(now)
+            swept: set[AmqpSession] = set()
             for link in list(self._links):
                 if isinstance(link, ReceiveLink):
-                    link.tick()
+                    link.tick(swept)
         self.output.mark()
 
     def _give_up(self, monotonic: int) -> None:

@@ -162,6 +162,7 @@ def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> Non
             connection.requests,
             connection.coordinator,
             connection.output,
+            connection.turns,
         )
         link.context = request_link
         link.accept(max_message_size=node.max_request_bytes)

@@ -48,6 +48,7 @@ from twinbus.links.enlistment import Enlistment
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, overrun, track
 from twinbus.links.transactional_state import accepted_in
+from twinbus.server.turns import Turns
 
 _log = logging.getLogger(__name__)
 
@@ -163,6 +164,7 @@ class RequestLink:
         tasks: set[asyncio.Task[None]],
         coordinator: Coordinator,
         output: Output,
+        turns: Turns,
     ) -> None:
         self._link = link
         self._node = node
@@ -173,6 +175,7 @@ class RequestLink:
         # The transactions of the connection.
         self._coordinator = coordinator
         self._output = output
+        self._turns = turns
         # Requests whose answer has not left yet: what a client can make us keep.
         self._unanswered_count = 0
         self._is_open = True
@@ -250,6 +253,8 @@ class RequestLink:
     async def _serve(self, delivery: MessageReceived, verdict: bytes, now: int) -> None:
         message: Message | None = None
         transaction = self._transaction(delivery)
+        # A client may have asked a hundred times in one go.
+        await self._turns.begun()
         try:
             message = _decoded(delivery.payload)
             response = await self._node.answer(_request(message, transaction))

@@ -48,6 +48,7 @@ from twinbus.server.namespace import Namespace
 from twinbus.server.owner import StoreOwner
 from twinbus.server.pair_syphon import PairSyphon
 from twinbus.server.topic_quotas import TopicQuotas
+from twinbus.server.turns import Turns
 from twinbus.store.base import Store, StoreError
 from twinbus.store.catalog import Catalog
 
@@ -57,6 +58,9 @@ _TICK_SECONDS: Final = 0.1
 """How exactly locks, time to live and schedules are kept."""
 
 _CONNECTION_TICK_MS: Final = 1_000
+_FINISH_MS: Final = 2_000
+"""How long requests that were taken may still take to be answered."""
+
 _STOP_SECONDS: Final = 2.0
 """How long clients may take to close after they were told to."""
 
@@ -79,6 +83,7 @@ class Server:
         self.root_key = folder.root_key()
         self.container_id = f"twinbus-{os.urandom(4).hex()}"
         self.outputs = Outputs()
+        self.turns = Turns(self.clock)
         self.handshake_ms = config.handshake_seconds * 1000
         self.transaction_limits = _transaction_limits(config)
         # None: TLS is not spoken here.
@@ -281,13 +286,20 @@ class Server:
         self._listeners.clear()
 
     async def _finish(self) -> None:
-        """Answer all that was read; nothing more is read, or this would not end."""
+        """Answer all that was taken; nothing more is read, or this would not end."""
         for connection in self._connections:
             connection.pause_reading()
+        ends_at = self.clock.monotonic() + _FINISH_MS
         while self.fatal is not None and not self.fatal.done():
             requests = [task for item in self._connections for task in item.requests]
-            if requests:
-                await asyncio.wait(requests)
+            left_ms = ends_at - self.clock.monotonic()
+            if requests and left_ms > 0:
+                await asyncio.wait(requests, timeout=left_ms / 1000)
+            elif requests:
+                _log.warning(
+                    "stopping without the answers to %d requests", len(requests)
+                )
+                await _cancel(requests)
             elif self.owner.is_idle():
                 return
             else:
@@ -312,6 +324,12 @@ class Server:
     async def _close_data(self) -> None:
         await self.owner.stop()
         await self.namespace.close()
+
+
+async def _cancel(requests: list[asyncio.Task[None]]) -> None:
+    for task in requests:
+        task.cancel()
+    await asyncio.wait(requests)
 
 
 def _pair_of(config: Config, clock: Clock) -> PairSyphon | None:

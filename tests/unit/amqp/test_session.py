@@ -161,7 +161,8 @@ def test_a_disposition_of_a_range(pair: EndpointPair) -> None:
 
 def test_ranges_cost_no_more_than_what_is_unsettled(pair: EndpointPair) -> None:
     session, _ = pair.begin()
-    session.unsettled.update({0xFFFFFFFF: "b", 0: "c", 0xFFFFFFFE: "a", 9: "d"})
+    session.unsettled.update({0xFFFFFFFE: "a", 0xFFFFFFFF: "b", 0: "c", 9: "d"})
+    session.next_delivery_id = 10
     assert session.find_unsettled(0xFFFFFFFE, 0x7FFFFFF0) == [
         0xFFFFFFFE,
         0xFFFFFFFF,

@@ -468,5 +468,5 @@ def test_client_may_hold_so_many_unsettled_and_no_more(world: World) -> None:
 
     # So does time, once locks have ended.
     world.home.fragment.locks.clear()
-    receive_link.tick()
+    receive_link.tick(set())
     assert len(world.deliveries()) > 1

@@ -1,0 +1,64 @@
+"""Shares of the loop's time, for those who ask for much at once.
+
+A client can put thousands of frames into one write, and a hundred requests behind
+them. What takes longer than a moment is cut: whoever has more to do asks whether the
+turn is over, and if so goes on in the next, after everybody else has been heard. Those
+with little to say never wait: they do not ask.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from twinbus.clock import Clock
+
+_TURN_MS: Final = 20
+"""Long enough for a full read of a busy client; short beside the 100 ms that nobody
+may be kept waiting."""
+
+
+class Turns:
+    """One iteration of the event loop after the other."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        # When the present turn is over; None: nobody has asked yet.
+        self._ends_at: int | None = None
+        # What waits for the next one, in the order in which it came.
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def is_over(self) -> bool:
+        """Whether what takes time has to wait; the first who asks begins the turn."""
+        now = self._clock.monotonic()
+        if self._ends_at is None:
+            self._ends_at = now + _TURN_MS
+            asyncio.get_running_loop().call_soon(self._next)
+        return now >= self._ends_at
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        """Have this called in a later turn."""
+        self._waiting.append(go_on)
+        # So that there is one.
+        self.is_over()
+
+    async def begun(self) -> None:
+        """Wait for a turn that has time left."""
+        while self.is_over():
+            turn = asyncio.get_running_loop().create_future()
+            self.wait(partial(_begin, turn))
+            await turn
+
+    def _next(self) -> None:
+        self._ends_at = None
+        for _ in range(len(self._waiting)):
+            if self.is_over():
+                return
+            self._waiting.popleft()()
+
+
+def _begin(turn: asyncio.Future[None]) -> None:
+    # Whoever waited may have been cancelled.
+    if not turn.done():
+        turn.set_result(None)
