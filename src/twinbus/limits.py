@@ -129,6 +129,10 @@ PEEK_COUNT: Final = 250
 PEEK_BYTES: Final = 256 * 1024
 """A peek returns fewer than asked past this size (T12)."""
 
+DEFERRED_BYTES: Final = 16 * 1024 * 1024
+"""Deferred messages that one request receives, if there is more than one: the answer
+is one AMQP message, which is in memory as a whole and several times."""
+
 BATCH_DELETE_COUNT: Final = 4000
 """Messages one batch delete may remove: the premium tier's number."""
 

@@ -7,6 +7,7 @@ may not wait for seconds; how much work is done is counted in unit tests.
 import asyncio
 import time
 from collections.abc import Callable
+from uuid import UUID
 
 from crash import messages
 from crash.server_process import ServerProcess
@@ -15,8 +16,11 @@ from hostile.stranger import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Strang
 from hostile.witness import Witness
 from twinbus.amqp.codec import encode
 from twinbus.amqp.framing import frame
-from twinbus.amqp.types import Described, UInt, ULong
+from twinbus.amqp.messaging import AmqpValue, Message
+from twinbus.amqp.types import AmqpArray, Described, UInt, ULong
+from twinbus.client import ClientConnection
 
+_LONG, _UUID = 0x81, 0x98
 LINKS = 990
 STOP_SECONDS = 5.0
 
@@ -96,3 +100,46 @@ async def test_attaching_and_detaching_beside_many_links(server: ServerProcess) 
             for _ in range(2_000):
                 await stranger.expect(DETACH)
             await drained
+
+
+async def ask(
+    connection: ClientConnection, operation: str, body: dict[object, object]
+) -> tuple[int, str, list[object]]:
+    """Status, text and messages of the answer."""
+    name = {"operation": f"com.microsoft:{operation}"}
+    request = Message(application_properties=dict(name), body=AmqpValue(body))
+    answer = await connection.request("target/$management", request)
+    told = answer.application_properties or {}
+    value: object = answer.body.value if isinstance(answer.body, AmqpValue) else None
+    found = value.get("messages", []) if isinstance(value, dict) else []
+    return int(told["statusCode"]), str(told["statusDescription"]), list(found)
+
+
+async def test_more_deferred_messages_than_fit_into_an_answer(
+    make_server: Callable[..., ServerProcess],
+) -> None:
+    server, count = make_server(), 90
+    async with await server.connect() as connection:
+        sender = await connection.sender("target")
+        for number in range(count):
+            await sender.send(messages.named(f"{number}", 200_000))
+        receiver = await connection.receiver("target", credit=count)
+        tags: list[bytes] = []
+        while len(tags) < count:
+            tags += [one.delivery_tag for one in await receiver.receive_batch(count)]
+        tokens = AmqpArray(_UUID, [UUID(bytes_le=tag) for tag in tags])
+        body: dict[object, object] = {"lock-tokens": tokens}
+        body["disposition-status"] = "defered"
+        assert (await ask(connection, "update-disposition", body))[0] == 200
+        before = server.memory_bytes()
+        async with Witness(server):
+            body = {"receiver-settle-mode": UInt(1)}
+            body["sequence-numbers"] = AmqpArray(_LONG, list(range(1, count + 1)))
+            status, text, _ = await ask(connection, "receive-by-sequence-number", body)
+            assert status == 400
+            assert "one request may ask for 16777216" in text
+            # All or none: whoever asks for fewer gets them.
+            body["sequence-numbers"] = AmqpArray(_LONG, list(range(1, 31)))
+            status, _, found = await ask(connection, "receive-by-sequence-number", body)
+            assert (status, len(found)) == (200, 30)
+        assert server.memory_bytes() - before < 100 * 1024 * 1024

@@ -4,6 +4,7 @@ All of them read the store, so they first let what was asked for before become
 durable; all changes are durable before the answer goes out.
 """
 
+import asyncio
 from typing import Final
 from uuid import UUID
 
@@ -17,11 +18,12 @@ from twinbus.broker.row_id import sequence_of
 from twinbus.encoding.outgoing import encode_delivery
 from twinbus.errors import (
     ArgumentError,
+    ArgumentOutOfRange,
     MessageNotFound,
     NotAllowed,
     ServiceBusError,
 )
-from twinbus.limits import PEEK_BYTES, PEEK_COUNT
+from twinbus.limits import DEFERRED_BYTES, PEEK_BYTES, PEEK_COUNT
 from twinbus.limits import SCHEDULE_PER_REQUEST as SCHEDULE_LIMIT
 from twinbus.links.enlistment import Enlistment
 from twinbus.links.sending import Sending, check
@@ -36,6 +38,9 @@ from twinbus.server.management_sessions import optional_session, receiving_sessi
 from twinbus.server.request_links import Request, Response
 
 _LONG: Final = 0x81
+_READ_AT_ONCE: Final = 16
+"""Four megabytes, if messages are as large as they may be by default."""
+
 _MAX_LONG: Final = (1 << 63) - 1
 _MAX_INT: Final = (1 << 31) - 1
 
@@ -95,7 +100,7 @@ async def receive_deferred(queue: ManagedQueue, request: Request) -> Response:
     fragment = queue.fragment
     row_ids = [fragment.row_id(number) for number in numbers]
     async with queue.owner.reading:
-        read = await queue.owner.store.read_deferred(row_ids)
+        read = await _read_deferred(queue, row_ids)
         session = receiving_session(queue, request)
         messages = _all_deferred(queue, row_ids, read, session)
         if peek_lock:
@@ -107,6 +112,28 @@ async def receive_deferred(queue: ManagedQueue, request: Request) -> Response:
         for message in messages
     ]
     return Response(value={"messages": entries})
+
+
+async def _read_deferred(queue: ManagedQueue, row_ids: list[int]) -> list[Message]:
+    """Those of these that are there, a few at a time: others go on meanwhile, and no
+    more is held than may be answered. Raises ArgumentOutOfRange."""
+    read: list[Message] = []
+    size_bytes = 0
+    for at in range(0, len(row_ids), _READ_AT_ONCE):
+        if at > 0:
+            await asyncio.sleep(0)
+        wanted = row_ids[at : at + _READ_AT_ONCE]
+        portion = await queue.owner.store.read_deferred(wanted)
+        read += portion
+        size_bytes += sum(len(message.raw) for message in portion)
+        if size_bytes > DEFERRED_BYTES and len(row_ids) > 1:
+            raise ArgumentOutOfRange(
+                f"The first {len(read)} of {len(row_ids)} messages asked for have "
+                f"{size_bytes} bytes; one request may ask for {DEFERRED_BYTES}, or for "
+                "one message of any size. Ask for fewer at a time.",
+                entity_path=queue.path,
+            )
+    return read
 
 
 def _all_deferred(
