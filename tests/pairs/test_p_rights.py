@@ -16,10 +16,13 @@ from twinbus.auth import sas
 from twinbus.clock import SystemClock
 from twinbus.pairing import pair_namespace
 from twinbus.pairing.events import EventKind, PairEvent
+from twinbus.pairing.syphon.errors import SecondaryError
+from twinbus.pairing.syphon.syphon import Syphon
+from twinbus.pairing.syphon_engines import engine_of_strings
 from twinbus.testing import Bus
 
 from .faces import Clients, backlog_at, bodies_at, in_thread, two_buses, until
-from .syphon_world import diverted, put
+from .syphon_world import BACKLOG, QUICK, diverted, put, running
 
 HOUR_MS = 3_600_000
 
@@ -237,3 +240,35 @@ def _of(told: list[PairEvent], kind: EventKind) -> list[PairEvent]:
 
 def _left(bus: Bus) -> list[Any]:
     return backlog_at(bus, 1)
+
+
+async def test_a_syphon_of_connection_strings_takes_a_signature_for_one_queue(
+    two: tuple[Bus, Bus],
+) -> None:
+    """P12: as `twinbus syphon` and `[pair]` have them; Manage lists the queues."""
+    two[1].create_queue(BACKLOG)
+    await put(two[1], BACKLOG, [diverted("orders", "one")])
+    strings = (
+        signature_for(two[0], "orders", "Send"),
+        two[1].connection_string_for("Manage"),
+    )
+    engine = await engine_of_strings(*strings, SystemClock())
+    async with running(Syphon(engine, "site-a", QUICK)) as syphon:
+        await until(lambda: syphon.status().restored == 1)
+        assert syphon.status().engine == "twinbus"
+
+
+async def test_a_syphon_of_connection_strings_says_which_right_it_lacks(
+    two: tuple[Bus, Bus],
+) -> None:
+    """P12: without Manage the backlog queues cannot be found."""
+    strings = (
+        two[0].connection_string_for("Send"),
+        two[1].connection_string_for("Send", "Listen"),
+    )
+    engine = await engine_of_strings(*strings, SystemClock())
+    syphon: Syphon[Any] = Syphon(engine, "site-a", QUICK)
+    with pytest.raises(SecondaryError, match="'Manage' claim") as raised:
+        await syphon.start()
+    assert raised.value.is_refused
+    await syphon.close()

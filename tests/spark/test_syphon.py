@@ -483,6 +483,16 @@ def test_a_namespace_of_the_vendor_is_not_waited_for(
         run_syphon(spark, pair.options(timeout_ms=3_600_000))
 
 
+def test_rights_to_send_here_and_to_listen_there_are_enough(
+    spark: SparkSession, buses: tuple[Bus, Bus], pair: Pair
+) -> None:
+    buses[0].create_queue("orders")
+    pair.divert(0, [diverted("orders", "one")])
+    pair.primary.file.write_text(buses[0].connection_string_for("Send"))
+    pair.secondary.file.write_text(buses[1].connection_string_for("Listen"))
+    assert run_syphon(spark, pair.options()).restored == 1
+
+
 def test_a_key_that_may_not_listen_is_told(
     spark: SparkSession, buses: tuple[Bus, Bus], pair: Pair
 ) -> None:
