@@ -22,7 +22,7 @@ CONFIG ?= $(CURDIR)/examples/bus.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check style types unit property store wire sdk sim crash spark \
-	conformance conformance-page bench bench-pairing bench-spark nightly docs compiled \
+	conformance conformance-page clients clients-page bench bench-pairing bench-spark nightly docs compiled \
 	clean
 
 help: ## This list
@@ -77,6 +77,12 @@ conformance: compiled ## The vendor's own live tests of the SDK (ARGS: which)
 
 conformance-page: $(READY) ## Its last result, into docs/compatibility.md
 	@$(PYTHON_IN) scripts/conformance_page.py
+
+clients: compiled ## Real clients of all languages against a bus (ARGS: which)
+	@$(PYTHON_IN) -m conformance.clients $(ARGS)
+
+clients-page: $(READY) ## Their last results, into docs/compatibility.md
+	@$(PYTHON_IN) scripts/clients_page.py
 
 nightly: export TWINBUS_CRASH_ROUNDS ?= 200
 nightly: export TWINBUS_SIM_SEEDS ?= 20000

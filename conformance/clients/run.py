@@ -2,7 +2,7 @@
 
 Each client is prepared once, then run over plain TCP and over TLS, each time with a
 fresh bus in a network of its own (alone.py). Results of earlier runs of other clients
-are kept in the result file, from which `scripts/clients_page.py` makes the page. The
+are kept in the result file, from which `make clients-page` makes the page. The
 exit status is 0 if nothing failed, 1 if something did, 2 if a client could not be run.
 """
 

@@ -1,0 +1,44 @@
+"""The declared clients can be run: each has its sources, and names that are known."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def _conformance_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tests/conformance` has the same name, and may have been imported."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    for name in [one for one in sys.modules if one.partition(".")[0] == "conformance"]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_every_declared_client_has_a_program() -> None:
+    from conformance.clients.declared import declared_clients
+
+    clients = declared_clients()
+    assert clients
+    for client in clients.values():
+        assert any(path.is_file() for path in client.source.rglob("*")), client.name
+        assert set(client.transports) <= {"plain", "tls"}
+
+
+def test_a_program_that_ends_early_has_failed() -> None:
+    from conformance.clients.cases import CASES
+    from conformance.clients.run import _judged
+
+    judged = _judged({"cases": {"send": {"ok": True, "text": ""}}})
+    assert judged["send"]["ok"] is True
+    assert all(judged[case]["ok"] is False for case in CASES if case != "send")
+
+
+def test_lines_that_are_no_results_are_left_alone() -> None:
+    from conformance.clients.alone import _told
+
+    assert _told("warning: something\n") is None
+    assert _told('{"level": "info"}') is None
+    assert _told("7") is None
+    assert _told('{"case": "send", "ok": null}') == {"case": "send", "ok": None}
