@@ -14,38 +14,48 @@ from typing import Any, Self
 
 from crash.server_process import PATIENCE_SECONDS, ServerProcess
 
-from twinbus.amqp.codec import decode, encode
+from twinbus.amqp.codec import decode
 from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.framing import frame
-from twinbus.amqp.handshake import AMQP_HEADER, SASL_HEADER
-from twinbus.amqp.messaging import Source, Target
-from twinbus.amqp.performatives import Attach, Begin, Open
-from twinbus.amqp.sasl import SaslInit, sasl_frame
-from twinbus.amqp.types import Described, UInt, ULong
+from twinbus.amqp.types import Described
 from twinbus.config import ROOT_KEY_NAME
+from twinbus.testing.raw_frames import (
+    ATTACH,
+    BEGIN,
+    CLOSE,
+    DETACH,
+    DISPOSITION,
+    END,
+    FLOW,
+    TRANSFER,
+    attach_frame,
+    begin_frame,
+    credit_frame,
+    disposition_frame,
+    hello,
+    more_frame,
+    raw_frame,
+    transfer_frame,
+)
 
-ATTACH, FLOW, TRANSFER, DISPOSITION = 0x12, 0x13, 0x14, 0x15
-DETACH, END, CLOSE = 0x16, 0x17, 0x18
+__all__ = [
+    "ATTACH",
+    "CLOSE",
+    "DETACH",
+    "DISPOSITION",
+    "END",
+    "FLOW",
+    "TRANSFER",
+    "Closed",
+    "Stranger",
+    "transfer_frame",
+]
 
 _SIZE = struct.Struct(">I")
 
 
 class Closed(Exception):
     """The bus has closed the connection."""
-
-
-def transfer_frame(
-    delivery_id: int,
-    payload: bytes,
-    *,
-    handle: int = 0,
-    more: bool = False,
-    settled: bool = False,
-) -> bytes:
-    """A delivery, or its first part, on channel 0."""
-    tag = delivery_id.to_bytes(4, "big")
-    fields = [UInt(handle), UInt(delivery_id), tag, UInt(0), settled, more]
-    return frame(0, encode(Described(ULong(TRANSFER), fields)) + payload)
 
 
 class Stranger:
@@ -95,86 +105,35 @@ class Stranger:
         self, code: int, fields: list[object], channel: int = 0, payload: bytes = b""
     ) -> None:
         """Send a performative by its code and encodable fields."""
-        body = encode(Described(ULong(code), fields))
-        self.write(frame(channel, body + payload))
+        self.write(raw_frame(code, fields, channel=channel, payload=payload))
 
     async def open(self, server: ServerProcess, key: str | None = None) -> None:
         """SASL PLAIN (anonymous for an empty key), open, and one session."""
         key = server.key if key is None else key
-        response = f"\0{ROOT_KEY_NAME}\0{key}".encode()
-        self.write(SASL_HEADER)
-        if key:
-            init = SaslInit(mechanism="PLAIN", initial_response=response)
-        else:
-            init = SaslInit(mechanism="ANONYMOUS")
-        self.write(sasl_frame(init) + AMQP_HEADER)
-        self.perform(Open(container_id="stranger"))
-        self.begin()
-        await self.expect(0x11)
+        self.write(hello(ROOT_KEY_NAME if key else "", key))
+        await self.expect(BEGIN)
 
     def begin(self, channel: int = 0) -> None:
-        self.perform(
-            Begin(
-                next_outgoing_id=0,
-                incoming_window=0xFFFFFFFF,
-                outgoing_window=0xFFFFFFFF,
-            ),
-            channel,
-        )
+        self.write(begin_frame(channel))
 
-    def attach(
-        self,
-        address: str,
-        *,
-        handle: int = 0,
-        is_receiver: bool = False,
-        name: str | None = None,
-        channel: int = 0,
-        settle_mode: int = 0,
-    ) -> None:
-        self.perform(
-            Attach(
-                name=name or f"link-{channel}-{handle}",
-                handle=handle,
-                role=is_receiver,
-                snd_settle_mode=settle_mode,
-                source=Source(address=address),
-                target=Target(address=address),
-                initial_delivery_count=None if is_receiver else 0,
-            ),
-            channel,
-        )
+    def attach(self, address: str, **options: Any) -> None:
+        self.write(attach_frame(address, **options))
 
     def credit(self, count: int, handle: int = 0) -> None:
         """A receiver's credit, with a window to match."""
-        window = [UInt(0), UInt(0xFFFFFFFF), UInt(0), UInt(0xFFFFFFFF)]
-        self.perform_raw(FLOW, [*window, UInt(handle), UInt(0), UInt(count)])
+        self.write(credit_frame(count, handle))
 
-    def transfer(
-        self,
-        payload: bytes,
-        *,
-        handle: int = 0,
-        more: bool = False,
-        settled: bool = False,
-    ) -> None:
+    def transfer(self, payload: bytes, **options: Any) -> None:
         """One transfer frame of a delivery of its own."""
-        self.write(
-            transfer_frame(
-                next(self._ids), payload, handle=handle, more=more, settled=settled
-            )
-        )
+        self.write(transfer_frame(next(self._ids), payload, **options))
 
     def more(self, payload: bytes, *, handle: int = 0, last: bool = False) -> None:
         """A further frame of an unfinished delivery."""
-        fields: list[object] = [UInt(handle), None, None, None, None, not last]
-        self.perform_raw(TRANSFER, fields, payload=payload)
+        self.write(more_frame(payload, handle=handle, last=last))
 
     def dispose(self, first: int, last: int, state: int = 0x24) -> None:
         """A receiver's unsettled disposition."""
-        outcome = Described(ULong(state), [])
-        fields = [True, UInt(first), UInt(last), False, outcome]
-        self.perform_raw(DISPOSITION, fields)
+        self.write(disposition_frame(first, last, state))
 
     # --- hearing --------------------------------------------------------------
 
