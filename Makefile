@@ -22,7 +22,8 @@ CONFIG ?= $(CURDIR)/examples/bus.toml
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check style types unit property store wire sdk sim crash spark \
-	conformance conformance-page clients clients-page bench bench-pairing bench-spark nightly docs compiled \
+	conformance conformance-page clients clients-page bench bench-attackers \
+	bench-pairing bench-spark nightly docs compiled \
 	clean
 
 help: ## This list
@@ -96,6 +97,9 @@ nightly: compiled $(SPARK_READY) ## The long form of property, sim, crash and pa
 
 bench: compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
 	@exec $(PYTHON_IN) -m bench $(ARGS)
+
+bench-attackers: compiled ## A good client beside attackers, five minutes (ARGS)
+	@exec $(PYTHON_IN) -m bench.attackers $(ARGS)
 
 bench-pairing: compiled ## A pair under load while its primary goes away (ARGS)
 	@exec $(PYTHON_IN) -m bench.pairing $(ARGS)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.attackers.outcome import Outcome, outcome_table
 from bench.cases import Operation
 from bench.pairing_results import (
     DrainResult,
@@ -112,6 +113,11 @@ def _session_places(content: dict[str, Any]) -> dict[str, str]:
     return {"sessions": sessions_table(sessions)}
 
 
+def _attacker_places(content: dict[str, Any]) -> dict[str, str]:
+    outcomes = [Outcome(**one) for one in content["attackers"]]
+    return {"attackers": outcome_table(outcomes)}
+
+
 def _entity_places(content: dict[str, Any]) -> dict[str, str]:
     entities = [EntitiesResult(**one) for one in content["entities"]]
     return {
@@ -141,6 +147,7 @@ def _spark_places(content: dict[str, Any]) -> dict[str, str]:
 
 # What a result file is told by, and what it fills.
 _PLACES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
+    "attackers": _attacker_places,
     "cases": _case_places,
     "backlogs": _backlog_places,
     "comparisons": _comparison_places,
