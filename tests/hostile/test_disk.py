@@ -183,3 +183,68 @@ async def test_a_damaged_file(tmp_path: Path, name: str, damage: str) -> None:
         assert name in line
         # What is left of it is left alone.
         assert file.read_bytes() == content
+
+
+async def drain(connection: ClientConnection, count: int) -> list[str]:
+    """Receive and complete as many, each confirmed; their names."""
+    receiver = await connection.receiver("target", credit=50)
+    names: list[str] = []
+    async with asyncio.timeout(2 * PATIENCE_SECONDS):
+        while len(names) < count:
+            for delivery in await receiver.receive_batch(50, timeout_seconds=5):
+                at = delivery.delivery_id
+                await receiver.settle_confirmed(at, at)
+                names.append(messages.found(delivery.payload).name)
+    await receiver.close()
+    return names
+
+
+async def keep_sending(connection: ClientConnection, refused: list[str]) -> None:
+    """A sender that does not give up before it got some through, beside those who
+    drain."""
+    sender = await connection.sender("other")
+    accepted_count = 0
+    while accepted_count < 20:
+        try:
+            await sender.send(messages.named("more", 20_000))
+            accepted_count += 1
+        except NotAccepted as refusal:
+            assert refusal.error is not None
+            refused.append(refusal.error.condition)
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("ballast_bytes", [0, 4 * MEGABYTE], ids=["own", "others"])
+async def test_a_disk_filled_by_messages_can_be_drained(
+    tmp_path: Path, small_disk: Path, ballast_bytes: int
+) -> None:
+    """Everything is received and completed, no lock is lost, and then it takes
+    messages again by itself, though nobody freed any space."""
+    with ServerProcess(tmp_path, f"{QUEUES}\n[queues.other]\n") as server:
+        await server.start()
+        async with (
+            await server.connect() as connection,
+            await server.connect() as second,
+        ):
+            accepted, refusal = await fill(connection)
+            assert refusal.error is not None
+            assert refusal.error.condition == "com.microsoft:server-busy"
+            assert "store is full" in refusal.error.description
+            # Then somebody else takes what is left of the disk.
+            take_all(small_disk / "ballast", ballast_bytes)
+            refused: list[str] = []
+            sending = asyncio.create_task(keep_sending(second, refused))
+            assert await drain(connection, len(accepted)) == accepted
+            sending.cancel()
+            assert set(refused) <= {"com.microsoft:server-busy"}
+            await send_in_the_end(connection, "after all")
+            assert await names_in(connection) == ["after all"]
+        assert await server.stop() == exit_codes.OK
+        assert "refused, the store is full" not in server.errors
+
+
+def take_all(ballast: Path, limit: int) -> None:
+    """Write up to so many bytes, until the disk has no more."""
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.tell() < limit:
+            file.write(bytes(4096))

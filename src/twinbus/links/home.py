@@ -27,6 +27,8 @@ class Home(Protocol):
     listeners: Listeners
     # Before that instant messages are refused, because the store was full.
     refuses_until: int
+    # What is larger than that is refused: there is little room left in the store.
+    room_bytes: int
     # What is offered beyond Service Bus.
     extensions: Extensions
     # For messages that come without an id.

@@ -29,7 +29,7 @@ from twinbus.links.home import STORE_IS_FULL, Home
 
 def check_room(home: Home, fragment: Fragment, size_bytes: int, now: int) -> None:
     """Raises ServerBusy, QuotaExceeded, MessagingEntityNotFound."""
-    if now < home.refuses_until:
+    if now < home.refuses_until or size_bytes > home.room_bytes:
         raise ServerBusy(STORE_IS_FULL, entity_path=fragment.settings.path)
     fragment.check_quota(size_bytes)
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PORTION: Final = 1_000
+_SMALL_PORTION: Final = 20
+"""Of what is moved while the store is full: it must fit into what removals need."""
+
 _SWEEP_MS: Final = 60_000
 """One pass over the expiry buckets per bucket."""
 
@@ -85,10 +88,13 @@ class Housekeeping:
         if self._next_trim_at <= now:
             await self._trim(now)
 
+    def _portion(self) -> int:
+        return _SMALL_PORTION if self._owner.is_full else _PORTION
+
     async def _activate(self, now: int) -> None:
         owner = self._owner
         has_activated = False
-        for message in await owner.store.due(now, _PORTION):
+        for message in await owner.store.due(now, self._portion()):
             fragment = owner.table.by_number(fragment_number_of(message.row_id))
             if fragment is not None:
                 schedule.activate(fragment, message, now, owner.changes)
@@ -104,7 +110,7 @@ class Housekeeping:
     async def _sweep(self, now: int) -> None:
         owner = self._owner
         cursor = self._sweep_cursor or ExpiryCursor()
-        messages, cursor = await owner.store.expired(now, cursor, _PORTION)
+        messages, cursor = await owner.store.expired(now, cursor, self._portion())
         for message in owner.without_leaving(messages):
             fragment = owner.table.by_number(fragment_number_of(message.row_id))
             if fragment is not None:

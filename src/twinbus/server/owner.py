@@ -43,6 +43,7 @@ from twinbus.server.admissions import Admissions
 from twinbus.server.housekeeping import Housekeeping
 from twinbus.server.session_grants import SessionGrants
 from twinbus.store.base import (
+    NO_LIMIT,
     CommitFailed,
     CommitUnknown,
     Store,
@@ -70,6 +71,7 @@ class StoreOwner:
         *("extensions", "message_ids"),
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
         *("is_under_pressure", "refuses_until", "_serve_at", "_must_serve"),
+        *("is_full", "room_bytes", "_pending_limit", "_spared_until", "_room_batch"),
         *("_dispatches", "_session_dispatches", "_promising", "_hungry"),
         *("_awaited", "_grants", "_timed", "housekeeping", "reading", "_opened_at"),
         *("_wake_up", "_must_turn", "_has_orphans", "_stopping", "_task"),
@@ -100,10 +102,7 @@ class StoreOwner:
         # Called when pending bytes pass the budget, and when they are below again.
         self._on_pressure = on_pressure
         self.is_under_pressure = False
-        # The store was full: until then nothing is tried that needs room, so that
-        # completing and deleting, which make room, get through.
-        self.refuses_until = 0
-        self._serve_at = 0
+        self._assume_room()
         # Set by `open`.
         self.table = FragmentTable(0, [])
         self.store_uuid = b""
@@ -142,6 +141,22 @@ class StoreOwner:
         self._has_orphans = False
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
+
+    def _assume_room(self) -> None:
+        # The store was full: until then messages are refused, so that completing and
+        # deleting, which make room, get through; and so are larger ones at any time.
+        self.refuses_until = 0
+        self.room_bytes = NO_LIMIT
+        # It has no room for messages, and is asked again by every tick.
+        self.is_full = False
+        # Up to which commit it was asked.
+        self._room_batch = -1
+        # Reading pauses beyond it: less than usual while room is scarce.
+        self._pending_limit = PENDING_BYTES
+        # A commit found no room, not even for a removal: until then time is not
+        # let pass, and receivers are not served.
+        self._spared_until = 0
+        self._serve_at = 0
 
     # --- life -----------------------------------------------------------------
 
@@ -189,7 +204,7 @@ class StoreOwner:
                 sleeper.set_result(None)
         # A call of `_pending_bytes` for every message would be one too many.
         pending_bytes = self.changes.pending_bytes + self._admissions.pending_bytes
-        if pending_bytes > PENDING_BYTES and not self.is_under_pressure:
+        if pending_bytes > self._pending_limit and not self.is_under_pressure:
             self.is_under_pressure = True
             self._on_pressure(True)
 
@@ -318,7 +333,8 @@ class StoreOwner:
         now = self.clock.now()
         # The clock may have been set back since; that must not prolong the pause.
         self.refuses_until = min(self.refuses_until, now + _FULL_MS)
-        is_spared = now < self.refuses_until
+        self._spared_until = min(self._spared_until, now + _FULL_MS)
+        is_spared = now < self._spared_until
         if not is_spared:
             self._let_time_pass(now)
             self._drop_orphans()
@@ -327,7 +343,8 @@ class StoreOwner:
             for dispatch in list(self._dispatches.values()):
                 dispatch.ask_everybody()
                 self._serve(dispatch)
-        if self._must_commit() or (not is_spared and self.housekeeping.is_due(now)):
+        is_due = not is_spared and self.housekeeping.is_due(now)
+        if self._must_commit() or is_due or self.is_full:
             self.wake()
 
     def _let_time_pass(self, now: int) -> None:
@@ -385,14 +402,35 @@ class StoreOwner:
                 await self._admissions.apply(self.clock.now())
             if self._must_commit():
                 await self._commit()
-            if self.clock.now() >= self.refuses_until:
+            if self.clock.now() >= self._spared_until:
                 await self.housekeeping.run()
+            if self.is_full or self._room_batch != self._batch:
+                await self._heed_room()
             await self._read_ahead()
         if not self.changes.is_empty():
             self._must_turn = True
         # Also without a commit: what was admitted may all have been refused.
         self._relieve()
         self._after_turn()
+
+    async def _heed_room(self) -> None:
+        """Stop senders while the store has no room for what they send, before a
+        commit fails for it, and with it those of others who settle."""
+        self._room_batch = self._batch
+        self.room_bytes = await self.store.room()
+        self._pending_limit = min(PENDING_BYTES, self.room_bytes or PENDING_BYTES)
+        if self.room_bytes == 0:
+            if not self.is_full:
+                _log.error(
+                    "the store is full: messages are refused until some were received "
+                    "or there is room on its disk again"
+                )
+            self.is_full = True
+            self.refuses_until = self.clock.now() + _FULL_MS
+        elif self.is_full:
+            _log.warning("the store has room again: messages are taken")
+            self.is_full = False
+            self.refuses_until = self._spared_until
 
     def _must_commit(self) -> bool:
         return (
@@ -501,7 +539,7 @@ class StoreOwner:
         except StoreFull as error:
             _log.error("commit %d refused, the store is full: %s", changes.batch, error)
             now = self.clock.now()
-            self.refuses_until = now + _FULL_MS
+            self.refuses_until = self._spared_until = now + _FULL_MS
             self._serve_at = now + _SERVE_AGAIN_MS
             return ServerBusy(STORE_IS_FULL)
         except CommitFailed as error:
@@ -606,7 +644,7 @@ class StoreOwner:
             receiver.promised_count -= len(messages)
 
     def _relieve(self) -> None:
-        if self.is_under_pressure and self._pending_bytes() <= PENDING_BYTES // 2:
+        if self.is_under_pressure and self._pending_bytes() <= self._pending_limit // 2:
             self.is_under_pressure = False
             self._on_pressure(False)
 

@@ -32,6 +32,9 @@ so that a thousand large messages do not fill the memory at once."""
 TRIMMED_IDS: Final = 2_000
 """Ids that are forgotten at once: many more, and everybody waits for it."""
 
+NO_LIMIT: Final = (1 << 63) - 1
+"""Of bytes: more than there are."""
+
 
 class StoreError(Exception):
     """A store could not do what it was asked for."""
@@ -105,6 +108,11 @@ class Store(Protocol):
         Its number must be higher than that of the last commit. Raises StoreFull,
         CommitFailed, CommitUnknown, LeaseLost.
         """
+        ...
+
+    async def room(self) -> int:
+        """How many bytes of messages may be added before this is asked again. With
+        0 a store takes only what removes, or changes what is there."""
         ...
 
     async def last_batch(self) -> int:

@@ -22,6 +22,7 @@ from twinbus.broker.message import Message
 from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import base_of
 from twinbus.store.base import (
+    NO_LIMIT,
     PORTION_BYTES,
     TRIMMED_IDS,
     ExpiryCursor,
@@ -103,6 +104,9 @@ class MemoryStore:
     ) -> bool:
         self._check_lease(self._epoch)
         return self.disk.trim(operations_through, now, limit)
+
+    async def room(self) -> int:
+        return NO_LIMIT
 
     # --- reading --------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import SEQUENCE_BITS, SEQUENCE_MASK, base_of
 from twinbus.store import sqlite_lease
 from twinbus.store.base import (
+    NO_LIMIT,
     PORTION_BYTES,
     TRIMMED_IDS,
     CommitFailed,
@@ -38,6 +39,7 @@ from twinbus.store.base import (
     LeaseLost,
     Opened,
     StoreError,
+    StoreFull,
     StoreInUse,
 )
 from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS
@@ -64,6 +66,7 @@ from twinbus.store.sqlite_file import (
 )
 from twinbus.store.sqlite_fragments import fragment_record
 from twinbus.store.sqlite_purge import purge_portion
+from twinbus.store.sqlite_room import Room
 from twinbus.store.statements import named_statements
 
 _SQL: Final = named_statements("sqlite_store.sql")
@@ -83,8 +86,6 @@ FORMAT: Final = SqliteFormat(
     ),
 )
 
-_NO_LIMIT: Final = (1 << 63) - 1
-
 
 @final
 class SqliteStore:
@@ -102,6 +103,7 @@ class SqliteStore:
         self._in_doubt: bool = False
         # Where the numbers of commits are noted besides.
         self._confirmed: ConfirmedFile | None = None
+        self._room = Room(self.path)
 
     # --- ownership ------------------------------------------------------------
 
@@ -111,6 +113,15 @@ class SqliteStore:
         # Before the store is looked at: meanwhile a live owner may go on.
         confirmed = read_confirmation(self.path)
         self._refuse_unopened(confirmed)
+        self._room.begin()
+        try:
+            return self._open(owner, now, confirmed)
+        except StoreFull:
+            if not self._room.make(None):
+                raise
+        return self._open(owner, now, confirmed)
+
+    def _open(self, owner: str, now: int, confirmed: Confirmation | None) -> Opened:
         db = open_file(self.path, FORMAT)
         try:
             self._take_lease(db, owner, now, confirmed)
@@ -175,7 +186,9 @@ class SqliteStore:
         db = self._open_db
         if db is None:
             return
-        # A lease that could not be given back is that of a dead process soon.
+        # A lease that could not be given back is that of a dead process soon; what
+        # is in the reserve helps with that.
+        self._room.end()
         with suppress(sqlite3.Error):
             db.execute(_SQL["give_lease_back"], (self._epoch,))
         db.close()
@@ -206,11 +219,24 @@ class SqliteStore:
     # --- writing --------------------------------------------------------------
 
     async def commit(self, changes: ChangeSet) -> None:
+        try:
+            self._commit(changes)
+        except StoreFull:
+            # What others did to the disk shall not fail those who settle.
+            if not self._room.make(self._db):
+                raise
+            self._commit(changes)
+        self._room.added(changes.pending_bytes)
+        if self._confirmed is not None:
+            self._confirmed.note(changes.batch)
+
+    def _commit(self, changes: ChangeSet) -> None:
         with self._transaction():
             self._fence_commit(changes)
             write_changes(self._db, changes)
-        if self._confirmed is not None:
-            self._confirmed.note(changes.batch)
+
+    async def room(self) -> int:
+        return self._room.left(self._db)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -241,6 +267,14 @@ class SqliteStore:
         return LeaseLost(f"{self.path} has been taken over by another process.")
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
+        try:
+            return self._purge(fragment_number, limit)
+        except StoreFull:
+            if not self._room.make(self._db):
+                raise
+        return self._purge(fragment_number, limit)
+
+    def _purge(self, fragment_number: int, limit: int) -> bool:
         with self._transaction():
             self._fence()
             return purge_portion(self._db, fragment_number, limit)
@@ -278,7 +312,7 @@ class SqliteStore:
         self,
         name: str,
         parameters: Sequence[Any] | Mapping[str, Any],
-        limit_bytes: int = _NO_LIMIT,
+        limit_bytes: int = NO_LIMIT,
     ) -> list[Message]:
         # Closed at once: a statement that is not at its end keeps the WAL from
         # being emptied.

@@ -54,7 +54,8 @@ def locked(path: Path) -> StoreInUse:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Errors of what only reads. Raises StoreUnreadable, StoreInUse, StoreError."""
+    """Errors of what only reads. Raises StoreUnreadable, StoreInUse, StoreFull (to read
+    takes shared memory, which is a file), StoreError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -62,6 +63,8 @@ def reading(path: Path) -> Iterator[None]:
             raise unreadable(path, str(error)) from error
         if _is_any(error, _LOCKED):
             raise locked(path) from error
+        if _is_any(error, _FULL):
+            raise refusal(path, error) from error
         raise StoreError(f"{path} could not be read: {error}") from error
 
 

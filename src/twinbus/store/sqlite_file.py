@@ -140,10 +140,12 @@ def _fill(path: Path, kind: SqliteFormat) -> None:
 
 def settle_log(db: sqlite3.Connection, path: Path) -> None:
     """Copy the log into the file, as far as nobody reads it; of a copy that SQLite
-    made without one, begin a log. Raises StoreUnreadable, StoreError."""
-    with reading(path):
+    made without one, begin a log. Raises StoreFull, StoreError."""
+    try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    except sqlite3.Error as error:
+        raise refusal(path, error) from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -66,6 +66,7 @@ class LocalHome:
         self.changes = ChangeSet()
         self.listeners = Listeners()
         self.refuses_until = 0
+        self.room_bytes = 1 << 62
         self.extensions = Extensions()
         self.wake_count = 0
         self.admissions: list[Admission] = []

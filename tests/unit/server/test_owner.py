@@ -11,6 +11,7 @@ from twinbus.broker.message import Message
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
 from twinbus.limits import PENDING_BYTES
 from twinbus.links.commit_listener import CommitListener
+from twinbus.links.sending import check_room
 from twinbus.store.base import CommitFailed, CommitUnknown, LeaseLost, StoreFull
 
 from .world import Client, Fault, World, message
@@ -408,3 +409,47 @@ async def test_long_log_is_committed_without_another_reason(
     world.owner.tick()
     await world.settled()
     assert len(world.store.commits) == before + 1
+
+
+async def test_store_without_room_refuses_messages_and_settles(
+    world: World, queue: Fragment
+) -> None:
+    """No commit fails, so no lock is lost; with room again it goes on by itself."""
+    send(world, queue, 3)
+    await world.settled()
+    client = Client(wanted=3)
+    world.owner.join(queue, client)
+    world.owner.offer_capacity(queue, client)
+    await world.settled()
+    world.store.room_bytes = 0
+    send(world, queue)
+    await world.settled()
+    assert world.owner.is_full
+    with pytest.raises(ServerBusy, match="store is full"):
+        check_room(world.owner, queue, 1, world.clock.now())
+    await world.advance(10_000)
+    assert world.clock.now() < world.owner.refuses_until, "for as long as it takes"
+    now = world.clock.now()
+    for lock in client.locks:
+        settlement.complete(queue, lock, client.actor, now, world.owner.changes)
+    await world.owner.durable()
+    assert not queue.locks
+    world.store.room_bytes = 10_000
+    await world.advance(100)
+    assert not world.owner.is_full
+    check_room(world.owner, queue, 10_000, world.clock.now())
+    with pytest.raises(ServerBusy, match="store is full"):
+        check_room(world.owner, queue, 10_001, world.clock.now())
+
+
+async def test_scarce_room_makes_reading_pause_early(
+    world: World, queue: Fragment
+) -> None:
+    send(world, queue)
+    world.store.room_bytes = 10
+    await world.settled()
+    assert not world.owner.is_under_pressure
+    send(world, queue, 20)
+    assert world.owner.is_under_pressure
+    await world.settled()
+    assert not world.owner.is_under_pressure

@@ -15,7 +15,7 @@ from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.server.namespace import Namespace
 from twinbus.server.owner import StoreOwner
-from twinbus.store.base import StoreError
+from twinbus.store.base import NO_LIMIT, StoreError
 from twinbus.store.memory import MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.testing.clock import ManualClock
@@ -45,6 +45,7 @@ class FaultyStore:
         self.gate = asyncio.Event()
         self.gate.set()
         self.is_committing = asyncio.Event()
+        self.room_bytes = NO_LIMIT
         # What happens while ids are looked up.
         self.before_look_up: Callable[[], object] = list
 
@@ -57,6 +58,9 @@ class FaultyStore:
             self.commits.append(changes)
         if fault is not None:
             raise fault.error
+
+    async def room(self) -> int:
+        return self.room_bytes
 
     async def seen(self, number: int, unique_ids: list[bytes], now: int) -> set[bytes]:
         self.before_look_up()

@@ -7,6 +7,7 @@
 | torn commit              | the process ends inside it  | a commit is whole or not  |
 | failed commit            | CommitFailed                | nothing of it happened    |
 | full                     | StoreFull, for a while      | nothing of it happened    |
+| full for long            | no room; adding: StoreFull  | what removes passes       |
 | unknown, happened        | CommitUnknown               | `last_batch` tells        |
 | unknown, did not happen  | CommitUnknown               | `last_batch` tells        |
 | slow commit, slow read   | time passes, others go on   | the order of commits stays|
@@ -42,6 +43,9 @@ from twinbus.store.base import (
 )
 
 T = TypeVar("T")
+
+_LONG_SECONDS = 10.0
+"""Of a full disk: long enough to be drained."""
 
 _CALLS_IN_NO_TIME = 2_000
 """More at one instant, and the bus goes round in circles."""
@@ -94,8 +98,12 @@ class FaultyStore:
         self._world = world
         # The process that used this store is dead: nothing returns any more.
         self.is_dead = False
-        # The disk is full until then, in the loop's time.
+        # The disk is full until then, in the loop's time; what only removes may be
+        # written all the same.
         self._full_until = 0.0
+        self._has_reserve = False
+        # The write under way adds messages.
+        self._adds = False
         # A commit did not happen, and the bus has not read all it needs since.
         self._is_recovering = False
         # The write under way is a commit; purging and trimming are writes too.
@@ -132,8 +140,11 @@ class FaultyStore:
     def _refuse_if_full(self) -> None:
         time = asyncio.get_running_loop().time()
         if self._chance(self.faults.full):
-            self._full_until = time + self._random.choice((0.001, 0.5, 10.0))
-        if time < self._full_until:
+            lasts = self._random.choice((0.001, 0.5, _LONG_SECONDS))
+            self._full_until = time + lasts
+            # A short one is sudden, and takes all there is.
+            self._has_reserve = lasts == _LONG_SECONDS
+        if time < self._full_until and (self._adds or not self._has_reserve):
             self._world.note("store: full")
             self._did_not_happen()
             raise StoreFull("simulated")
@@ -186,10 +197,11 @@ class FaultyStore:
 
     async def commit(self, changes: ChangeSet) -> None:
         self._is_committing = True
+        self._adds = changes.pending_bytes > 0
         try:
             await self._write(lambda: self.store.commit(changes))
         finally:
-            self._is_committing = False
+            self._is_committing = self._adds = False
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
         return await self._write(lambda: self.store.purge(fragment_number, limit))
@@ -202,6 +214,11 @@ class FaultyStore:
                 operations_through=operations_through, now=now, limit=limit
             )
         )
+
+    async def room(self) -> int:
+        if asyncio.get_running_loop().time() < self._full_until:
+            return 0
+        return await self.store.room()
 
     async def last_batch(self) -> int:
         return await self._read(self.store.last_batch())
