@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from crash.server_process import ServerProcess
 
 from hostile.conftest import QUEUES
 from twinbus.cli import exit_codes
+from twinbus.client import ClientError
 
 SENT = 40
 
@@ -163,3 +164,31 @@ def test_check_without_a_store(tmp_path: Path) -> None:
     ended = run("check", "--store", "memory:", cwd=tmp_path)
     assert ended.returncode == exit_codes.USAGE
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("which", ["BETWEEN 5 AND 14", ">= 20"])
+async def test_a_read_that_finds_too_few_is_no_silence(
+    tmp_path: Path, which: str
+) -> None:
+    """Whoever receives gets what is there; then the bus says what is not."""
+    with ServerProcess(tmp_path, CONFIG) as server:
+        await server.start()
+        await fill(server)
+        await server.stop()
+        change(f"DELETE FROM message WHERE NOT is_shared AND row_id & 65535 {which}")(
+            server.data / "messages.sqlite3"
+        )
+        await server.start()
+        async with await server.connect() as connection:
+            with suppress(ClientError):
+                receiver = await connection.receiver("target", credit=SENT)
+                await receiver.receive_batch(SENT, timeout_seconds=20)
+                await receiver.receive_batch(SENT, timeout_seconds=20)
+        assert await server.ended() == exit_codes.STORE_FAILED
+        line = server.errors.splitlines()[-1]
+        assert f"has {SENT} active messages by its counter" in line
+        assert "'target'" in line and "twinbus check" in line
+        # Those who accept it go on with what is left.
+        assert checked(server, exit_codes.OK, "--accept-loss")["done"]
+        await server.start()
+        assert 0 < len(await names_in(server)) < SENT

@@ -280,6 +280,13 @@ class Fragment:
             if message.expires_at != 0:
                 self.expiries.watch(message)
 
+    def unseen_count(self) -> int:
+        """Active messages that memory knows nothing of: none once the window has
+        reached the tail. Rather too few: what is about to leave counts as known."""
+        known_count = self.window.ready_count() + len(self.locks)
+        known_count += len(self._pending) + len(self._coming_back)
+        return self.active_count - known_count
+
     def _make_ready(self, message: Message) -> None:
         self.window.give_back(message)
         if message.expires_at != 0:

@@ -49,6 +49,7 @@ from twinbus.store.base import (
     Store,
     StoreError,
     StoreFull,
+    StoreUnreadable,
 )
 
 _log = logging.getLogger(__name__)
@@ -471,7 +472,23 @@ class StoreOwner:
         if messages:
             tail = sequence_of(messages[-1].row_id)
         fragment.refill(self.without_leaving(messages), tail, session)
+        if session is None and window.loaded_through >= window.tail:
+            await self._miss_none(fragment)
         self._serve(dispatch)
+
+    async def _miss_none(self, fragment: Fragment) -> None:
+        """All there is has been read: raises StoreUnreadable if there should be more.
+        What memory suspects is looked up: counters of the last commit, and rows."""
+        if fragment.unseen_count() <= 0 or fragment.sessions is not None:
+            return
+        found = await self.store.count_active(fragment.number)
+        for record in await self.store.fragments():
+            if record.number == fragment.number and found < record.active_count:
+                raise StoreUnreadable(
+                    f"'{fragment.settings.path}' (fragment {fragment.number}) has "
+                    f"{record.active_count} active messages by its counter, and "
+                    f"{found} were found: the store is damaged. Run 'twinbus check'."
+                )
 
     def without_leaving(self, messages: list[Message]) -> list[Message]:
         """What was read from the store, but for what the open change set removes: a

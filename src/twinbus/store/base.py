@@ -134,6 +134,11 @@ class Store(Protocol):
         `limit`, and no more once they have `limit_bytes`; at least one if any."""
         ...
 
+    async def count_active(self, fragment_number: int) -> int:
+        """How many active messages there are: counted one by one, which takes as long
+        as there are some."""
+        ...
+
     async def outlines(
         self, fragment_number: int, first: int, last: int, limit: int
     ) -> Outlines:

@@ -125,6 +125,11 @@ class MemoryStore:
         first, last = rows_of(fragment_number, after + 1)
         return _portion(self.disk.active.between(first, last), limit, limit_bytes)
 
+    async def count_active(self, fragment_number: int) -> int:
+        self._check_open()
+        first, last = rows_of(fragment_number, 0)
+        return sum(1 for _ in self.disk.active.between(first, last))
+
     async def outlines(
         self, fragment_number: int, first: int, last: int, limit: int
     ) -> Outlines:

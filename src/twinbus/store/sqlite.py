@@ -339,6 +339,11 @@ class SqliteStore:
             "read_active", (base + after, base + SEQUENCE_MASK, limit), limit_bytes
         )
 
+    async def count_active(self, fragment_number: int) -> int:
+        base = base_of(fragment_number)
+        count: int = self._rows("count_active", (base, base + SEQUENCE_MASK))[0][0]
+        return count
+
     async def outlines(
         self, fragment_number: int, first: int, last: int, limit: int
     ) -> Outlines:

@@ -122,6 +122,9 @@ DELETE FROM scheduled WHERE row_id BETWEEN ? AND ?;
 SELECT {message} FROM message AS m
 WHERE row_id > ? AND row_id <= ? ORDER BY row_id LIMIT ?;
 
+-- name: count_active
+SELECT count(*) FROM message WHERE row_id BETWEEN ? AND ?;
+
 -- name: outlines
 SELECT row_id, enqueued_at, length({raw}), CASE WHEN is_shared THEN body_id ELSE 0 END
 FROM message AS m WHERE row_id BETWEEN ? AND ? ORDER BY row_id LIMIT ?;

@@ -233,6 +233,9 @@ class FaultyStore:
             self.store.read_active(fragment_number, after, limit, limit_bytes)
         )
 
+    async def count_active(self, fragment_number: int) -> int:
+        return await self.store.count_active(fragment_number)
+
     async def read_deferred(self, row_ids: list[int]) -> list[Message]:
         return await self._read(self.store.read_deferred(row_ids))
 
