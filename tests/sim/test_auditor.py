@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from twinbus.server import namespace
+from twinbus.server.strangers import Strangers
 from twinbus.store.base import CommitFailed
+from twinbus.store.catalog import TOMBSTONE, Unfinished
+from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.testing.sim import run_world
 from twinbus.testing.sim.sighting import Violation
 
@@ -75,11 +79,11 @@ class LosesDeferred(Planted):
 
 
 class ActivatesEarly(Planted):
-    async def due(self, now: int, limit: int) -> Any:
-        return await self.store.due(now + 3_600_000, limit)
+    async def due(self, now: int, limit: int, without: Any = ()) -> Any:
+        return await self.store.due(now + 3_600_000, limit, without)
 
-    async def next_scheduled_at(self) -> int:
-        return 1 if await self.store.next_scheduled_at() else 0
+    async def next_scheduled_at(self, without: Any = ()) -> int:
+        return 1 if await self.store.next_scheduled_at(without) else 0
 
 
 class ReadsTwice(Planted):
@@ -158,6 +162,25 @@ class LeavesWhatMoves(Planted):
             changes.active_removed.clear()
 
 
+class DropsTheNeighbour(Planted):
+    """Number 0: it was there first."""
+
+    def spoil(self, changes: Any) -> None:
+        if self.commits == 3:
+            changes.dropped.append(0)
+
+
+class ForgetsEntities(Planted):
+    def spoil(self, changes: Any) -> None:
+        if self.commits > 3:
+            changes.entities_put.clear()
+
+
+class KeepsEntities(Planted):
+    def spoil(self, changes: Any) -> None:
+        changes.entities_removed.clear()
+
+
 def violation_of(
     plant: Callable[[Any], Any], kind: str = "queues"
 ) -> BaseException | None:
@@ -183,6 +206,9 @@ def violation_of(
         HidesFromPeek,
         RepliesBeforeTheCommit,
         SaysThatACommitFailed,
+        DropsTheNeighbour,
+        ForgetsEntities,
+        KeepsEntities,
     ],
 )
 def test_a_planted_mistake_is_found(plant: Callable[[Any], Any]) -> None:
@@ -205,6 +231,41 @@ def test_a_planted_mistake_is_found(plant: Callable[[Any], Any]) -> None:
 )
 def test_a_mistake_of_its_kind_is_found(kind: str, plant: Callable[[Any], Any]) -> None:
     assert isinstance(violation_of(plant, kind), Violation)
+
+
+def _all_are_leftovers(table: Any, *others: Any, **names: Any) -> Strangers:
+    """What the bus once did: what no entity here has is nobody's."""
+    noted = [
+        Unfinished(
+            kind=TOMBSTONE,
+            namespace=names["namespace"],
+            path="",
+            generation=generation,
+            store_uuid=names["store_uuid"],
+            noted_at=0,
+        )
+        for generation in table.orphans()
+    ]
+    return Strangers(leftovers=noted)
+
+
+def test_a_bus_that_drops_what_nobody_named_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(namespace, "find_strangers", _all_are_leftovers)
+    found = violation_of(Planted)
+    assert isinstance(found, Violation)
+    assert "another namespace" in str(found)
+
+
+def test_a_catalog_that_notes_nothing_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A crash amid a creation or a removal then leaves what nobody can explain."""
+    monkeypatch.setattr(MemoryCatalog, "_note", lambda self, noted: None)
+    found = violation_of(Planted)
+    assert isinstance(found, Violation)
+    assert "does not start" in str(found)
 
 
 def test_an_honest_store_passes() -> None:

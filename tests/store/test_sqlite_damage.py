@@ -122,7 +122,7 @@ async def test_newer_format_of_a_catalog_is_refused(sqlite_place: SqlitePlace) -
         sqlite_place.catalog_path,
         "UPDATE meta SET format_version = 9, min_reader_version = 7",
     )
-    with pytest.raises(StoreUnreadable, match="formats up to 1"):
+    with pytest.raises(StoreUnreadable, match="formats up to 2"):
         await catalog.open()
 
 

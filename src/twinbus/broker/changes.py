@@ -116,6 +116,18 @@ class StoredRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEntity:
+    """What a store keeps of an entity with fragments here: enough to make it anew.
+
+    The catalog says which entities exist; this is for the day on which it is lost.
+    """
+
+    generation: bytes
+    # JSON; understood by `store/catalog.py`.
+    definition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderLease:
     """One reader's claim on a whole fragment: see `reader_lease.py`.
 
@@ -161,6 +173,10 @@ class ChangeSet:
         self.freed: list[list[HeldSession]] = []
         # Fragments that belong to nothing any more; a store purges them later.
         self.dropped: list[int] = []
+        # What is known of the entities of fragments, and the generations of those
+        # that are gone. Put first, then removed.
+        self.entities_put: list[StoredEntity] = []
+        self.entities_removed: list[bytes] = []
         self.outbox_added: list[OutboxEntry] = []
         self.outbox_removed: list[int] = []
         self.ledger_ranges: list[LedgerRange] = []
@@ -196,6 +212,8 @@ class ChangeSet:
             or self.active_changed
             or self.deferred_changed
             or self.dropped
+            or self.entities_put
+            or self.entities_removed
             or self.outbox_added
             or self.outbox_removed
             or self.ledger_ranges

@@ -54,6 +54,12 @@ class FragmentTable:
         self._leases: dict[int, ReaderLease] = {}
         # Numbers whose rows are still being purged.
         self._purging: set[int] = set()
+        # Generations that were dropped, and that a failed commit brought back.
+        self._undropped: set[bytes] = set()
+        # Of entities that this owner does not serve: how many there are, and the
+        # numbers of their fragments.
+        self._kept_count: int = 0
+        self._kept_numbers: list[int] = []
         self._next_number: int = 0
         for record in records:
             self._remember(record)
@@ -101,9 +107,13 @@ class FragmentTable:
                 fragment.settings = _settings_of(settings, fragment.sub_queue)
 
     def drop(self, generation: bytes, changes: ChangeSet) -> None:
-        """The entity is gone, and its fragments with it."""
-        for key in self._keys.pop(generation, ()):
-            self._drop(key, self._numbers[key], changes)
+        """The entity is gone, and its fragments with it. Nothing happens if there are
+        none: whoever is not sure may drop again."""
+        keys = self._keys.pop(generation, None)
+        if keys is not None:
+            for key in keys:
+                self._drop(key, self._numbers[key], changes)
+            changes.entities_removed.append(generation)
         self._settings.pop(generation, None)
         self._routers.pop(generation, None)
         self._quotas.pop(generation, None)
@@ -124,8 +134,34 @@ class FragmentTable:
             fragment.drop()
 
     def orphans(self) -> set[bytes]:
-        """Generations with fragments here whose entity nobody admitted."""
+        """Generations with fragments here whose entity nobody admitted. That alone is
+        no reason to drop them."""
         return {key for key in self._keys if key not in self._settings}
+
+    def keep(self, generations: set[bytes]) -> None:
+        """Orphans that belong to somebody else: they stay as they are, and take up
+        room."""
+        self._kept_count = len(generations)
+        self._kept_numbers = [
+            record.number
+            for generation in generations
+            for record in self.records_of(generation)
+        ]
+
+    def kept_numbers(self) -> list[int]:
+        """Of fragments in which no time passes, because nobody serves them here."""
+        return self._kept_numbers
+
+    def records_of(self, generation: bytes) -> list[FragmentRecord]:
+        """What the store knows of the fragments of an entity."""
+        numbers = [self._numbers[key] for key in self._keys.get(generation, ())]
+        return [self._records[number] for number in numbers]
+
+    def drop_again(self, changes: ChangeSet) -> None:
+        """Drop what was dropped before a commit failed."""
+        undropped, self._undropped = self._undropped, set()
+        for generation in undropped:
+            self.drop(generation, changes)
 
     def purging(self) -> set[int]:
         return self._purging
@@ -154,7 +190,8 @@ class FragmentTable:
     def _check_room(self) -> None:
         """All entities must be able to have all of their sub-queues: for a dead
         letter that has nowhere to go nobody can be refused. Raises QuotaExceeded."""
-        needed = len(self._settings) * _FRAGMENTS_PER_ENTITY + len(self._purging)
+        entity_count = len(self._settings) + self._kept_count
+        needed = entity_count * _FRAGMENTS_PER_ENTITY + len(self._purging)
         if needed > FRAGMENTS_PER_STORE:
             raise self._full()
 
@@ -278,7 +315,9 @@ class FragmentTable:
             self._remember(record)
         # What the store still has was not dropped after all: that has to be done
         # again before its rows are purged.
-        self._purging.difference_update(self._records)
+        undropped = [number for number in self._purging if number in self._records]
+        self._undropped |= {self._records[number].generation for number in undropped}
+        self._purging.difference_update(undropped)
         for number, fragment in fragments.items():
             found = self._records.get(number) or self._unwritten(fragment)
             if found is not None:

@@ -89,7 +89,8 @@ class Entity:
             raise StoreUnreadable(
                 f"The catalog has the {self.record.kind} '{self.path}', but the "
                 "message store does not. The files of the data folder are of "
-                "different moments: restore them all from the same backup."
+                "different moments: restore them all from the same backup. If there "
+                "is none, 'twinbus recover' makes what is missing anew, empty."
             )
 
     def counters(self, sub_queue: int) -> FragmentRecord | None:

@@ -94,7 +94,8 @@ class Housekeeping:
     async def _activate(self, now: int) -> None:
         owner = self._owner
         has_activated = False
-        for message in await owner.store.due(now, self._portion()):
+        kept = owner.table.kept_numbers()
+        for message in await owner.store.due(now, self._portion(), kept):
             fragment = owner.table.by_number(fragment_number_of(message.row_id))
             if fragment is not None:
                 schedule.activate(fragment, message, now, owner.changes)
@@ -102,7 +103,7 @@ class Housekeeping:
         # The rows leave the schedule with the commit, so ask again after it.
         if not await owner.commit_now():
             return
-        self.next_scheduled_at = await owner.store.next_scheduled_at()
+        self.next_scheduled_at = await owner.store.next_scheduled_at(kept)
         # Otherwise those that are due belong to a deleted queue, and go with it.
         if has_activated and 0 < self.next_scheduled_at <= now:
             owner.wake()

@@ -2,7 +2,8 @@
 
 An entity exists when the catalog says so. Creation therefore makes its fragments
 durable first and enters it into the catalog last; removal goes the other way. What
-a crash leaves in between are fragments of no entity, which the next start drops.
+a crash leaves in between the catalog has named before, and the next start drops that
+and nothing else: `loose_ends.py`, `strangers.py`.
 
 Rules are no entities: they are in the store, because they change together with
 messages (`subscription_rules.py`). How messages get from one entity to the next is
@@ -13,11 +14,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 from twinbus.auth.claims import AuthorizationRule
 from twinbus.auth.policy import Policy
-from twinbus.broker.changes import StoredRule
+from twinbus.broker.changes import StoredEntity, StoredRule
 from twinbus.broker.descriptions.queue import queue_description
 from twinbus.broker.descriptions.subscription import subscription_description
 from twinbus.broker.descriptions.topic import topic_description
@@ -41,8 +43,14 @@ from twinbus.server.entity_access import own_access_rules, policy_of
 from twinbus.server.entity_sizes import EntitySizes, own_message_bytes
 from twinbus.server.forwarders import Forwarders
 from twinbus.server.idle_entities import IdleEntities
+from twinbus.server.loose_ends import LooseEnds
 from twinbus.server.owner import StoreOwner
 from twinbus.server.queue import Queue
+from twinbus.server.strangers import (
+    check_known,
+    find_strangers,
+    held_by_namespace,
+)
 from twinbus.server.subscription import Subscription
 from twinbus.server.subscription_rules import (
     SubscriptionRules,
@@ -51,12 +59,21 @@ from twinbus.server.subscription_rules import (
 )
 from twinbus.server.topic import Topic
 from twinbus.server.topic_quotas import DOCUMENTED_QUOTAS, TopicQuotas
-from twinbus.store.catalog import Catalog, EntityRecord
+from twinbus.store.catalog import (
+    INTENT,
+    TOMBSTONE,
+    Catalog,
+    EntityRecord,
+    Unfinished,
+    stored_entity,
+    unfinished,
+)
 from twinbus.topics.topic import Subscribed, TopicRouter
 
 _log = logging.getLogger(__name__)
 
 _GENERATION_BYTES: Final = 16
+_KINDS: Final = ("queue", "topic", "subscription")
 _NAMESPACE: Final = "namespace"
 """Kind of the record that says since when there is the namespace itself."""
 
@@ -81,6 +98,8 @@ class Namespace(Directory):
     ) -> None:
         super().__init__()
         self.name = name
+        # As names are compared.
+        self._key = name.lower()
         self._catalog = catalog
         self._owner = owner
         self._clock = clock
@@ -111,34 +130,79 @@ class Namespace(Directory):
         self.forwarders = Forwarders(self, owner)
         self.rules = SubscriptionRules(owner, clock, topic_quotas)
         self.idle = IdleEntities(self)
+        self.loose_ends = LooseEnds(catalog, owner)
 
     # --- start ----------------------------------------------------------------
 
     async def open(self) -> None:
         """Learn which entities there are. Raises StoreError."""
-        records = [r for r in await self._catalog.open() if r.namespace == self.name]
-        await self._learn_age(records)
-        # A subscription is admitted to a topic that is there.
-        kinds = ("queue", "topic", "subscription")
-        known = [record for record in records if record.kind in kinds]
-        for record in sorted(known, key=lambda record: kinds.index(record.kind)):
-            entity = self._admitted(record)
-            entity.check_placement()
-            self._enter(entity)
+        stored = await self._owner.store.entities()
+        if not self._catalog.exists():
+            # Not even an empty one is made: it would look like the right one.
+            self._check_known(self._owner.table.orphans(), stored, has_catalog=False)
+        records = await self._catalog.open()
+        # Before anything is written: a catalog that lacks something stays as it is.
+        noted = await self._catalog.unfinished()
+        self._admit_all(
+            [record for record in records if record.namespace.lower() == self._key]
+        )
+        strangers = find_strangers(
+            self._owner.table,
+            records,
+            noted,
+            namespace=self.name,
+            store_uuid=self._owner.store_uuid,
+        )
+        self._check_known(strangers.unknown, stored, has_catalog=True)
+        self._keep(strangers.kept, records)
+        self.loose_ends.drop(strangers.leftovers)
+        own = await self._learn_age(records)
+        self.loose_ends.renew([*records, own], stored)
         self.restore_rules(await self._owner.store.rules())
         self._owner.on_restored = self.restore_rules
         self._access_changed()
-        for generation in self._owner.table.orphans():
-            _log.warning("dropping fragments of an entity that was never finished")
-            self._owner.table.drop(generation, self._owner.changes)
 
-    async def _learn_age(self, records: list[EntityRecord]) -> None:
-        found = [record for record in records if record.kind == _NAMESPACE]
-        if not found:
+    def _admit_all(self, records: list[EntityRecord]) -> None:
+        # A subscription is admitted to a topic that is there.
+        known = [record for record in records if record.kind in _KINDS]
+        for record in sorted(known, key=lambda record: _KINDS.index(record.kind)):
+            entity = self._admitted(record)
+            entity.check_placement()
+            self._enter(entity)
+
+    def _check_known(
+        self, unknown: set[bytes], stored: list[StoredEntity], *, has_catalog: bool
+    ) -> None:
+        """Raises CatalogIncomplete."""
+        check_known(
+            unknown,
+            self._owner.table,
+            stored,
+            store=self._owner.store.location,
+            catalog=self._catalog.location,
+            has_catalog=has_catalog,
+        )
+
+    def _keep(self, kept: set[bytes], records: list[EntityRecord]) -> None:
+        """Leave what is not ours as it is, and say so."""
+        table = self._owner.table
+        table.keep(kept)
+        for held in held_by_namespace(kept, records, table):
+            _log.warning(
+                "the store also holds %s, which this bus does not serve: they stay as "
+                "they are",
+                held,
+            )
+
+    async def _learn_age(self, records: list[EntityRecord]) -> EntityRecord:
+        for record in records:
+            if record.kind == _NAMESPACE and record.namespace.lower() == self._key:
+                break
+        else:
             record = self._record("", _NAMESPACE, {})
             await self._catalog.put(record)
-            found = [record]
-        self.created_at, self.updated_at = found[0].created_at, found[0].updated_at
+        self.created_at, self.updated_at = record.created_at, record.updated_at
+        return record
 
     def start(self) -> None:
         """The owner commits: let messages flow from entity to entity."""
@@ -160,9 +224,11 @@ class Namespace(Directory):
         """Time passed."""
         self.forwarders.tick(now)
         self.idle.tick(now)
+        self.loose_ends.tick()
 
     async def close(self) -> None:
         await self.idle.finished()
+        await self.loose_ends.stop()
         await self._catalog.close()
 
     # --- admission ------------------------------------------------------------
@@ -373,19 +439,22 @@ class Namespace(Directory):
         )
 
     async def _make_durable(self, entity: Entity, rules: Sequence[Rule]) -> None:
-        owner, generation = self._owner, entity.record.generation
+        owner, record = self._owner, entity.record
+        intents = unfinished(record, INTENT, self._clock.now())
         try:
-            fragment = owner.table.create(generation, 0, owner.changes)
+            await self._catalog.intend(intents)
+            fragment = owner.table.create(record.generation, 0, owner.changes)
+            owner.changes.entities_put.append(stored_entity(record))
             stored = [stored_rule(fragment.number, rule) for rule in rules]
             owner.changes.rules_put.extend(stored)
             await owner.durable()
             async with self._changing:
                 self._check_topic_of(entity, rules)
-                await self._catalog.put(entity.record)
+                await self._catalog.put(record)
                 self._enter(entity)
         except BaseException:
             # Not in the catalog, so it never was; the next commit forgets the rest.
-            owner.table.drop(generation, owner.changes)
+            self.loose_ends.drop(intents)
             raise
         if isinstance(entity, Subscription):
             entity.router.restore(entity.key, stored)
@@ -409,6 +478,7 @@ class Namespace(Directory):
             updated_at=self._clock.now(),
         )
         await self._catalog.put(record)
+        self.loose_ends.record(record)
         before = entity.description
         entity.record = record
         entity.description = description
@@ -433,18 +503,19 @@ class Namespace(Directory):
             # At once with its subscriptions: one without its topic could not be read
             # again. They are forgotten first, for the same reason.
             entities = [*_subscriptions_of(entity), entity]
-            paths = [item.path for item in entities]
-            await self._catalog.remove(self.name, paths)
-            for item in entities:
-                self._forget(item)
-        keys = {path.lower() for path in paths}
+            now = self._clock.now()
+            tombstones = [unfinished(item.record, TOMBSTONE, now) for item in entities]
+            await self._catalog.remove(list(chain.from_iterable(tombstones)))
+            for item, of_item in zip(entities, tombstones, strict=True):
+                self._forget(item, of_item)
+        keys = {item.path.lower() for item in entities}
         self._busy |= keys
         try:
             await self._owner.durable()
         finally:
             self._busy -= keys
 
-    def _forget(self, entity: Entity) -> None:
+    def _forget(self, entity: Entity, tombstones: list[Unfinished]) -> None:
         del self._entities[entity.path.lower()]
         if isinstance(entity, Subscription):
             entity.router.unsubscribe(entity.key)
@@ -453,7 +524,7 @@ class Namespace(Directory):
             self._top_count -= 1
         self.forwarders.stop(entity)
         entity.detach_all(MessagingEntityNotFound(entity_path=entity.path))
-        self._owner.table.drop(entity.record.generation, self._owner.changes)
+        self.loose_ends.drop(tombstones)
         self._description_changed(entity.description, None)
 
     def _description_changed(

@@ -75,7 +75,7 @@ class StoreOwner:
         *("is_full", "room_bytes", "_pending_limit", "_spared_until", "_room_batch"),
         *("_dispatches", "_session_dispatches", "_promising", "_hungry"),
         *("_awaited", "_grants", "_timed", "housekeeping", "reading", "_opened_at"),
-        *("_wake_up", "_must_turn", "_has_orphans", "_stopping", "_task"),
+        *("_wake_up", "_must_turn", "_stopping", "_task"),
     )
 
     def __init__(
@@ -138,8 +138,6 @@ class StoreOwner:
         # Receivers are to be served by the next tick, after a failed commit: at
         # once, and a full store would be asked again and again in no time.
         self._must_serve = False
-        # The store has fragments of entities that are gone, for the same reason.
-        self._has_orphans = False
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
 
@@ -338,7 +336,7 @@ class StoreOwner:
         is_spared = now < self._spared_until
         if not is_spared:
             self._let_time_pass(now)
-            self._drop_orphans()
+            self.table.drop_again(self.changes)
         if self._must_serve and now >= self._serve_at:
             self._must_serve = False
             for dispatch in list(self._dispatches.values()):
@@ -353,13 +351,6 @@ class StoreOwner:
             expiry.let_time_pass(fragment, now, self.changes)
             if not expiry.has_timers(fragment):
                 del self._timed[number]
-
-    def _drop_orphans(self) -> None:
-        """Drop again what a failed commit did not drop."""
-        if self._has_orphans:
-            self._has_orphans = False
-            for generation in self.table.orphans():
-                self.table.drop(generation, self.changes)
 
     def has_due_work(self) -> bool:
         """Something that is due by now has not been done."""
@@ -597,7 +588,6 @@ class StoreOwner:
         self._batch = batch
         self.table.restore(records)
         self._learn_leases(leases)
-        self._has_orphans = bool(self.table.orphans())
         if self.on_restored is not None:
             self.on_restored(rules)
         self._timed.clear()

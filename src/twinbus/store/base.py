@@ -11,6 +11,7 @@ time; reads see every commit that was confirmed before, and raise StoreUnreadabl
 if they find damage.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -19,6 +20,7 @@ from twinbus.broker.changes import (
     FragmentRecord,
     OutboxEntry,
     ReaderLease,
+    StoredEntity,
     StoredRule,
 )
 from twinbus.broker.message import Message
@@ -64,6 +66,14 @@ class CommitUnknown(StoreError):
     """The commit may or may not have happened; `last_batch` will tell."""
 
 
+class FormatTooNew(StoreUnreadable):
+    """Written by a version that knows more than this one."""
+
+
+class CatalogIncomplete(StoreUnreadable):
+    """The store holds what the catalog does not know."""
+
+
 class LeaseLost(StoreError):
     """Another owner has taken the store; this one must stop."""
 
@@ -94,6 +104,11 @@ class ExpiryCursor:
 
 class Store(Protocol):
     """Durable fragments, with one owner at a time."""
+
+    @property
+    def location(self) -> str:
+        """Where its content is, for people."""
+        ...
 
     async def open(self, owner: str, now: int) -> Opened:
         """Take the lease. `owner` describes the broker, for whom it may concern.
@@ -229,13 +244,21 @@ class Store(Protocol):
         creation."""
         ...
 
-    async def due(self, now: int, limit: int) -> list[Message]:
-        """Scheduled messages whose time has come, earliest first: at most `limit`,
-        and no more once they have `PORTION_BYTES`."""
+    async def entities(self) -> list[StoredEntity]:
+        """What is kept of the entities of all fragments here, in no order. Stores of
+        before format 4 lack some until the next start."""
         ...
 
-    async def next_scheduled_at(self) -> int:
-        """The earliest scheduled message's time, or 0."""
+    async def due(
+        self, now: int, limit: int, without: Sequence[int] = ()
+    ) -> list[Message]:
+        """Scheduled messages whose time has come, earliest first, but for those of
+        the fragments `without`: at most `limit`, and no more once they have
+        `PORTION_BYTES`."""
+        ...
+
+    async def next_scheduled_at(self, without: Sequence[int] = ()) -> int:
+        """The earliest scheduled message's time, or 0; but for those of fragments."""
         ...
 
     async def expired(

@@ -4,11 +4,22 @@ Kept apart from the messages, because a partitioned entity has fragments in many
 stores. Placement is recorded when an entity is created and never computed again:
 adding a store changes nothing that exists. Brokers cache the catalog; while it is
 away only management stops.
+
+Entities and their fragments are in files of their own, so neither appears or goes at
+once with the other. The catalog names in advance what may be dropped: an intent
+before the first fragment is made, a tombstone with the removal of an entity. What
+neither names is not dropped, whatever else the catalog lacks.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+from twinbus.broker.changes import StoredEntity
+
+INTENT: Final = "intent"
+TOMBSTONE: Final = "tombstone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +29,7 @@ class EntityRecord:
     namespace: str
     # As it was created; compared without case.
     path: str
-    # "queue"; later floors add "topic", "subscription".
+    # "queue", "topic", "subscription"; "namespace" for the namespace itself.
     kind: str
     # One life of the path: a new one for every creation.
     generation: bytes
@@ -29,19 +40,109 @@ class EntityRecord:
     placement: tuple[bytes, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """Fragments of one generation in one store that belong to no entity: not yet, or
+    not any more."""
+
+    # INTENT or TOMBSTONE.
+    kind: str
+    namespace: str
+    path: str
+    generation: bytes
+    store_uuid: bytes
+    noted_at: int
+
+
+def unfinished(entity: EntityRecord, kind: str, now: int) -> list[Unfinished]:
+    """What is to be noted of an entity: one for each store it has fragments in."""
+    return [
+        Unfinished(
+            kind=kind,
+            namespace=entity.namespace,
+            path=entity.path,
+            generation=entity.generation,
+            store_uuid=store_uuid,
+            noted_at=now,
+        )
+        for store_uuid in dict.fromkeys(entity.placement)
+    ]
+
+
 class Catalog(Protocol):
     """Durable entity descriptions."""
+
+    @property
+    def location(self) -> str:
+        """Where its content is, for people."""
+        ...
+
+    def exists(self) -> bool:
+        """There is something to open; otherwise opening makes it."""
+        ...
 
     async def open(self) -> list[EntityRecord]:
         """All entities. Raises StoreUnreadable."""
         ...
 
-    async def put(self, entity: EntityRecord) -> None:
-        """Create an entity or replace its description, durably."""
+    async def unfinished(self) -> list[Unfinished]:
+        """What creations and removals have left to be dropped."""
         ...
 
-    async def remove(self, namespace: str, paths: Sequence[str]) -> None:
-        """Forget entities, durably: all of them or none."""
+    async def intend(self, intents: Sequence[Unfinished]) -> None:
+        """Note, durably, that fragments will be made."""
+        ...
+
+    async def put(self, *entities: EntityRecord) -> None:
+        """Create entities or replace their descriptions, durably: all of them or
+        none. Their intents are fulfilled with that."""
+        ...
+
+    async def remove(self, tombstones: Sequence[Unfinished]) -> None:
+        """Forget the entities of these paths and note what is to be dropped, durably:
+        all of them or none."""
+        ...
+
+    async def finish(self, dropped: Sequence[Unfinished]) -> None:
+        """Nothing of these is left in their stores: forget them."""
         ...
 
     async def close(self) -> None: ...
+
+
+# --- what stores keep of entities -----------------------------------------------------
+
+
+def stored_entity(entity: EntityRecord) -> StoredEntity:
+    """For the store that has the entity's fragments."""
+    definition = {
+        "namespace": entity.namespace,
+        "path": entity.path,
+        "kind": entity.kind,
+        "description": dict(entity.description),
+        "created_at": entity.created_at,
+        "updated_at": entity.updated_at,
+        "placement": [uuid.hex() for uuid in entity.placement],
+    }
+    return StoredEntity(
+        generation=entity.generation,
+        definition=json.dumps(definition),
+    )
+
+
+def entity_of(stored: StoredEntity) -> EntityRecord:
+    """The other way. Raises ValueError for what nobody has written."""
+    try:
+        found = json.loads(stored.definition)
+        return EntityRecord(
+            namespace=found["namespace"],
+            path=found["path"],
+            kind=found["kind"],
+            generation=stored.generation,
+            description=dict(found["description"]),
+            created_at=int(found["created_at"]),
+            updated_at=int(found["updated_at"]),
+            placement=tuple(bytes.fromhex(uuid) for uuid in found["placement"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"it lacks {error}") from error

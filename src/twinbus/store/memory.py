@@ -5,7 +5,7 @@ object that used it is gone, and two store objects may fight for it.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
@@ -16,11 +16,12 @@ from twinbus.broker.changes import (
     FragmentRecord,
     OutboxEntry,
     ReaderLease,
+    StoredEntity,
     StoredRule,
 )
 from twinbus.broker.message import Message
 from twinbus.broker.outline import Outlines
-from twinbus.broker.row_id import base_of
+from twinbus.broker.row_id import base_of, fragment_number_of
 from twinbus.store.base import (
     NO_LIMIT,
     PORTION_BYTES,
@@ -50,6 +51,10 @@ class MemoryStore:
         self.disk: MemoryDisk = disk or MemoryDisk()
         # The epoch this object holds the lease in; 0 while it is not open.
         self._epoch: int = 0
+
+    @property
+    def location(self) -> str:
+        return "the store in memory"
 
     # --- ownership ------------------------------------------------------------
 
@@ -239,16 +244,26 @@ class MemoryStore:
             self.disk.rules.values(), key=attrgetter("fragment_number", "created_at")
         )
 
-    async def due(self, now: int, limit: int) -> list[Message]:
+    async def entities(self) -> list[StoredEntity]:
+        self._check_open()
+        return list(self.disk.entities.values())
+
+    async def due(
+        self, now: int, limit: int, without: Sequence[int] = ()
+    ) -> list[Message]:
         self._check_open()
         schedule = self.disk.schedule
-        row_ids = schedule[: bisect_right(schedule, (now, _LAST_ROW_ID))][:limit]
-        messages = _found(self.disk.scheduled, [row_id for _, row_id in row_ids])
+        past = schedule[: bisect_right(schedule, (now, _LAST_ROW_ID))]
+        row_ids = [row_id for _, row_id in past if _is_of_others(row_id, without)]
+        messages = _found(self.disk.scheduled, row_ids[:limit])
         return _portion(messages, limit, PORTION_BYTES)
 
-    async def next_scheduled_at(self) -> int:
+    async def next_scheduled_at(self, without: Sequence[int] = ()) -> int:
         self._check_open()
-        return self.disk.schedule[0][0] if self.disk.schedule else 0
+        for at, row_id in self.disk.schedule:
+            if _is_of_others(row_id, without):
+                return at
+        return 0
 
     async def expired(
         self, now: int, after: ExpiryCursor, limit: int
@@ -293,6 +308,10 @@ class MemoryStore:
         self._check_open()
         blobs = sorted(self.disk.operations.items())
         return [item for item in blobs if item[0] > after_batch][:limit]
+
+
+def _is_of_others(row_id: int, fragment_numbers: Sequence[int]) -> bool:
+    return fragment_number_of(row_id) not in fragment_numbers
 
 
 def _portion(

@@ -15,6 +15,7 @@ from twinbus.broker.changes import (
     LedgerRange,
     OutboxEntry,
     ReaderLease,
+    StoredEntity,
     StoredRule,
 )
 from twinbus.broker.message import ACTIVE, DEFERRED, SCHEDULED, Message
@@ -41,6 +42,8 @@ class MemoryDisk:
         self.owner: str | None = None
         self.fragments: dict[int, FragmentRecord] = {}
         self.dropped: set[int] = set()
+        # By generation.
+        self.entities: dict[bytes, StoredEntity] = {}
         self.bodies: MemoryBodies = MemoryBodies()
         self.active: MemoryTable = MemoryTable(ACTIVE, self.bodies)
         self.deferred: MemoryTable = MemoryTable(DEFERRED, self.bodies)
@@ -140,6 +143,10 @@ class MemoryDisk:
         for number in changes.dropped:
             self.fragments.pop(number, None)
             self.dropped.add(number)
+        for entity in changes.entities_put:
+            self.entities[entity.generation] = entity
+        for generation in changes.entities_removed:
+            self.entities.pop(generation, None)
 
     def _write_rules(self, changes: ChangeSet) -> None:
         rules = self.rules

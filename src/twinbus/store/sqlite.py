@@ -14,7 +14,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -23,6 +23,7 @@ from twinbus.broker.changes import (
     FragmentRecord,
     OutboxEntry,
     ReaderLease,
+    StoredEntity,
     StoredRule,
 )
 from twinbus.broker.message import Message
@@ -56,7 +57,13 @@ from twinbus.store.sqlite_confirmed import (
     refuse_lost_tail,
     schema_version,
 )
-from twinbus.store.sqlite_errors import Busy, reading, transaction, unreadable
+from twinbus.store.sqlite_errors import (
+    Busy,
+    reading,
+    rolled_back,
+    transaction,
+    unreadable,
+)
 from twinbus.store.sqlite_file import (
     SqliteFormat,
     connect_to_read,
@@ -75,16 +82,25 @@ FORMAT: Final = SqliteFormat(
     noun="store",
     application_id=0x74776275,  # "twbu"
     migrations="sqlite_migrations",
-    version=3,
+    version=4,
     tables=frozenset(
         {
-            *("meta", "lease", "fragment", "dropped_fragment"),
+            *("meta", "lease", "fragment", "dropped_fragment", "entity"),
             *("message", "deferred", "scheduled", "shared_body", "body_use"),
             *("session_state", "rule", "reader_lease"),
             *("outbox", "ledger_range", "ledger_id", "operation_log"),
         }
     ),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What a look at a store finds."""
+
+    store_uuid: bytes
+    fragments: list[FragmentRecord]
+    entities: list[StoredEntity]
 
 
 @final
@@ -104,6 +120,10 @@ class SqliteStore:
         # Where the numbers of commits are noted besides.
         self._confirmed: ConfirmedFile | None = None
         self._room = Room(self.path)
+
+    @property
+    def location(self) -> str:
+        return str(self.path)
 
     # --- ownership ------------------------------------------------------------
 
@@ -181,6 +201,28 @@ class SqliteStore:
             purging=[number for (number,) in self._rows("dropped_fragments")],
             next_scheduled_at=self._rows("next_scheduled_at")[0][0],
         )
+
+    def survey(self) -> Survey:
+        """What is in the file, which stays as it is, in its format and without an
+        owner. Raises as `open` does."""
+        if self._open_db is not None:
+            raise StoreInUse(f"{self.path} is open already.")
+        self._refuse_unopened(read_confirmation(self.path))
+        self._open_db = db = open_file(self.path, FORMAT)
+        try:
+            with rolled_back(db, self.path):
+                migrate(db, self.path, FORMAT)
+                sqlite_lease.refuse_if_owned(db, self.path)
+                return Survey(
+                    store_uuid=self._rows("identity")[0][0],
+                    fragments=self._fragments(),
+                    entities=self._entities(),
+                )
+        except Busy as error:
+            raise sqlite_lease.in_use(db, self.path) from error
+        finally:
+            db.close()
+            self._open_db = None
 
     async def close(self) -> None:
         db = self._open_db
@@ -461,11 +503,29 @@ class SqliteStore:
             for fragment_number, name, definition, created_at in self._rows("rules")
         ]
 
-    async def due(self, now: int, limit: int) -> list[Message]:
-        return self._messages("due", (now, limit), PORTION_BYTES)
+    async def entities(self) -> list[StoredEntity]:
+        return self._entities()
 
-    async def next_scheduled_at(self) -> int:
-        at: int = self._rows("next_scheduled_at")[0][0]
+    def _entities(self) -> list[StoredEntity]:
+        return [
+            StoredEntity(generation=generation, definition=definition)
+            for generation, definition in self._rows("entities")
+        ]
+
+    async def due(
+        self, now: int, limit: int, without: Sequence[int] = ()
+    ) -> list[Message]:
+        if not without:
+            return self._messages("due", (now, limit), PORTION_BYTES)
+        prefixes = _row_prefixes(without)
+        return self._messages("due_without", (now, prefixes, limit), PORTION_BYTES)
+
+    async def next_scheduled_at(self, without: Sequence[int] = ()) -> int:
+        if without:
+            rows = self._rows("next_scheduled_at_without", (_row_prefixes(without),))
+        else:
+            rows = self._rows("next_scheduled_at")
+        at: int = rows[0][0]
         return at
 
     async def expired(
@@ -540,6 +600,11 @@ def _reader_lease(row: Sequence[Any]) -> ReaderLease:
 def _row_prefix(fragment_number: int) -> int:
     """What the row ids of the fragment begin with."""
     return base_of(fragment_number) >> SEQUENCE_BITS
+
+
+def _row_prefixes(fragment_numbers: Sequence[int]) -> str:
+    """A JSON array of them."""
+    return json.dumps([_row_prefix(number) for number in fragment_numbers])
 
 
 def _behind(session_id: str | None) -> str:

@@ -12,9 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, final
 
-from twinbus.store.base import StoreError, StoreInUse
-from twinbus.store.catalog import EntityRecord
-from twinbus.store.sqlite_errors import Busy, locked, reading, transaction
+from twinbus.store.base import (
+    FormatTooNew,
+    StoreError,
+    StoreInUse,
+    StoreUnreadable,
+)
+from twinbus.store.catalog import EntityRecord, Unfinished
+from twinbus.store.sqlite_errors import Busy, locked, reading, rolled_back, transaction
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
 from twinbus.store.statements import named_statements
 
@@ -24,8 +29,13 @@ FORMAT: Final = SqliteFormat(
     noun="catalog",
     application_id=0x74776263,  # "twbc"
     migrations="catalog_migrations",
-    version=1,
-    tables=frozenset({"meta", "entity", "broker"}),
+    version=2,
+    tables=frozenset({"meta", "entity", "broker", "unfinished"}),
+)
+
+_ADVICE: Final = (
+    "If there is no backup, 'twinbus recover' makes the catalog anew from what the "
+    "message store knows."
 )
 
 
@@ -38,9 +48,24 @@ class SqliteCatalog:
         # The connection while the catalog is open.
         self._open_db: sqlite3.Connection | None = None
 
+    @property
+    def location(self) -> str:
+        return str(self.path)
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
     async def open(self) -> list[EntityRecord]:
         if self._open_db is not None:
             raise StoreInUse(f"{self.path} is open already.")
+        try:
+            return self._open()
+        except FormatTooNew:
+            raise
+        except StoreUnreadable as error:
+            raise StoreUnreadable(f"{error} {_ADVICE}") from error
+
+    def _open(self) -> list[EntityRecord]:
         db = open_file(self.path, FORMAT)
         try:
             with transaction(db, self.path), reading(self.path):
@@ -55,14 +80,55 @@ class SqliteCatalog:
         self._open_db = db
         return [_entity_record(row) for row in rows]
 
-    async def put(self, entity: EntityRecord) -> None:
-        with transaction(self._db, self.path):
-            self._db.execute(_SQL["put_entity"], _entity_row(entity))
+    def survey(self) -> tuple[list[EntityRecord], list[Unfinished]]:
+        """What is in the file, which stays as it is. Raises as `open` does."""
+        db = open_file(self.path, FORMAT)
+        try:
+            with rolled_back(db, self.path):
+                migrate(db, self.path, FORMAT)
+                entities = db.execute(_SQL["entities"]).fetchall()
+                noted = db.execute(_SQL["unfinished"]).fetchall()
+        except Busy as error:
+            raise locked(self.path) from error
+        finally:
+            db.close()
+        return [_entity_record(row) for row in entities], list(map(_unfinished, noted))
 
-    async def remove(self, namespace: str, paths: Sequence[str]) -> None:
-        keys = [(namespace.lower(), path.lower()) for path in paths]
+    async def unfinished(self) -> list[Unfinished]:
+        with reading(self.path):
+            rows = self._db.execute(_SQL["unfinished"]).fetchall()
+        return [_unfinished(row) for row in rows]
+
+    async def intend(self, intents: Sequence[Unfinished]) -> None:
+        with transaction(self._db, self.path):
+            self._note(intents)
+
+    def _note(self, noted: Sequence[Unfinished]) -> None:
+        rows = [
+            (
+                *(one.kind, one.namespace, one.path),
+                *(one.generation, one.store_uuid, one.noted_at),
+            )
+            for one in noted
+        ]
+        self._db.executemany(_SQL["put_unfinished"], rows)
+
+    async def put(self, *entities: EntityRecord) -> None:
+        with transaction(self._db, self.path):
+            for entity in entities:
+                self._db.execute(_SQL["put_entity"], _entity_row(entity))
+                self._db.execute(_SQL["finish_generation"], (entity.generation,))
+
+    async def remove(self, tombstones: Sequence[Unfinished]) -> None:
+        keys = [(one.namespace.lower(), one.path.lower()) for one in tombstones]
         with transaction(self._db, self.path):
             self._db.executemany(_SQL["remove_entity"], keys)
+            self._note(tombstones)
+
+    async def finish(self, dropped: Sequence[Unfinished]) -> None:
+        keys = [(one.generation, one.store_uuid) for one in dropped]
+        with transaction(self._db, self.path):
+            self._db.executemany(_SQL["finish"], keys)
 
     async def close(self) -> None:
         if self._open_db is not None:
@@ -103,4 +169,16 @@ def _entity_record(row: tuple[Any, ...]) -> EntityRecord:
         created_at=created,
         updated_at=updated,
         placement=tuple(bytes.fromhex(uuid) for uuid in json.loads(placement)),
+    )
+
+
+def _unfinished(row: tuple[Any, ...]) -> Unfinished:
+    kind, namespace, path, generation, store_uuid, noted_at = row
+    return Unfinished(
+        kind=kind,
+        namespace=namespace,
+        path=path,
+        generation=generation,
+        store_uuid=store_uuid,
+        noted_at=noted_at,
     )

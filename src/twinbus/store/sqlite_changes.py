@@ -86,6 +86,12 @@ def _write_fragments(db: sqlite3.Connection, changes: ChangeSet) -> None:
     dropped = [(number,) for number in changes.dropped]
     _many(db, "delete_fragment", dropped)
     _many(db, "drop_fragment", dropped)
+    _many(
+        db,
+        "put_entity",
+        [(entity.generation, entity.definition) for entity in changes.entities_put],
+    )
+    _many(db, "delete_entity", [(removed,) for removed in changes.entities_removed])
 
 
 def _write_sessions(db: sqlite3.Connection, changes: ChangeSet) -> None:

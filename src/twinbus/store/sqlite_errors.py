@@ -8,7 +8,7 @@ failed sync, say, leaves pages behind that a crash may bring to life.
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from twinbus.store.base import (
@@ -66,6 +66,21 @@ def reading(path: Path) -> Iterator[None]:
         if _is_any(error, _FULL):
             raise refusal(path, error) from error
         raise StoreError(f"{path} could not be read: {error}") from error
+
+
+class _RolledBack(Exception):
+    """There is nothing to keep."""
+
+
+@contextmanager
+def rolled_back(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """What is inside is seen there, and has not happened afterwards.
+
+    Raises StoreUnreadable, StoreInUse and other StoreErrors.
+    """
+    with suppress(_RolledBack), transaction(db, path), reading(path):
+        yield
+        raise _RolledBack
 
 
 @contextmanager

@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from errno import ENOSPC
 from pathlib import Path
 
-from twinbus.store.base import StoreError, StoreFull, StoreUnreadable
+from twinbus.store.base import (
+    FormatTooNew,
+    StoreError,
+    StoreFull,
+    StoreUnreadable,
+)
 from twinbus.store.sqlite_errors import reading, refusal, transaction, unreadable
 from twinbus.store.statements import migrations
 
@@ -158,11 +163,18 @@ def _sync_folder(folder: Path) -> None:
 
 def _recognise(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
     application_id = db.execute("PRAGMA application_id").fetchone()[0]
-    if application_id != kind.application_id:
+    if application_id == kind.application_id:
+        return
+    if path.stat().st_size == 0:
+        # Moving it away would be the end of what the other file holds.
         raise StoreUnreadable(
-            f"{path} is not a twinbus {kind.noun}. Choose another folder, or move "
-            "the file away."
+            f"{path} is empty: the {kind.noun} that it was is lost. Put a backup in "
+            "its place."
         )
+    raise StoreUnreadable(
+        f"{path} is not a twinbus {kind.noun}. Choose another folder, or put the "
+        "right file in its place."
+    )
 
 
 def migrate(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
@@ -177,7 +189,7 @@ def migrate(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
         raise unreadable(path, "its format version is missing")
     format_version, min_reader_version = row
     if min_reader_version > kind.version:
-        raise StoreUnreadable(
+        raise FormatTooNew(
             f"{path} has format {format_version}, which needs a twinbus that knows "
             f"format {min_reader_version}; this one knows formats up to "
             f"{kind.version}. Use a newer twinbus."

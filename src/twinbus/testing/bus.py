@@ -66,7 +66,8 @@ class Bus:
         self._has_tls = tls
         self._settings = dict(settings or {})
         self.clock = ManualClock()
-        self._folder = Path(tempfile.mkdtemp(prefix="twinbus-"))
+        # Where a bus on SQLite keeps its data.
+        self.folder = Path(tempfile.mkdtemp(prefix="twinbus-"))
         self._rules = {
             claims: _rule(claims)
             for claims in (("Send",), ("Listen",), ("Send", "Listen"), ("Manage",))
@@ -93,7 +94,7 @@ class Bus:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self) -> None:
         """Start the server; the port stays the same after a restart."""
@@ -106,7 +107,7 @@ class Bus:
 
     async def _start(self) -> None:
         config = Config(
-            data=self._folder,
+            data=self.folder,
             port=self.port,
             http_port=0,
             tls_port=0,
@@ -155,7 +156,7 @@ class Bus:
     @property
     def ca_file(self) -> Path:
         """The authority to trust, for a bus with TLS: `connection_verify` of SDKs."""
-        return ca_file(Config(data=self._folder))
+        return ca_file(Config(data=self.folder))
 
     @property
     def connection_string(self) -> str:

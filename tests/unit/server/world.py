@@ -86,18 +86,31 @@ class FaultyCatalog:
     def __init__(self) -> None:
         self.inner = MemoryCatalog()
         self.error: Exception | None = None
+        # Called when the step of that name is done; whoever did it hears no more.
+        self.after: dict[str, Callable[[], None]] = {}
 
-    async def put(self, entity: Any) -> None:
+    async def put(self, *entities: Any) -> None:
         error, self.error = self.error, None
-        await take_time()
+        await self._done("before put")
         if error is not None:
             raise error
-        await self.inner.put(entity)
-        await take_time()
+        await self.inner.put(*entities)
+        await self._done("put")
 
-    async def remove(self, namespace: str, paths: Sequence[str]) -> None:
+    async def intend(self, intents: Sequence[Any]) -> None:
         await take_time()
-        await self.inner.remove(namespace, paths)
+        await self.inner.intend(intents)
+        await self._done("intend")
+
+    async def remove(self, tombstones: Sequence[Any]) -> None:
+        await take_time()
+        await self.inner.remove(tombstones)
+        await self._done("remove")
+
+    async def _done(self, operation: str) -> None:
+        if operation in self.after:
+            self.after[operation]()
+            await asyncio.get_running_loop().create_future()
         await take_time()
 
     def __getattr__(self, name: str) -> Any:
@@ -107,7 +120,9 @@ class FaultyCatalog:
 class World:
     """An owner and a namespace, and what they told whom."""
 
-    def __init__(self, *, max_entities: int = 100, **limits: Any) -> None:
+    def __init__(
+        self, *, name: str = "space", max_entities: int = 100, **limits: Any
+    ) -> None:
         self.clock = ManualClock(NOW)
         self.store = FaultyStore()
         self.catalog = FaultyCatalog()
@@ -124,7 +139,7 @@ class World:
             on_pressure=self.pressure.append,
         )
         self.namespace = Namespace(
-            "space",
+            name,
             self.catalog,
             self.owner,
             self.clock,
@@ -153,6 +168,25 @@ class World:
     async def stop(self) -> None:
         await self.owner.stop()
         await self.namespace.close()
+
+    async def crash(self, request: asyncio.Task[Any] | None) -> None:
+        """End as a process does: what was not done is not done any more. The next
+        world has the disk and the catalog already."""
+        disk, self.store.inner = self.store.inner, MemoryStore()
+        self.catalog.inner, catalog = MemoryCatalog(), self.catalog.inner
+        disk.abandon()
+        await catalog.close()
+        tasks = [task for task in (request, self.owner._task) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def settle_loose_ends(self) -> None:
+        """What store and catalog have left to each other is tried once more."""
+        self.namespace.loose_ends.tick()
+        tying = self.namespace.loose_ends._tying
+        if tying is not None:
+            await tying
 
     async def settled(self) -> None:
         """Wait until the owner has done what there is to do, or can't go on."""

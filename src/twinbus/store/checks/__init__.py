@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from twinbus.store.checks import (
     catalog,
     commits,
+    entities,
     lease,
     ledgers,
     purging,
@@ -44,6 +45,7 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
     *session_states.CHECKS,
     *shared_bodies.CHECKS,
     *rules.CHECKS,
+    *entities.CHECKS,
 )
 CATALOG_CHECKS: tuple[CatalogCheck, ...] = catalog.CHECKS
 

@@ -3,7 +3,13 @@
 from dataclasses import replace
 
 from twinbus.store.base import StoreError, StoreInUse
-from twinbus.store.catalog import EntityRecord
+from twinbus.store.catalog import (
+    INTENT,
+    TOMBSTONE,
+    EntityRecord,
+    Unfinished,
+    unfinished,
+)
 from twinbus.store.checks.expectation import expect, refused
 from twinbus.store.checks.places import CatalogPlace
 
@@ -54,12 +60,69 @@ async def check_entities_are_removed(place: CatalogPlace) -> None:
     kept = replace(_ORDERS, path="kept")
     for entity in (_ORDERS, other, kept):
         await catalog.put(entity)
-    await catalog.remove("shop", ["no such entity"])
-    await catalog.remove("shop", ["SALES/orders", "another"])
+    await catalog.remove([_tombstone("no such entity", 1)])
+    tombstones = [_tombstone("SALES/orders", 2), _tombstone("another", 3)]
+    await catalog.remove(tombstones)
     await catalog.close()
     catalog = place.catalog()
     expect(await catalog.open(), [kept], "removed, whatever the case")
+    expect(
+        await catalog.unfinished(),
+        [_tombstone("no such entity", 1), *tombstones],
+        "what is to be dropped is noted with the removal",
+    )
     await catalog.close()
+
+
+async def check_tombstones_are_kept_until_they_are_struck_out(
+    place: CatalogPlace,
+) -> None:
+    catalog = place.catalog()
+    await catalog.open()
+    here = _tombstone("a", 1)
+    elsewhere = replace(here, store_uuid=bytes(range(16)))
+    await catalog.remove([here, elsewhere])
+    await catalog.finish([here, _tombstone("never noted", 9)])
+    await catalog.close()
+    catalog = place.catalog()
+    await catalog.open()
+    expect(await catalog.unfinished(), [elsewhere], "each store has its own")
+    await catalog.close()
+
+
+async def check_intents_are_kept_until_their_entity_is_put(place: CatalogPlace) -> None:
+    catalog = place.catalog()
+    await catalog.open()
+    intents = unfinished(_ORDERS, INTENT, 7)
+    expect(len(intents), 2, "an intent for each store")
+    other = replace(intents[0], generation=bytes(16), path="other")
+    await catalog.intend([*intents, other])
+    await catalog.close()
+    catalog = place.catalog()
+    expect(await catalog.open(), [], "an intent is no entity")
+    expect(await catalog.unfinished(), [other, *intents], "intents, by generation")
+    await catalog.put(_ORDERS)
+    expect(await catalog.unfinished(), [other], "fulfilled with the entity")
+    await catalog.close()
+
+
+async def check_entities_are_put_together(place: CatalogPlace) -> None:
+    catalog = place.catalog()
+    await catalog.open()
+    other = replace(_ORDERS, path="another", generation=bytes(16))
+    await catalog.put(_ORDERS, other)
+    await catalog.close()
+    catalog = place.catalog()
+    expect(await catalog.open(), [other, _ORDERS], "all of them")
+    await catalog.close()
+
+
+async def check_catalog_exists_once_it_was_opened(place: CatalogPlace) -> None:
+    catalog = place.catalog()
+    await catalog.open()
+    await catalog.close()
+    expect(place.catalog().exists(), True, "there is something to open")
+    expect(bool(catalog.location), True, "people are told where it is")
 
 
 async def check_closed_catalog_does_nothing(place: CatalogPlace) -> None:
@@ -73,9 +136,24 @@ async def check_closed_catalog_does_nothing(place: CatalogPlace) -> None:
         await catalog.put(_ORDERS)
 
 
+def _tombstone(path: str, number: int) -> Unfinished:
+    return Unfinished(
+        kind=TOMBSTONE,
+        namespace="shop",
+        path=path,
+        generation=bytes([number]) * 16,
+        store_uuid=bytes(16),
+        noted_at=1_700_000_000_000,
+    )
+
+
 CHECKS = (
     check_entities_are_kept,
     check_entities_are_replaced,
     check_entities_are_removed,
+    check_entities_are_put_together,
+    check_intents_are_kept_until_their_entity_is_put,
+    check_tombstones_are_kept_until_they_are_struck_out,
+    check_catalog_exists_once_it_was_opened,
     check_closed_catalog_does_nothing,
 )

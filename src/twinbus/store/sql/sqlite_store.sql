@@ -67,6 +67,15 @@ SELECT number FROM dropped_fragment ORDER BY number;
 -- name: forget_dropped_fragment
 DELETE FROM dropped_fragment WHERE number = ?;
 
+-- name: put_entity
+INSERT OR REPLACE INTO entity VALUES (?, ?);
+
+-- name: delete_entity
+DELETE FROM entity WHERE generation = ?;
+
+-- name: entities
+SELECT generation, definition FROM entity;
+
 -- name: insert_plain
 -- The most frequent row: no time to live, never delivered, no annex. Binding NULL
 -- costs Python more than the rest of the row, so what is usual is a literal.
@@ -244,8 +253,19 @@ SELECT EXISTS (SELECT 1 FROM shared_body WHERE body_id BETWEEN ? AND ?);
 SELECT {message}, 2, scheduled_at FROM scheduled AS m
 WHERE scheduled_at <= ? ORDER BY scheduled_at, row_id LIMIT ?;
 
+-- name: due_without
+SELECT {message}, 2, scheduled_at FROM scheduled AS m
+WHERE scheduled_at <= ? AND row_id >> 48 NOT IN (SELECT value FROM json_each(?))
+ORDER BY scheduled_at, row_id LIMIT ?;
+
 -- name: next_scheduled_at
 SELECT coalesce(min(scheduled_at), 0) FROM scheduled;
+
+-- name: next_scheduled_at_without
+SELECT coalesce((
+    SELECT scheduled_at FROM scheduled
+    WHERE row_id >> 48 NOT IN (SELECT value FROM json_each(?))
+    ORDER BY scheduled_at LIMIT 1), 0);
 
 -- name: expired
 -- In two parts, because a comparison of (expiry_bucket, row_id) as a pair would read

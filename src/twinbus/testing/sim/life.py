@@ -230,6 +230,7 @@ class Life:
     async def bury(self) -> None:
         """Take the tasks of a dead bus off the loop."""
         await self.hang_up()
+        await self.namespace.loose_ends.stop()
         if self._ticking is not None:
             await _cancel([self._ticking, self._owner_task()])
 

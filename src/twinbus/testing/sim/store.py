@@ -18,7 +18,7 @@ or the one under way, an error that lies. Those are damage, which no bus survive
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol, TypeVar
@@ -28,6 +28,7 @@ from twinbus.broker.changes import (
     FragmentRecord,
     OutboxEntry,
     ReaderLease,
+    StoredEntity,
     StoredRule,
 )
 from twinbus.broker.message import Message
@@ -192,6 +193,10 @@ class FaultyStore:
 
     # --- the store ------------------------------------------------------------
 
+    @property
+    def location(self) -> str:
+        return self.store.location
+
     async def open(self, owner: str, now: int) -> Opened:
         return await self.store.open(owner, now)
 
@@ -332,11 +337,16 @@ class FaultyStore:
     async def reader_leases(self) -> list[ReaderLease]:
         return await self._read(self.store.reader_leases())
 
-    async def due(self, now: int, limit: int) -> list[Message]:
-        return await self._read(self.store.due(now, limit))
+    async def entities(self) -> list[StoredEntity]:
+        return await self._read(self.store.entities())
 
-    async def next_scheduled_at(self) -> int:
-        return await self._read(self.store.next_scheduled_at())
+    async def due(
+        self, now: int, limit: int, without: Sequence[int] = ()
+    ) -> list[Message]:
+        return await self._read(self.store.due(now, limit, without))
+
+    async def next_scheduled_at(self, without: Sequence[int] = ()) -> int:
+        return await self._read(self.store.next_scheduled_at(without))
 
     async def expired(
         self, now: int, after: ExpiryCursor, limit: int

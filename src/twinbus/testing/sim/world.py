@@ -19,6 +19,7 @@ from typing import Final
 
 from twinbus.store.base import Store, StoreError
 from twinbus.testing.sim import requests
+from twinbus.testing.sim.agreement import check_agreement
 from twinbus.testing.sim.catalog import FaultyCatalog
 from twinbus.testing.sim.clock import SimulatedClock
 from twinbus.testing.sim.disk import Disk, DiskInMemory, DiskOfFiles
@@ -27,6 +28,7 @@ from twinbus.testing.sim.forwarding_workload import ForwardingWorkload
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.links import Settlement, SimulatedReceiver
 from twinbus.testing.sim.loop import NothingToWaitFor, VirtualLoop, run_virtually
+from twinbus.testing.sim.neighbour import Neighbour
 from twinbus.testing.sim.pair_world import PairWorld
 from twinbus.testing.sim.range_workload import RangeWorkload
 from twinbus.testing.sim.session_ending import (
@@ -136,6 +138,7 @@ class World:
         self._take_over_at = 0
         if folder is None and self._random.random() < 0.2:
             self._take_over_at = self._random.randint(5, 30)
+        self._neighbour = Neighbour()
         self._is_torn = False
         self._failure: BaseException | None = None
         self.life = self._new_life()
@@ -199,6 +202,7 @@ class World:
     # --- the story ------------------------------------------------------------
 
     async def live(self) -> None:
+        await self._neighbour.settle_in(self._disk, self.clock.now())
         await self._begin()
         for step in range(self._random.choice((30, 80, 160))):
             if not self.life.is_alive:
@@ -350,7 +354,10 @@ class World:
         for _ in range(60):
             if self.life.owner.table.purging():
                 await asyncio.sleep(1)
-        check_content(self._disk.content())
+        content = self._disk.content()
+        check_content(content)
+        self._neighbour.check(content)
+        await check_agreement(self.life)
         requests.check_quotas(self.life)
 
     async def _content(self, path: str, dead_letter: bool) -> list[Sighting]:

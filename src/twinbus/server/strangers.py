@@ -1,0 +1,151 @@
+"""Fragments that no entity of this namespace has: whose they are, and what to do.
+
+Dropped is only what the catalog names (`store/catalog.py`). What belongs to another
+namespace of the catalog stays as it is. Of anything else nobody can say whether it
+is needed, so the bus does not start: a catalog that is lost, old, or of another
+folder looks just like that.
+
+An intent alone proves little, because a catalog that was put back may be of a moment
+in which a creation was under way. But nobody can use an entity before the catalog
+has it: a fragment that was used belongs to no unfinished creation.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from twinbus.broker.changes import FragmentRecord, StoredEntity
+from twinbus.broker.fragment_table import FragmentTable
+from twinbus.store.base import CatalogIncomplete
+from twinbus.store.catalog import INTENT, EntityRecord, Unfinished, entity_of
+
+_NAMED: Final = 5
+"""So many entities are named, the others are counted."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Strangers:
+    """Generations with fragments in a store, and without an entity here."""
+
+    # Of other namespaces.
+    kept: set[bytes] = field(default_factory=set)
+    # Of no creation, removal or entity that the catalog knows.
+    unknown: set[bytes] = field(default_factory=set)
+    # Of this namespace, to be struck out when nothing of them is left.
+    leftovers: list[Unfinished] = field(default_factory=list)
+
+
+def find_strangers(
+    table: FragmentTable,
+    records: Iterable[EntityRecord],
+    noted: Iterable[Unfinished],
+    *,
+    namespace: str,
+    store_uuid: bytes,
+) -> Strangers:
+    """Look at all orphans of the table. `records` are those of all namespaces."""
+    found = Strangers()
+    entities = {record.generation for record in records}
+    by_generation = {
+        one.generation: one for one in noted if one.store_uuid == store_uuid
+    }
+    for generation in table.orphans():
+        one = by_generation.get(generation)
+        if generation in entities:
+            found.kept.add(generation)
+        elif one is None or not is_unfinished(one, table.records_of(generation)):
+            found.unknown.add(generation)
+        elif one.namespace.lower() != namespace.lower():
+            found.kept.add(generation)
+    found.leftovers = [
+        one
+        for one in by_generation.values()
+        if one.namespace.lower() == namespace.lower()
+        and one.generation not in found.unknown | entities
+    ]
+    return found
+
+
+def is_unfinished(one: Unfinished, fragments: Iterable[FragmentRecord]) -> bool:
+    """These fragments may be dropped for what was noted of them."""
+    return one.kind != INTENT or not any(map(_is_used, fragments))
+
+
+def _is_used(fragment: FragmentRecord) -> bool:
+    """Something was sent to it, ever."""
+    return fragment.next_sequence > 1 or message_count(fragment) > 0
+
+
+def message_count(fragment: FragmentRecord) -> int:
+    return fragment.active_count + fragment.deferred_count + fragment.scheduled_count
+
+
+def held_by_namespace(
+    kept: set[bytes], records: Iterable[EntityRecord], table: FragmentTable
+) -> list[str]:
+    """What is kept for others, in words: one text for each namespace."""
+    held: dict[str, list[int]] = {}
+    for record in records:
+        if record.generation in kept:
+            count = sum(map(message_count, table.records_of(record.generation)))
+            held.setdefault(record.namespace, []).append(count)
+    return [
+        f"{counted(len(counts), 'entity')} with {counted(sum(counts), 'message')} of "
+        f"the namespace '{namespace}'"
+        for namespace, counts in sorted(held.items())
+    ]
+
+
+def check_known(
+    unknown: set[bytes],
+    table: FragmentTable,
+    stored: Sequence[StoredEntity],
+    *,
+    store: str,
+    catalog: str,
+    has_catalog: bool,
+) -> None:
+    """Raises CatalogIncomplete if there are unknown fragments."""
+    if not unknown:
+        return
+    names = sorted(_path(one) for one in stored if one.generation in unknown)
+    messages = sum(
+        message_count(fragment)
+        for generation in unknown
+        for fragment in table.records_of(generation)
+    )
+    held = f"{counted(len(unknown), 'entity')} with {counted(messages, 'message')}"
+    trouble = (
+        f"The message store {store} holds {held} that the catalog {catalog} does not "
+        f"know{_named(names)}. It is not the catalog of that store, or older."
+        if has_catalog
+        else f"There is no catalog {catalog}, but the message store {store} holds "
+        f"{held}{_named(names)}."
+    )
+    raise CatalogIncomplete(
+        f"{trouble} Nothing was deleted. Put back the catalog that belongs to the "
+        "store; if there is none, 'twinbus recover' brings the entities back from "
+        "what the store knows of them."
+    )
+
+
+def _path(stored: StoredEntity) -> str:
+    try:
+        return f"'{entity_of(stored).path}'"
+    except ValueError:
+        return "one that cannot be read"
+
+
+def _named(names: list[str]) -> str:
+    if not names:
+        return ""
+    more = len(names) - _NAMED
+    end = f" and {more} more" if more > 0 else ""
+    return f": {', '.join(names[:_NAMED])}{end}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and its noun: 1 entity, 2 entities, 3 messages."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
