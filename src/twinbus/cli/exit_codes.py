@@ -20,7 +20,8 @@ IN_USE: Final = 4
 """Another process works on the data folder."""
 
 UNREADABLE: Final = 5
-"""The store or the catalog is damaged, of another format, or may not be read."""
+"""The store or the catalog is damaged, of another format, or may not be read; or the
+store holds what the catalog does not know."""
 
 STORE_FAILED: Final = 6
 """The store failed while the server was running; what was confirmed is safe."""

@@ -23,6 +23,8 @@ from twinbus.cli.connection_string_command import EXAMPLES as CONNECTION_EXAMPLE
 from twinbus.cli.connection_string_command import connection_string
 from twinbus.cli.failure import PROGRAM, Failure, complain
 from twinbus.cli.flags import examples, group
+from twinbus.cli.recover_command import EXAMPLES as RECOVER_EXAMPLES
+from twinbus.cli.recover_command import recover
 from twinbus.cli.serve_command import EXAMPLES as SERVE_EXAMPLES
 from twinbus.cli.serve_command import serve
 from twinbus.cli.syphon_command import EXAMPLES as SYPHON_EXAMPLES
@@ -40,6 +42,7 @@ app = group(
 app.command("serve", epilog=SERVE_EXAMPLES)(serve)
 app.command("check", epilog=CHECK_EXAMPLES)(check)
 app.command("connection-string", epilog=CONNECTION_EXAMPLES)(connection_string)
+app.command("recover", epilog=RECOVER_EXAMPLES)(recover)
 app.add_typer(entities_command.app)
 app.add_typer(pair_command.app)
 app.command("syphon", epilog=SYPHON_EXAMPLES)(syphon)

@@ -1,0 +1,155 @@
+"""`twinbus recover`: bring entities back that the catalog has lost.
+
+It works on the data folder itself, so the bus must not run. What it does is decided
+in `server/recovery_plan.py`; here it is told.
+"""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from twinbus.cli.entity_flags import Json
+from twinbus.cli.flags import examples, setting
+
+if TYPE_CHECKING:
+    from twinbus.config import Config
+    from twinbus.server.recovery import Recovery
+    from twinbus.server.recovery_plan import Recovered
+
+EXAMPLES: Final = examples(
+    "twinbus recover --data /var/lib/twinbus --dry-run",
+    "twinbus recover --data /var/lib/twinbus",
+)
+
+
+def recover(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            help="The settings of the bus. (TWINBUS_CONFIG)",
+            metavar="FILE",
+            envvar="TWINBUS_CONFIG",
+            show_envvar=False,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        setting("--data", "Folder that the bus keeps. Default: data.", "DIR"),
+    ] = None,
+    store: Annotated[
+        str | None,
+        setting(
+            "--store",
+            "Where messages are kept: sqlite:///PATH. Default: a SQLite file in the "
+            "data folder.",
+            "URL",
+        ),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        setting(
+            "--namespace",
+            "Where to put what is of no known namespace. Default: twinbus.",
+            "NAME",
+        ),
+    ] = None,
+    is_dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    is_json: Json = False,
+) -> None:
+    """Bring back entities that the store holds and the catalog does not know.
+
+    For a catalog.sqlite3 that is lost, damaged or older than the message store. The
+    bus must be stopped. Nothing is deleted, and a folder that lacks nothing stays as
+    it is. A catalog that cannot be read is set aside under another name.
+    """
+    from twinbus.cli.settings import settings
+
+    flags = {"data": data, "store": store, "namespace": namespace}
+    chosen = settings(config, os.environ, flags)
+    done = asyncio.run(_recovered(chosen, is_dry_run))
+    if is_json:
+        print(json.dumps(_document(done, is_dry_run), indent=2))
+    else:
+        for line in _lines(done, is_dry_run):
+            print(line)
+
+
+async def _recovered(config: "Config", is_dry_run: bool) -> "Recovery":
+    """Raises Failure."""
+    from twinbus.cli import exit_codes
+    from twinbus.cli.failure import Failure
+    from twinbus.clock import SystemClock
+    from twinbus.config import ConfigError
+    from twinbus.server import recovery
+    from twinbus.store.base import StoreError, StoreInUse
+
+    try:
+        now = SystemClock().now()
+        return await recovery.recover(config, now, is_dry_run=is_dry_run)
+    except StoreInUse as error:
+        raise Failure(str(error), exit_codes.IN_USE) from None
+    except (StoreError, OSError) as error:
+        raise Failure(str(error), exit_codes.UNREADABLE) from None
+    except ConfigError as error:
+        raise Failure(str(error), exit_codes.USAGE) from None
+
+
+def _document(done: "Recovery", is_dry_run: bool) -> dict[str, Any]:
+    return {
+        "store": done.store,
+        "store_uuid": done.store_uuid.hex(),
+        "catalog": done.catalog,
+        "catalog_set_aside": done.set_aside,
+        "is_dry_run": is_dry_run,
+        "entities": [
+            {
+                "namespace": one.record.namespace,
+                "path": one.record.path,
+                "kind": one.record.kind,
+                "generation": one.record.generation.hex(),
+                "message_count": one.message_count,
+                "recovered": one.how,
+            }
+            for one in done.entities
+        ],
+    }
+
+
+def _lines(done: "Recovery", is_dry_run: bool) -> list[str]:
+    from twinbus.server.strangers import counted
+
+    if not done.is_needed():
+        return [f"The catalog {done.catalog} lacks nothing. Nothing was changed."]
+    lines = []
+    if done.set_aside is not None:
+        verb = "would be" if is_dry_run else "was"
+        lines.append(f"The catalog cannot be read, and {verb} moved to:")
+        lines.append(f"  {done.set_aside}")
+    lines += [_line(one) for one in done.entities]
+    messages = sum(one.message_count for one in done.entities)
+    held = (
+        f"{counted(len(done.entities), 'entity')} with {counted(messages, 'message')}"
+    )
+    if is_dry_run:
+        return [*lines, f"{held} would be recovered. Nothing was changed."]
+    return [*lines, f"{held} recovered in {done.catalog}. Start the bus again."]
+
+
+def _line(one: "Recovered") -> str:
+    from twinbus.server.recovery_plan import EMPTY, RENAMED
+    from twinbus.server.strangers import counted
+
+    record = one.record
+    text = f"{record.kind} '{record.path}' with {counted(one.message_count, 'message')}"
+    if one.how == EMPTY:
+        return f"{text}: the store held nothing of it"
+    if one.how == RENAMED:
+        return f"{text}: its own name is not known, or is in use"
+    return text
