@@ -16,7 +16,7 @@ from hostile.stranger import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Strang
 from hostile.witness import Witness
 from twinbus.amqp.codec import encode
 from twinbus.amqp.framing import frame
-from twinbus.amqp.messaging import AmqpValue, Message
+from twinbus.amqp.messaging import AmqpValue, Data, Message, encode_message
 from twinbus.amqp.types import AmqpArray, Described, UInt, ULong
 from twinbus.client import ClientConnection
 
@@ -143,3 +143,29 @@ async def test_more_deferred_messages_than_fit_into_an_answer(
             status, _, found = await ask(connection, "receive-by-sequence-number", body)
             assert (status, len(found)) == (200, 30)
         assert server.memory_bytes() - before < 100 * 1024 * 1024
+
+
+async def add_rule(connection: ClientConnection, number: int) -> None:
+    filter = {"expression": f"text LIKE '%a_b_{number}%'"}
+    body = {"rule-name": f"rule-{number}", "rule-description": {"sql-filter": filter}}
+    name = {"operation": "com.microsoft:add-rule"}
+    request = Message(application_properties=dict(name), body=AmqpValue(body))
+    node = "news/Subscriptions/all/$management"
+    answer = await connection.request(node, request)
+    assert (answer.application_properties or {})["statusCode"] == 200, answer
+
+
+async def test_a_text_that_meets_every_pattern_everywhere(
+    make_server: Callable[..., ServerProcess],
+) -> None:
+    server = make_server()
+    text = {"text": "ab" * 30_000}
+    long = encode_message(Message(application_properties=dict(text), body=Data((b"",))))
+    async with await server.connect() as connection:
+        for number in range(150):
+            await add_rule(connection, number)
+        sender = await connection.sender("news")
+        async with Witness(server):
+            await sender.send(long)
+        # It is taken: that a filter fails is not its sender's trouble.
+        await sender.send(messages.named("another"))

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinbus.rules.like import LikePattern
+from twinbus.rules.text_work import TextWork
 
 TEXTS = st.text(alphabet="ab", max_size=12)
 PATTERNS = st.text(alphabet="ab%_!", max_size=10)
@@ -39,7 +40,9 @@ def matches(pattern: list[str], text: str) -> bool:
 
 @given(pattern=PATTERNS, text=TEXTS)
 def test_like_is_what_the_table_says(pattern: str, text: str) -> None:
-    assert LikePattern(pattern).matches(text) == matches(items(pattern, ""), text)
+    assert LikePattern(pattern).matches(text, TextWork()) == matches(
+        items(pattern, ""), text
+    )
 
 
 @given(
@@ -50,5 +53,5 @@ def test_like_is_what_the_table_says(pattern: str, text: str) -> None:
 def test_like_with_an_escape_is_what_the_table_says(
     pattern: str, text: str, escape: str
 ) -> None:
-    found = LikePattern(pattern, escape).matches(text)
+    found = LikePattern(pattern, escape).matches(text, TextWork())
     assert found == matches(items(pattern, escape), text)

@@ -23,6 +23,7 @@ from twinbus.encoding.maps import map_entries
 from twinbus.encoding.rule_values import Opaque, rule_value
 from twinbus.encoding.sections import find_sections
 from twinbus.limits import DURATION_MS_UNLIMITED
+from twinbus.rules.text_work import TextWork
 from twinbus.rules.values import MISSING, Duration, Instant
 from twinbus.rules.view import MessageView
 
@@ -78,10 +79,14 @@ class EncodedView(MessageView):
         # What was asked before: a thousand rules ask for the same few.
         self._user_values: dict[str, object] = {}
         self._system_values: dict[str, object] = {}
+        self._text_work: TextWork = TextWork()
 
     @property
     def message(self) -> Message:
         return self._message
+
+    def text_work(self) -> TextWork:
+        return self._text_work
 
     def entropy(self) -> bytes:
         return self._entropy(ENTROPY_BYTES)

@@ -9,6 +9,7 @@ from typing import Final, final
 from twinbus.rules.expressions import Expression, Property, UserProperty
 from twinbus.rules.filter_error import FilterError
 from twinbus.rules.system_properties import SETTABLE, TEXTS
+from twinbus.rules.text_work import TextWork
 from twinbus.rules.typed_value import (
     TypedValue,
     double_text,
@@ -74,6 +75,9 @@ class Changes(MessageView):
         if name in self.user_changes:
             return self.user_changes[name]
         return self._before.user(name)
+
+    def text_work(self) -> TextWork:
+        return self._before.text_work()
 
     def entropy(self) -> bytes:
         return self._before.entropy()

@@ -6,7 +6,7 @@ if nobody could tell the difference.
 """
 
 from abc import abstractmethod
-from typing import final
+from typing import Final, final
 from uuid import UUID
 
 from twinbus.rules.arithmetic import calculate, negative
@@ -14,6 +14,9 @@ from twinbus.rules.filter_error import FilterError
 from twinbus.rules.system_properties import NAMES, canonical_name
 from twinbus.rules.values import MISSING
 from twinbus.rules.view import MessageView
+
+_COPY_SHIFT: Final = 8
+"""To copy a few hundred characters is one step."""
 
 
 class Expression:
@@ -157,7 +160,10 @@ class Arithmetic(Expression):
 
     def evaluate(self, view: MessageView) -> object:
         left = self._left.evaluate(view)
-        return calculate(self._operator, left, self._right.evaluate(view))
+        value = calculate(self._operator, left, self._right.evaluate(view))
+        if isinstance(value, str):
+            view.text_work().spend(len(value) >> _COPY_SHIFT)
+        return value
 
     def parts(self) -> list[Expression]:
         return [self._left, self._right]

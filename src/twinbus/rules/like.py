@@ -1,18 +1,87 @@
 """LIKE, in a time that no pattern can make explode.
 
 `%` is any run of characters, `_` any single one, and the escape character takes their
-meaning from them. A pattern without `_` is a row of texts that are found one after the
-other. With `_` all positions that the pattern could be at are the bits of one number,
-which each character of the text moves on at once: nothing is ever tried twice.
+meaning from them. A pattern is a row of segments between runs: the first stands at the
+start of the text, the last at its end, and each of the others is taken where it is
+found first, which is never worse than later. A segment with `_` has several pieces:
+each is looked for where it should be, and moves the start on if it is not there. All
+steps are counted (see `text_work.py`).
 """
 
 from typing import Final, final
 
 from twinbus.limits import LIKE_PATTERN_CHARACTERS
 from twinbus.rules.filter_error import FilterError
+from twinbus.rules.text_work import TextWork
 
 _ANY_RUN: Final = "%"
-_ANY_ONE: Final = "_"
+
+_STEPS_PER_PIECE: Final = 8
+"""To compare a piece takes about so many times as long as to pass over a few hundred
+characters, which is one step."""
+
+_PIECE_SHIFT: Final = 3
+_SCAN_SHIFT: Final = 8
+
+
+@final
+class Segment:
+    """What stands between two runs: pieces of text, and single characters."""
+
+    def __init__(self) -> None:
+        self.length: int = 0
+        # Where each piece begins, and the pieces.
+        self._offsets: list[int] = []
+        self._pieces: list[str] = []
+
+    def end(self, pieces: list[str]) -> None:
+        """It is made of these, with a single character between any two."""
+        for piece in pieces:
+            if piece:
+                self._offsets.append(self.length)
+                self._pieces.append(piece)
+            self.length += len(piece) + 1
+        self.length -= 1
+
+    def is_at(self, text: str, at: int, work: TextWork) -> bool:
+        """Whether it stands there; the text is long enough. Raises FilterError."""
+        count = 0
+        for index, piece in enumerate(self._pieces):
+            count += 1
+            if not text.startswith(piece, at + self._offsets[index]):
+                work.spend(count * _STEPS_PER_PIECE)
+                return False
+        work.spend(count * _STEPS_PER_PIECE)
+        return True
+
+    def find(self, text: str, at: int, end: int, work: TextWork) -> int:
+        """Where it stands first between `at` and `end`, or -1. Raises FilterError.
+
+        A piece that is not where it should be moves the start to where it is next;
+        when all of them agree on a start, that is it.
+        """
+        latest = end - self.length
+        if latest < at:
+            return -1
+        start, index, agreed_count = at, 0, 0
+        while agreed_count < len(self._pieces):
+            piece, offset = self._pieces[index], self._offsets[index]
+            wanted = start + offset
+            position = text.find(piece, wanted, latest + offset + len(piece))
+            passed = (position if position >= 0 else end) - wanted
+            work.spend(
+                _STEPS_PER_PIECE
+                + (len(piece) >> _PIECE_SHIFT)
+                + (passed >> _SCAN_SHIFT)
+            )
+            if position < 0:
+                return -1
+            if passed == 0:
+                agreed_count += 1
+            else:
+                start, agreed_count = position - offset, 1
+            index = (index + 1) % len(self._pieces)
+        return start
 
 
 @final
@@ -25,80 +94,52 @@ class LikePattern:
                 f"A LIKE pattern has {len(pattern)} characters; at most "
                 f"{LIKE_PATTERN_CHARACTERS} are allowed."
             )
-        # Texts between runs; a pattern without runs has one.
-        self._texts: list[str] = [""]
-        # Whether a character of all texts in a row is `_`.
-        self._is_any: list[bool] = []
+        # Between runs; a pattern without runs has one.
+        self._segments: list[Segment] = []
         self._take_apart(pattern, escape)
-        self._has_any: bool = True in self._is_any
-        # For patterns with `_`: the positions at which a character steps forward,
-        # where any one does, and where the pattern may stay (after a run's start).
-        self._steps: dict[str, int] = {}
-        self._any_steps: int = 0
-        self._stays: int = 0
-        if self._has_any:
-            self._make_steps()
 
-    def matches(self, text: str) -> bool:
-        if self._has_any:
-            return self._matches_by_steps(text)
-        return self._matches_by_texts(text)
+    def matches(self, text: str, work: TextWork) -> bool:
+        """Raises FilterError if the message has cost too much by now."""
+        segments = self._segments
+        first = segments[0]
+        if len(segments) == 1:
+            return len(text) == first.length and first.is_at(text, 0, work)
+        last = segments[-1]
+        end = len(text) - last.length
+        if end < first.length or not first.is_at(text, 0, work):
+            return False
+        if not last.is_at(text, end, work):
+            return False
+        at = first.length
+        for index in range(1, len(segments) - 1):
+            segment = segments[index]
+            found = segment.find(text, at, end, work)
+            if found < 0:
+                return False
+            at = found + segment.length
+        return True
 
     def _take_apart(self, pattern: str, escape: str) -> None:
+        # Pieces of the segment that is being read, the last one open.
+        pieces: list[str] = [""]
         escaped = False
         for character in pattern:
             if escaped or (character != escape and character not in "%_"):
-                self._append(character, False)
+                pieces[-1] += character
                 escaped = False
             elif character == escape:
                 escaped = True
             elif character == _ANY_RUN:
-                self._texts.append("")
+                self._add(pieces)
+                pieces = [""]
             else:
-                self._append(character, True)
+                pieces.append("")
         if escaped:
             # An escape with nothing to escape stands for itself.
-            self._append(escape, False)
+            pieces[-1] += escape
+        self._add(pieces)
 
-    def _append(self, character: str, is_any: bool) -> None:
-        self._texts[-1] += character
-        self._is_any.append(is_any)
-
-    def _matches_by_texts(self, text: str) -> bool:
-        texts = self._texts
-        if len(texts) == 1:
-            return text == texts[0]
-        first = texts[0]
-        last = texts[-1]
-        end = len(text) - len(last)
-        if end < len(first) or not text.startswith(first) or not text.endswith(last):
-            return False
-        at = len(first)
-        for index in range(1, len(texts) - 1):
-            found = text.find(texts[index], at, end)
-            if found < 0:
-                return False
-            at = found + len(texts[index])
-        return True
-
-    def _make_steps(self) -> None:
-        position = 0
-        for index, text in enumerate(self._texts):
-            if index > 0:
-                self._stays |= 1 << position
-            for character in text:
-                if self._is_any[position]:
-                    self._any_steps |= 1 << position
-                else:
-                    known = self._steps.get(character, 0)
-                    self._steps[character] = known | 1 << position
-                position += 1
-
-    def _matches_by_steps(self, text: str) -> bool:
-        positions = 1
-        for character in text:
-            steps = self._steps.get(character, 0) | self._any_steps
-            positions = (positions & steps) << 1 | positions & self._stays
-            if positions == 0:
-                return False
-        return positions >> len(self._is_any) == 1
+    def _add(self, pieces: list[str]) -> None:
+        segment = Segment()
+        segment.end(pieces)
+        self._segments.append(segment)

@@ -16,6 +16,9 @@ from twinbus.rules.view import MessageView
 EQUALS: Final = "="
 DIFFERS: Final = "<>"
 
+_STEPS_PER_CHARACTER: Final = 4
+"""Of a pattern that a message brings: it is taken apart by hand."""
+
 
 def is_selected(predicate: Expression, view: MessageView) -> bool:
     """Whether the predicate is true of the message. Raises FilterError."""
@@ -185,15 +188,16 @@ class Like(Expression):
         if not isinstance(text, str):
             return None
         pattern = self._fixed or self._pattern_for(view)
-        return None if pattern is None else pattern.matches(text)
+        return None if pattern is None else pattern.matches(text, view.text_work())
 
     def _pattern_for(self, view: MessageView) -> LikePattern | None:
         escape: object = ""
         if self._escape is not None:
             escape = self._escape.evaluate(view)
-        return _pattern_of(
-            self._pattern.evaluate(view), escape, self._escape is not None
-        )
+        pattern = self._pattern.evaluate(view)
+        if isinstance(pattern, str):
+            view.text_work().spend(_STEPS_PER_CHARACTER * len(pattern))
+        return _pattern_of(pattern, escape, self._escape is not None)
 
     def parts(self) -> list[Expression]:
         parts = [self._operand, self._pattern]

@@ -4,6 +4,8 @@ from abc import abstractmethod
 
 from mypy_extensions import mypyc_attr
 
+from twinbus.rules.text_work import TextWork
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class MessageView:
@@ -18,6 +20,10 @@ class MessageView:
     def user(self, name: str) -> object:
         """The value of the application property of this name, which is in lower
         case, or MISSING."""
+
+    @abstractmethod
+    def text_work(self) -> TextWork:
+        """What is left for looking through its texts."""
 
     @abstractmethod
     def entropy(self) -> bytes:

@@ -1,5 +1,6 @@
 """A message for rules, made of two dictionaries."""
 
+from twinbus.rules.text_work import TextWork
 from twinbus.rules.values import MISSING
 from twinbus.rules.view import MessageView
 
@@ -16,12 +17,16 @@ class PlainView(MessageView):
         self._user = {name.lower(): value for name, value in (user or {}).items()}
         self._system = system or {}
         self._entropy = entropy
+        self._text_work = TextWork()
 
     def user(self, name: str) -> object:
         return self._user.get(name, MISSING)
 
     def system(self, name: str) -> object:
         return self._system.get(name)
+
+    def text_work(self) -> TextWork:
+        return self._text_work
 
     def entropy(self) -> bytes:
         return self._entropy
