@@ -12,7 +12,15 @@ from uuid import UUID
 from crash import messages
 from crash.server_process import ServerProcess
 
-from hostile.stranger import ATTACH, DETACH, DISPOSITION, FLOW, TRANSFER, Stranger
+from hostile.stranger import (
+    ATTACH,
+    CLOSE,
+    DETACH,
+    DISPOSITION,
+    FLOW,
+    TRANSFER,
+    Stranger,
+)
 from hostile.witness import Witness
 from twinbus.amqp.codec import encode
 from twinbus.amqp.framing import frame
@@ -169,3 +177,24 @@ async def test_a_text_that_meets_every_pattern_everywhere(
             await sender.send(long)
         # It is taken: that a filter fails is not its sender's trouble.
         await sender.send(messages.named("another"))
+
+
+async def test_what_was_said_before_leaving_is_done_though_it_is_much(
+    make_server: Callable[..., ServerProcess],
+) -> None:
+    server, count = make_server(), 900
+    async with await Stranger.dial(server) as stranger:
+        await stranger.open(server)
+        stranger.attach("target")
+        await stranger.expect(ATTACH)
+        for number in range(count):
+            stranger.transfer(messages.named(f"{number}", 0), settled=True)
+        stranger.perform_raw(CLOSE, [])
+        await stranger.expect_end()
+    async with await server.connect() as connection:
+        receiver = await connection.receiver("target", credit=count)
+        found: list[str] = []
+        while len(found) < count:
+            batch = await receiver.receive_batch(count)
+            found += [messages.found(one.payload).name for one in batch]
+        assert found == [str(number) for number in range(count)]

@@ -132,8 +132,9 @@ class AmqpConnection(asyncio.Protocol):
         self._is_waiting = False
         self._is_deaf = False
         self._is_held_back = False
-        # The transport is gone.
+        # The transport is gone; and what was received before has been taken, too.
         self._is_lost = False
+        self._is_ended = False
         # When the transport is aborted if the peer does not close; 0: not closing.
         self._abort_at = 0
 
@@ -203,6 +204,9 @@ class AmqpConnection(asyncio.Protocol):
             self._end()
 
     def _end(self) -> None:
+        if self._is_ended:
+            return
+        self._is_ended = True
         for link in list(self._links):
             self._detached(link)
         self.coordinator.roll_back_all()
