@@ -80,8 +80,9 @@ def test_message_that_the_primary_loses_is_missed() -> None:
 
 
 def test_message_that_is_diverted_nowhere_is_missed(monkeypatch: Patch) -> None:
-    async def divert(self: Any, *args: Any) -> None:
+    async def divert(self: Any, *args: Any) -> bool:
         """Says that it did."""
+        return True
 
     monkeypatch.setattr(BacklogSender, "divert", divert)
     assert found("was accepted, and is lost")
