@@ -214,6 +214,32 @@ UNREAD_BYTES: Final = 4 * 1024 * 1024
 """Unsent bytes of one connection past which nothing more is read from it: answers
 to a client that does not read them."""
 
+CLIENTS_BYTES: Final = 128 * 1024 * 1024
+"""Unfinished messages, and requests and answers under way, of all AMQP connections that
+have shown a key, or two of the largest messages if that is more. Beyond it those who
+hold most are closed."""
+
+CLIENT_SPARED_BYTES: Final = 64 * 1024
+"""Nobody with a key is closed for holding so little: a frame."""
+
+ANSWERS_BYTES: Final = 32 * 1024 * 1024
+"""Requests and answers of one connection that were not finished or not read: a hundred
+answers of a quarter of a megabyte, as many as one link may ask for, and some."""
+
+STRANGERS_BYTES: Final = 32 * 1024 * 1024
+STRANGER_BYTES: Final = 256 * 1024
+STRANGER_SPARED_BYTES: Final = 16 * 1024
+"""The same before any key was shown: of all such connections, of one of them, and what
+nobody is closed for. A client needs a session, two links and a token to show its key,
+some ten kilobytes; 256 are a few sessions and requests of the largest size."""
+
+STRANGER_UNREAD_BYTES: Final = 64 * 1024
+STRANGER_WRITE_BUFFER_BYTES: Final = 32 * 1024
+"""`UNREAD_BYTES` and `WRITE_BUFFER_BYTES` before a key was shown."""
+
+TRANSACTION_HELD_BYTES: Final = 1_024
+"""An open transaction without any work in it."""
+
 # --- transactions ---------------------------------------------------------------
 
 TRANSACTION_MESSAGES: Final = 100
@@ -318,6 +344,10 @@ line is kept by whoever collects them, for weeks."""
 
 PARTIAL_DELIVERIES: Final = 16
 """Deliveries of the largest size that one connection may have half sent."""
+
+LINKS_BYTES: Final = 8 * 1024 * 1024
+"""What the links and sessions of one connection may take, and what was said when they
+were attached: all of them, with some kilobytes each."""
 
 UNSETTLED_PER_SESSION: Final = 10_000
 """Deliveries that a client may hold unsettled on one AMQP session: their messages

@@ -48,6 +48,8 @@ __all__ = [
     "TRANSFER",
     "Closed",
     "Stranger",
+    "attach_frame",
+    "begin_frame",
     "transfer_frame",
 ]
 
@@ -107,10 +109,15 @@ class Stranger:
         """Send a performative by its code and encodable fields."""
         self.write(raw_frame(code, fields, channel=channel, payload=payload))
 
-    async def open(self, server: ServerProcess, key: str | None = None) -> None:
+    async def open(
+        self,
+        server: ServerProcess,
+        key: str | None = None,
+        key_name: str = ROOT_KEY_NAME,
+    ) -> None:
         """SASL PLAIN (anonymous for an empty key), open, and one session."""
         key = server.key if key is None else key
-        self.write(hello(ROOT_KEY_NAME if key else "", key))
+        self.write(hello(key_name if key else "", key))
         await self.expect(BEGIN)
 
     def begin(self, channel: int = 0) -> None:

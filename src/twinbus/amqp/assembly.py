@@ -1,24 +1,54 @@
 """A delivery that comes in several frames, until its last one is here.
 
 Memory is bounded twice: a delivery that outgrows its link's limit drops its bytes and
-goes on as `oversize`, so that it can be rejected by itself; and all unfinished
-deliveries of a connection share a budget, beyond which the connection is closed.
+goes on as `oversize`, so that it can be rejected by itself; and all that a connection
+makes us keep has a budget, beyond which the connection is closed. What costs the peer a
+few bytes and us an object is counted as what it costs us: unfinished deliveries, links
+and sessions are many and small where somebody wants them to be.
 """
 
-from typing import final
+from typing import Final, final
 
 from twinbus.amqp.errors import RESOURCE_LIMIT_EXCEEDED, ProtocolError
+
+ASSEMBLY_BYTES: Final = 512
+"""An unfinished delivery without its payload."""
+
+LINK_BYTES: Final = 2_048
+"""A link, and what a shell keeps with it."""
+
+SESSION_BYTES: Final = 4_096
+"""A session without links."""
+
+ATTACH_FACTOR: Final = 4
+"""What a decoded attach takes, as a multiple of its bytes, until it is answered."""
 
 
 @final
 class Budget:
     """What one connection may hold; shared by its sessions and links."""
 
-    def __init__(self, partial_limit_bytes: int, link_limit: int) -> None:
-        self.partial_limit_bytes: int = partial_limit_bytes
-        self.partial_bytes: int = 0
+    def __init__(self, limit_bytes: int, link_limit: int) -> None:
+        self.limit_bytes: int = limit_bytes
+        # What is kept for the peer: unfinished deliveries, sessions, links and what
+        # was said of them, transfers that wait for a window.
+        self.held_bytes: int = 0
         self.link_limit: int = link_limit
         self.link_count: int = 0
+
+    def hold(self, size_bytes: int) -> None:
+        """The peer makes us keep so much more. Raises ProtocolError past the limit."""
+        held_bytes = self.held_bytes + size_bytes
+        if held_bytes > self.limit_bytes:
+            raise ProtocolError(
+                RESOURCE_LIMIT_EXCEEDED,
+                "unfinished deliveries, links and sessions of the connection would "
+                f"take {held_bytes} bytes; it may have {self.limit_bytes}",
+            )
+        self.held_bytes = held_bytes
+
+    def release(self, size_bytes: int) -> None:
+        self.held_bytes -= size_bytes
 
 
 @final
@@ -46,6 +76,9 @@ class Assembly:
         # One buffer instead of a list of parts: a thousand frames of one byte each
         # then take a thousand bytes.
         self._data: bytearray = bytearray()
+        # Our part of the budget.
+        self._held_bytes: int = ASSEMBLY_BYTES + len(delivery_tag)
+        budget.hold(self._held_bytes)
 
     def add(self, part: bytes) -> None:
         if self.oversize or not part:
@@ -55,14 +88,8 @@ class Assembly:
             self.drop()
             self.oversize = True
             return
-        budget = self._budget
-        budget.partial_bytes += len(part)
-        if budget.partial_bytes > budget.partial_limit_bytes:
-            raise ProtocolError(
-                RESOURCE_LIMIT_EXCEEDED,
-                "the connection's unfinished deliveries exceed"
-                f" {budget.partial_limit_bytes} bytes",
-            )
+        self._budget.hold(len(part))
+        self._held_bytes += len(part)
         self._data += part
 
     def take(self) -> bytes:
@@ -72,5 +99,6 @@ class Assembly:
         return payload
 
     def drop(self) -> None:
-        self._budget.partial_bytes -= len(self._data)
+        self._budget.release(self._held_bytes)
+        self._held_bytes = 0
         self._data = bytearray()

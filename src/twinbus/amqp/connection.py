@@ -13,7 +13,7 @@ send them. `now` is any millisecond clock that does not go back.
 from enum import Enum, auto
 from typing import Final, final
 
-from twinbus.amqp.assembly import Budget
+from twinbus.amqp.assembly import SESSION_BYTES, Budget
 from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.errors import (
     CONNECTION_FORCED,
@@ -70,7 +70,7 @@ from twinbus.amqp.timers import Timers
 DEFAULT_LINK_LIMIT: Final = 5000
 
 # Room for one delivery of the largest size that Service Bus knows (100 MB), and some.
-DEFAULT_PARTIAL_LIMIT_BYTES: Final = 128 * 1024 * 1024
+DEFAULT_LIMIT_BYTES: Final = 128 * 1024 * 1024
 
 
 class Role(Enum):
@@ -96,7 +96,7 @@ class Connection:
         sasl: SaslCredentials | None = None,
         incoming_window: int = 5000,
         link_limit: int = DEFAULT_LINK_LIMIT,
-        partial_limit_bytes: int = DEFAULT_PARTIAL_LIMIT_BYTES,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
         frames_at_a_time: int = 0,
     ) -> None:
         self.role: Role = role
@@ -121,7 +121,7 @@ class Connection:
         self._handle_max: int = handle_max
         self._incoming_window: int = incoming_window
         self._outbox: Outbox = Outbox()
-        self._budget: Budget = Budget(partial_limit_bytes, link_limit)
+        self._budget: Budget = Budget(limit_bytes, link_limit)
         self._by_local_channel: dict[int, AmqpSession] = {}
         # Channels whose session has ended: late frames for them are no error.
         self._ended_channels: set[int] = set()
@@ -161,6 +161,14 @@ class Connection:
     def go_on(self, now: int) -> list[Event]:
         """Take more of the frames that are here already."""
         return self.receive_data(b"", now)
+
+    def held_bytes(self) -> int:
+        """What is kept for the peer now: its half frame, and what has a budget."""
+        return self._budget.held_bytes + len(self._partial)
+
+    def limit_held(self, limit_bytes: int) -> None:
+        """Let the peer make us keep so much from now on."""
+        self._budget.limit_bytes = limit_bytes
 
     def data_to_send(self) -> bytes:
         """Everything that is to be written now."""
@@ -406,6 +414,9 @@ class Connection:
         del self._by_local_channel[session.channel]
         self._ended_channels.add(session.remote_channel)
         self._budget.link_count -= len(session.links)
+        self._budget.release(SESSION_BYTES)
+        for link in session.links.values():
+            self._budget.release(link.held_bytes)
 
     def _on_close(self, body: bytes, events: list[Event]) -> None:
         close = decode_performative(CLOSE, body)
@@ -441,6 +452,7 @@ class Connection:
         return channel
 
     def _new_session(self, channel: int) -> AmqpSession:
+        self._budget.hold(SESSION_BYTES)
         session = AmqpSession(
             channel,
             self._outbox,
@@ -464,6 +476,8 @@ class Connection:
         self.has_more = False
         self._partial.clear()
         self._stop_sessions()
+        # What is left goes with the connection, and nothing comes any more.
+        self._budget.held_bytes = 0
 
     def _stop_sessions(self) -> None:
         for session in self._by_local_channel.values():

@@ -14,7 +14,7 @@ without credit is misuse.
 
 from typing import TYPE_CHECKING, Final, final
 
-from twinbus.amqp.assembly import Assembly
+from twinbus.amqp.assembly import ATTACH_FACTOR, LINK_BYTES, Assembly
 from twinbus.amqp.codec import decode
 from twinbus.amqp.composite import (
     descriptor_code,
@@ -36,6 +36,7 @@ from twinbus.amqp.events import (
     MessageReceived,
 )
 from twinbus.amqp.fastpath import ABSENT, FlowFields, TransferFields
+from twinbus.amqp.messaging import Target
 from twinbus.amqp.performatives import Attach, Detach, error_of
 from twinbus.amqp.state import LINK, LinkState, LinkStep
 from twinbus.amqp.transfers import TransferWriter
@@ -89,6 +90,8 @@ class Link:
         self._receiving: bool = False
         # The peer asked for our flow before it had our attach.
         self._owes_flow: bool = False
+        # Our part of the connection's budget.
+        self.held_bytes: int = 0
 
     def accept(
         self,
@@ -128,6 +131,7 @@ class Link:
                 properties=properties,
             )
         )
+        self._answered()
         self._start()
         if self._owes_flow:
             self._owes_flow = False
@@ -169,6 +173,28 @@ class Link:
                 initial_delivery_count=0 if self.peer_is_receiver else None,
             )
         )
+        self._answered()
+
+    def hold_attach(self, size_bytes: int) -> None:
+        """The peer's attach had so many bytes. Raises ProtocolError."""
+        held_bytes = LINK_BYTES + ATTACH_FACTOR * size_bytes
+        self.session.budget.hold(held_bytes)
+        self.held_bytes = held_bytes
+
+    def _answered(self) -> None:
+        """Of what the peer's attach said nothing is needed any more but names."""
+        self.source = None
+        self.raw_source = self.raw_target = _NULL
+        self.properties = {}
+        kept_bytes = LINK_BYTES + len(self.name)
+        target = self.target
+        if isinstance(target, Target) and isinstance(target.address, str):
+            self.target = Target(address=target.address)
+            kept_bytes += len(target.address)
+        else:
+            self.target = None
+        self.session.budget.release(self.held_bytes - kept_bytes)
+        self.held_bytes = kept_bytes
 
     def _write_attach(self, attach: Attach) -> None:
         self.state = LINK[(self.state, LinkStep.SEND_ATTACH)]

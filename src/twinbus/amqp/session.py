@@ -160,6 +160,8 @@ class AmqpSession:
 
     def stop(self) -> None:
         """No frame goes out any more; credit is gone, half deliveries are dropped."""
+        for _, frame in self.held:
+            self.budget.release(len(frame))
         self.held.clear()
         self._held_counts.clear()
         for link in self.links.values():
@@ -252,6 +254,7 @@ class AmqpSession:
             del self.links[link.handle]
             self._free_mark = min(self._free_mark, link.handle)
             self.budget.link_count -= 1
+            self.budget.release(link.held_bytes)
         self._by_remote_handle.pop(link.remote_handle, None)
 
     def on_attach(self, body: bytes, events: list[Event]) -> None:
@@ -262,19 +265,25 @@ class AmqpSession:
             raise SessionError(HANDLE_IN_USE, f"handle {attach.handle} is in use")
         link = self._requested.pop((attach.name, attach.role), None)
         if link is None:
-            self._on_new_link(attach, raw_source, raw_target, events)
+            self._on_new_link(attach, raw_source, raw_target, len(body), events)
             return
         self._by_remote_handle[attach.handle] = link
         link.on_attach(attach, raw_source, raw_target)
         link.on_confirmed(events)
 
     def _on_new_link(
-        self, attach: Attach, raw_source: bytes, raw_target: bytes, events: list[Event]
+        self,
+        attach: Attach,
+        raw_source: bytes,
+        raw_target: bytes,
+        size_bytes: int,
+        events: list[Event],
     ) -> None:
         # A peer with more links than handles it allows us cannot get our answers.
         if self._free_handle() > self._peer_handle_max:
             raise SessionError(NOT_ALLOWED, "the peer's handle-max leaves us no handle")
         link = self._new_link(attach.name, attach.role)
+        link.hold_attach(size_bytes)
         self._by_remote_handle[attach.handle] = link
         link.on_attach(attach, raw_source, raw_target)
         limit = self.budget.link_limit
@@ -322,6 +331,8 @@ class AmqpSession:
             if self.remote_incoming_window > 0 and not self.held:
                 self._write_transfer(frame)
             else:
+                # Nobody is told here: it is we who send.
+                self.budget.held_bytes += len(frame)
                 self.held.append((link, frame))
                 self._held_counts[link] = self._held_counts.get(link, 0) + 1
 
@@ -336,7 +347,12 @@ class AmqpSession:
         The detach cannot wait for the peer's window, and nothing may follow it.
         """
         if self._held_counts.pop(link, 0):
-            self.held = deque(item for item in self.held if item[0] is not link)
+            held, self.held = self.held, deque()
+            for item in held:
+                if item[0] is link:
+                    self.budget.release(len(item[1]))
+                else:
+                    self.held.append(item)
 
     def send_disposition(
         self,
@@ -406,6 +422,7 @@ class AmqpSession:
         self.remote_incoming_window = max(0, flow.incoming_window - on_the_way)
         while self.held and self.remote_incoming_window > 0:
             link, frame = self.held.popleft()
+            self.budget.release(len(frame))
             self._write_transfer(frame)
             self._held_counts[link] -= 1
             if self._held_counts[link] == 0:

@@ -23,6 +23,7 @@ from twinbus.limits import (
     HTTP_HEADER_BYTES,
     HTTP_KEEP_ALIVE_SECONDS,
     HTTP_STRANGER_SECONDS,
+    STRANGER_WRITE_BUFFER_BYTES,
 )
 
 _log = logging.getLogger(__name__)
@@ -49,13 +50,25 @@ class Responder(Protocol):
         ...
 
 
+class StrangersShare(Protocol):
+    """What all clients that have shown no key may make the server keep."""
+
+    def hold(self, holder: "HttpConnection", size: int) -> None:
+        """So much is kept for this one now; whoever has most may be cut off."""
+        ...
+
+
 class HttpHome(Protocol):
     """The server, as far as its HTTP connections know it."""
 
     clock: Clock
     # How long a client may take to send a request.
     handshake_ms: int
+    # Of clients with a key, and of all others.
     held: HeldBytes
+
+    @property
+    def strangers_held(self) -> StrangersShare: ...
 
     @property
     def gateway(self) -> Responder: ...
@@ -101,6 +114,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are not of asyncio's class.
         self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=STRANGER_WRITE_BUFFER_BYTES)
         self._home.joined(self)
 
     def data_received(self, data: bytes) -> None:
@@ -110,6 +124,7 @@ class HttpConnection(asyncio.Protocol):
             self._due_in(self._home.handshake_ms)
         self._engine.receive_data(data)
         self._advance()
+        self._hold_half_request()
 
     def eof_received(self) -> bool:
         """A client may end its side and wait for the answer."""
@@ -177,8 +192,7 @@ class HttpConnection(asyncio.Protocol):
             is_secure=self._transport.get_extra_info("ssl_object") is not None,
         )
         if self._is_stranger and self._home.gateway.shows_key(self._request):
-            self._is_stranger = False
-            self._home.recognized(self)
+            self._recognized()
         self._body.clear()
         self._body_limit = self._home.gateway.max_body_bytes(self._request)
         if "content-length" in headers and "transfer-encoding" in headers:
@@ -187,6 +201,14 @@ class HttpConnection(asyncio.Protocol):
             return
         # h11 has checked that it is a number, if it is there.
         self._check_length(int(headers.get("content-length", "0")))
+
+    def _recognized(self) -> None:
+        """A key was shown: what is held is counted with what other clients have."""
+        held = self._held_bytes
+        self._hold(0)
+        self._is_stranger = False
+        self._hold(held)
+        self._home.recognized(self)
 
     def _check_length(self, length: int) -> None:
         if length > self._body_limit and not self._is_ending:
@@ -206,8 +228,17 @@ class HttpConnection(asyncio.Protocol):
             self._refuse(503, self._home.held.text)
 
     def _hold(self, size: int) -> None:
-        self._home.held.held += size - self._held_bytes
+        if self._is_stranger:
+            self._home.strangers_held.hold(self, size)
+        else:
+            self._home.held.held += size - self._held_bytes
         self._held_bytes = size
+
+    def _hold_half_request(self) -> None:
+        """Of strangers every byte counts: there may be thousands of them."""
+        if self._is_stranger and self._is_writable and not self._is_ending:
+            asked = self._held_bytes if self.requests else len(self._body)
+            self._hold(asked + len(self._engine.trailing_data[0]))
 
     def _continue_if_asked(self) -> None:
         if self._engine.they_are_waiting_for_100_continue:

@@ -11,6 +11,7 @@ from typing import Final, final
 
 from twinbus.broker.transaction import Transaction, TransactionLimits
 from twinbus.errors import QuotaExceeded, TransactionNotFound, TransactionTimedOut
+from twinbus.limits import TRANSACTION_HELD_BYTES
 
 _ID_BYTES: Final = 16
 
@@ -29,6 +30,10 @@ class Coordinator:
         self._declared_on: dict[bytes, object] = {}
         # Ids of those that ran out of time, oldest first.
         self._timed_out: dict[bytes, None] = {}
+
+    def held_bytes(self) -> int:
+        """What the open ones take, besides their work."""
+        return len(self._open) * TRANSACTION_HELD_BYTES
 
     def declare(self, control: object, now: int) -> Transaction:
         """Begin a transaction that ends with this control link at the latest.

@@ -32,14 +32,19 @@ from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.types import AmqpArray, Symbol
 from twinbus.auth.claims import Grant
 from twinbus.auth.grants import Grants, Right
-from twinbus.errors import ConnectionForced, ServiceBusError
+from twinbus.errors import ConnectionForced, QuotaExceeded, ServiceBusError
 from twinbus.limits import (
+    ANSWERS_BYTES,
     FRAME_BYTES,
     IDLE_TIMEOUT_MS,
+    LINKS_BYTES,
     LINKS_PER_CONNECTION,
     MANAGEMENT_REQUEST_BYTES,
     PARTIAL_DELIVERIES,
     SESSIONS_PER_CONNECTION,
+    STRANGER_BYTES,
+    STRANGER_UNREAD_BYTES,
+    STRANGER_WRITE_BUFFER_BYTES,
     UNREAD_BYTES,
     WRITE_BUFFER_BYTES,
 )
@@ -57,8 +62,14 @@ from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
 from twinbus.server.attach import on_attach
 from twinbus.server.entity import EntityLink
+from twinbus.server.memory_share import MemoryShare
 from twinbus.server.owner import StoreOwner
-from twinbus.server.request_links import Node, RequestLink, ResponseLink
+from twinbus.server.request_links import (
+    Node,
+    RequestLink,
+    ResponseLink,
+    Unanswered,
+)
 from twinbus.server.session_attach import SessionAttach
 
 if TYPE_CHECKING:
@@ -106,13 +117,21 @@ class AmqpConnection(asyncio.Protocol):
             idle_timeout_ms=IDLE_TIMEOUT_MS,
             properties=_open_properties(self.extensions),
             link_limit=LINKS_PER_CONNECTION,
-            partial_limit_bytes=PARTIAL_DELIVERIES
-            * self.namespace.largest_message_bytes
-            + MANAGEMENT_REQUEST_BYTES,
+            limit_bytes=STRANGER_BYTES,
             frames_at_a_time=_FRAMES_AT_A_TIME,
         )
         self._transport: asyncio.Transport | None = None
         self._peer = "?"
+        # Requests and answers under way.
+        self.unanswered = Unanswered(self._count_held)
+        # What was written and not sent, if it is worth a word.
+        self._unsent_bytes = 0
+        # All that is kept for the peer, as its share knows it, and how much it may be:
+        # besides what has a budget, a read whose frames wait for their turn.
+        self._held_bytes = 0
+        self._engine_bytes = 0
+        self._held_limit = 2 * STRANGER_BYTES
+        self._unread_limit = STRANGER_UNREAD_BYTES
         # Nodes this connection is attached to, by address. A node lives as long as
         # a link to it: anybody may attach to any `$management`, one after the other.
         self._nodes: WeakValueDictionary[str, Node] = WeakValueDictionary()
@@ -143,7 +162,7 @@ class AmqpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are not of asyncio's class.
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self._transport.set_write_buffer_limits(high=STRANGER_WRITE_BUFFER_BYTES)
         address = transport.get_extra_info("peername")
         self._peer = f"{address[0]}:{address[1]}" if address else "?"
         self._started_at = self.clock.monotonic()
@@ -156,6 +175,8 @@ class AmqpConnection(asyncio.Protocol):
             return
         self.output.mark()
         self._server.outputs.flush()
+        if self._engine.held_bytes() != self._engine_bytes:
+            self._count_held()
         if len(data) >= _FULL_READ_BYTES:
             self._let_others_read()
 
@@ -177,6 +198,8 @@ class AmqpConnection(asyncio.Protocol):
             self._read_or_not()
         self.output.mark()
         self._server.outputs.flush()
+        if engine.held_bytes() != self._engine_bytes:
+            self._count_held()
         if self._is_lost and not engine.has_more:
             self._end()
 
@@ -211,6 +234,7 @@ class AmqpConnection(asyncio.Protocol):
             self._detached(link)
         self.coordinator.roll_back_all()
         self._engine.eof()
+        self._share().hold(self, 0)
         self._server.left(self)
 
     def pause_writing(self) -> None:
@@ -219,6 +243,7 @@ class AmqpConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.output.is_writable = True
         self._is_deaf = False
+        self._count_unsent()
         self._read_again()
         self._offer_capacity()
         for responses in list(self._responses.values()):
@@ -245,9 +270,62 @@ class AmqpConnection(asyncio.Protocol):
         Not as soon as nothing more is delivered to it: a client may well write
         before it goes on reading.
         """
-        if transport.get_write_buffer_size() > UNREAD_BYTES and not self._is_deaf:
+        size = transport.get_write_buffer_size()
+        if size >= STRANGER_WRITE_BUFFER_BYTES or self._unsent_bytes:
+            self._count_unsent()
+        if size > self._unread_limit and not self._is_deaf:
             self._is_deaf = True
             self._read_or_not()
+
+    # --- memory ---------------------------------------------------------------
+
+    def _share(self) -> MemoryShare:
+        shares = self._server
+        return shares.strangers_held if self._is_stranger else shares.clients_held
+
+    def _count_unsent(self) -> None:
+        transport = self._transport
+        size = 0 if transport is None else transport.get_write_buffer_size()
+        self._unsent_bytes = size if size >= STRANGER_WRITE_BUFFER_BYTES else 0
+        self._count_held()
+
+    def _count_held(self) -> None:
+        """What is kept for the peer has changed."""
+        if self._transport is None:
+            return
+        self._engine_bytes = self._engine.held_bytes()
+        held = self._engine_bytes + self.unanswered.size_bytes + self._unsent_bytes
+        if self._is_stranger:
+            held += self.coordinator.held_bytes()
+        if held == self._held_bytes:
+            return
+        self._held_bytes = held
+        if held > self._held_limit and not self._abort_at:
+            self.cut(self._holds_too_much(held))
+        self._share().hold(self, held)
+
+    def _holds_too_much(self, held: int) -> QuotaExceeded:
+        who = " that has shown no key" if self._is_stranger else ""
+        return QuotaExceeded(
+            f"Unfinished requests and unread answers of the connection take {held} "
+            f"bytes; one{who} may have {self._held_limit}. Finish what was begun, and "
+            "read the answers."
+        )
+
+    def _recognized(self) -> None:
+        """The peer has shown a key: it gets what clients get."""
+        self._share().hold(self, 0)
+        self._is_stranger = False
+        self._held_bytes = 0
+        largest = self.namespace.largest_message_bytes
+        partial = PARTIAL_DELIVERIES * largest + MANAGEMENT_REQUEST_BYTES
+        self._engine.limit_held(partial + LINKS_BYTES)
+        self._held_limit = partial + LINKS_BYTES + UNREAD_BYTES + ANSWERS_BYTES
+        self._unread_limit = UNREAD_BYTES
+        if self._transport is not None:
+            self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self._server.recognized(self)
+        self._count_held()
 
     def pause_reading(self) -> None:
         """The process has as much undurable data as it may hold."""
@@ -298,6 +376,8 @@ class AmqpConnection(asyncio.Protocol):
             self._forget(event.link)
         elif isinstance(event, SessionWindowOpened):
             waiting_links(event.session).go_on(event.session)
+            for response_link in self.responses(event.session):
+                response_link.send_waiting()
         elif isinstance(event, SessionEnded):
             for link in event.session.links.values():
                 self._forget(link)
@@ -396,8 +476,7 @@ class AmqpConnection(asyncio.Protocol):
         """The peer has shown a key. Raises ArgumentError for one too many."""
         self._lose(self.grants.put(grant, self.clock.now()))
         if self._is_stranger:
-            self._is_stranger = False
-            self._server.recognized(self)
+            self._recognized()
 
     def _lose(self, lost: list[Right]) -> None:
         """End the links that lasted as long as these rights."""

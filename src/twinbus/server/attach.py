@@ -150,7 +150,9 @@ def _finder(
 def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> None:
     responses = connection.responses(link.session)
     if link.peer_is_receiver:
-        response_link = ResponseLink(link, node, connection.output)
+        response_link = ResponseLink(
+            link, node, connection.output, connection.unanswered
+        )
         responses.append(response_link)
         link.context = response_link
         link.accept()
@@ -163,6 +165,7 @@ def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> Non
             connection.coordinator,
             connection.output,
             connection.turns,
+            connection.unanswered,
         )
         link.context = request_link
         link.accept(max_message_size=node.max_request_bytes)

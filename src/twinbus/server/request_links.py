@@ -12,9 +12,9 @@ Each node says in which words its answers carry status and error.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from twinbus.amqp.composite import from_described
 from twinbus.amqp.decoder import decode, has_more_values
@@ -42,7 +42,11 @@ from twinbus.errors import (
     MessageSizeExceeded,
     ServiceBusError,
 )
-from twinbus.limits import MANAGEMENT_CREDIT, REQUEST_VALUES
+from twinbus.limits import (
+    MANAGEMENT_CREDIT,
+    REQUEST_VALUES,
+    UNSETTLED_PER_SESSION,
+)
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.enlistment import Enlistment
 from twinbus.links.output import Output
@@ -51,6 +55,9 @@ from twinbus.links.transactional_state import accepted_in
 from twinbus.server.turns import Turns
 
 _log = logging.getLogger(__name__)
+
+_HELD_BYTES: Final = 512
+"""A request or an answer besides its bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +94,19 @@ class Response:
     condition: str | None = None
 
 
+class Unanswered:
+    """What one connection's requests under way and unread answers take."""
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self.size_bytes = 0
+        self._on_change = on_change
+
+    def add(self, size_bytes: int) -> None:
+        """So much more, or less."""
+        self.size_bytes += size_bytes
+        self._on_change()
+
+
 class Node(Protocol):
     """Something that answers requests at one address."""
 
@@ -109,10 +129,13 @@ class Node(Protocol):
 class ResponseLink:
     """The link on which one client receives a node's answers."""
 
-    def __init__(self, link: Link, node: Node, output: Output) -> None:
+    def __init__(
+        self, link: Link, node: Node, output: Output, unanswered: Unanswered
+    ) -> None:
         self._link = link
         self.node = node
         self._output = output
+        self._unanswered = unanswered
         # Answers that the client has no credit for, or does not read.
         self._waiting: deque[tuple[RequestLink, bytes]] = deque()
         self._sent_count = 0
@@ -128,16 +151,21 @@ class ResponseLink:
 
     def respond(self, asked_on: "RequestLink", payload: bytes) -> None:
         self._waiting.append((asked_on, payload))
+        self._unanswered.add(_HELD_BYTES + len(payload))
         self.send_waiting()
 
     def send_waiting(self) -> None:
         """Send as many answers as the client's credit allows, while it reads."""
         settled = self._link.snd_settle_mode == 1
-        while self._waiting and self._link.credit > 0 and self._output.is_writable:
+        while self._waiting and self._may_send():
             self._sent_count += 1
             tag = self._sent_count.to_bytes(4, "big")
-            asked_on, payload = self._waiting.popleft()
-            self._link.send(payload, tag, settled, self)
+            asked_on, payload = self._pop()
+            at = self._link.send(payload, tag, settled, self)
+            unsettled = self._link.session.unsettled
+            if len(unsettled) > UNSETTLED_PER_SESSION:
+                # A client that settles no answer must not make us remember all.
+                unsettled.pop(at, None)
             asked_on.answered()
             # Each goes out before the next is looked at: the client may stop reading.
             if self._waiting:
@@ -146,10 +174,20 @@ class ResponseLink:
             self._link.drained()
         self._output.mark()
 
+    def _may_send(self) -> bool:
+        """What the peer's window does not allow waits here, where it is counted."""
+        has_room = self._link.credit > 0 and self._link.session.window_open()
+        return has_room and self._output.is_writable
+
+    def _pop(self) -> "tuple[RequestLink, bytes]":
+        asked_on, payload = self._waiting.popleft()
+        self._unanswered.add(-_HELD_BYTES - len(payload))
+        return asked_on, payload
+
     def close(self) -> None:
         """The link is gone, and with it the answers that waited."""
         while self._waiting:
-            asked_on, _ = self._waiting.popleft()
+            asked_on, _ = self._pop()
             asked_on.answered()
 
 
@@ -165,6 +203,7 @@ class RequestLink:
         coordinator: Coordinator,
         output: Output,
         turns: Turns,
+        unanswered: Unanswered,
     ) -> None:
         self._link = link
         self._node = node
@@ -176,6 +215,7 @@ class RequestLink:
         self._coordinator = coordinator
         self._output = output
         self._turns = turns
+        self._unanswered = unanswered
         # Requests whose answer has not left yet: what a client can make us keep.
         self._unanswered_count = 0
         self._is_open = True
@@ -196,6 +236,7 @@ class RequestLink:
             self.answered()
             return
         self._top_up()
+        self._unanswered.add(_HELD_BYTES + len(delivery.payload))
         task = asyncio.create_task(self._serve(delivery, verdict, now))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -274,6 +315,7 @@ class RequestLink:
         # that asked finds its answer first, and none waits for a frame that another
         # one has read. Not later either: a client may wait for it before it reads.
         self._settle(delivery, verdict)
+        self._unanswered.add(-_HELD_BYTES - len(delivery.payload))
         self._output.flush_all()
 
     def _transaction(self, delivery: MessageReceived) -> Enlistment | None:

@@ -31,7 +31,13 @@ from twinbus.gateway.gateway import Gateway
 from twinbus.gateway.health import Health
 from twinbus.gateway.held_bytes import HeldBytes
 from twinbus.gateway.metrics import Metrics
-from twinbus.limits import FILES_RESERVED
+from twinbus.limits import (
+    CLIENT_SPARED_BYTES,
+    CLIENTS_BYTES,
+    FILES_RESERVED,
+    STRANGER_SPARED_BYTES,
+    STRANGERS_BYTES,
+)
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.pairing.metrics import PairMetrics
@@ -44,6 +50,7 @@ from twinbus.server.declared_entities import make_declared
 from twinbus.server.entity_access import authorization_rule
 from twinbus.server.figures import ServerFigures
 from twinbus.server.listener import Listener
+from twinbus.server.memory_share import MemoryShare
 from twinbus.server.namespace import Namespace
 from twinbus.server.owner import StoreOwner
 from twinbus.server.pair_syphon import PairSyphon
@@ -119,6 +126,19 @@ class Server:
         self._connections = Connections(_places(config.max_connections))
         self.figures = self._measured()
         self.held = HeldBytes()
+        self.strangers_held = MemoryShare(
+            "that have shown no key",
+            *(STRANGERS_BYTES, STRANGER_SPARED_BYTES, self.clock),
+        )
+        self.clients_held = MemoryShare(
+            "of clients",
+            max(
+                CLIENTS_BYTES,
+                2 * config.max_message_bytes,
+                2 * config.max_entity_message_bytes,
+            ),
+            *(CLIENT_SPARED_BYTES, self.clock),
+        )
         self.gateway = Gateway(
             Administration(self.namespace, self.clock, os.urandom),
             Health(self.owner.durable),

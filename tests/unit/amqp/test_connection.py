@@ -2,6 +2,7 @@
 
 import pytest
 
+from twinbus.amqp.assembly import ASSEMBLY_BYTES, LINK_BYTES, SESSION_BYTES
 from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError, LocalError
@@ -250,7 +251,7 @@ def test_extended_headers_are_skipped() -> None:
 
 
 def test_unfinished_deliveries_beyond_the_budget_close() -> None:
-    bus = opened_server(partial_limit_bytes=1000)
+    bus = opened_server(limit_bytes=SESSION_BYTES + LINK_BYTES + ASSEMBLY_BYTES + 1000)
     bus.receive_data(raw_frame(1, BEGIN, BEGIN_FIELDS), 0)
     target = Described(ULong(0x29), ["q"])
     attach = ["n", UInt(0), False, None, None, None, target, None, None, UInt(0)]
@@ -340,3 +341,44 @@ def test_error_information_reaches_the_peer() -> None:
     info: dict[object, object] = {Symbol("k"): "v"}
     pair.server.close(AmqpError("a:b", "c", info))
     assert error_of(pair.pump().client) == AmqpError("a:b", "c", info)
+
+
+def test_what_a_peer_said_is_counted_until_it_is_over() -> None:
+    bus = opened_server()
+    assert bus.held_bytes() == 0
+    bus.receive_data(raw_frame(1, BEGIN, BEGIN_FIELDS), 0)
+    target = Described(ULong(0x29), ["q"])
+    name = "n" * 10_000
+    fields = [name, UInt(0), False, None, None, None, target, None, None, UInt(0)]
+    [attached] = of_type(bus.receive_data(raw_frame(1, 0x12, fields), 0), LinkAttached)
+    asked = bus.held_bytes()
+    assert asked > SESSION_BYTES + LINK_BYTES + len(name)
+    attached.link.accept()
+    # The name is needed as long as the link is there, the rest is not.
+    assert SESSION_BYTES + LINK_BYTES + len(name) <= bus.held_bytes() < asked
+    bus.receive_data(raw_frame(1, 0x16, [UInt(0), True]), 0)
+    assert bus.held_bytes() == SESSION_BYTES
+    bus.receive_data(raw_frame(1, 0x17, []), 0)
+    assert bus.held_bytes() == 0
+
+
+def test_a_refused_link_keeps_nothing_but_its_name() -> None:
+    bus = opened_server()
+    bus.receive_data(raw_frame(1, BEGIN, BEGIN_FIELDS), 0)
+    target = Described(ULong(0x29), ["q" * 10_000])
+    fields = ["n", UInt(0), False, None, None, None, target, None, None, UInt(0)]
+    [attached] = of_type(bus.receive_data(raw_frame(1, 0x12, fields), 0), LinkAttached)
+    attached.link.refuse(AmqpError("amqp:not-found"))
+    link = attached.link
+    assert (link.source, link.raw_target, link.properties) == (None, b"\x40", {})
+    bus.receive_data(raw_frame(1, 0x16, [UInt(0), True]), 0)
+    assert bus.held_bytes() == SESSION_BYTES
+
+
+def test_half_a_frame_is_counted() -> None:
+    bus = opened_server()
+    begin = raw_frame(1, BEGIN, BEGIN_FIELDS)
+    bus.receive_data(begin[:-1], 0)
+    assert bus.held_bytes() == len(begin) - 1
+    bus.receive_data(begin[-1:], 0)
+    assert bus.held_bytes() == SESSION_BYTES

@@ -58,6 +58,11 @@ class Wire(asyncio.Transport):
     def can_write_eof(self) -> bool:
         return True
 
+    def set_write_buffer_limits(
+        self, high: int | None = None, low: int | None = None
+    ) -> None:
+        pass
+
     def get_write_buffer_size(self) -> int:
         return len(self.written)
 
@@ -82,6 +87,7 @@ class Home:
         self.clock = Clock()
         self.handshake_ms = HANDSHAKE_MS
         self.held = HeldBytes()
+        self.strangers_held = self
         self.gateway = self
         self.asked: list[HttpRequest] = []
         self.may_answer = asyncio.Event()
@@ -89,6 +95,7 @@ class Home:
         self.response = HttpResponse(status=200, body=b"hello")
         self.members: set[HttpConnection] = set()
         self.recognized_count = 0
+        self.held_by_strangers = 0
 
     def joined(self, connection: HttpConnection) -> None:
         self.members.add(connection)
@@ -101,6 +108,9 @@ class Home:
 
     def recognized(self, connection: HttpConnection) -> None:
         self.recognized_count += 1
+
+    def hold(self, holder: HttpConnection, size: int) -> None:
+        self.held_by_strangers = size
 
     def max_body_bytes(self, request: HttpRequest) -> int:
         return BODY_BYTES
@@ -187,11 +197,35 @@ async def test_who_does_not_read_is_not_answered_further(
     assert wire.is_reading
 
 
+async def test_what_is_held_for_a_stranger_is_counted_apart(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    head = b"PUT /a HTTP/1.1\r\nhost: bus\r\n"
+    connection.data_received(head)
+    assert home.held_by_strangers == len(head)
+    connection.data_received(b"content-length: 9\r\n\r\nabcd")
+    assert home.held_by_strangers == 4
+    home.may_answer.clear()
+    connection.data_received(b"efghi" + GET)
+    # What it sends before it has its answer counts as well.
+    assert home.held_by_strangers == 9 + len(GET)
+    home.may_answer.set()
+    await settle(connection)
+    assert home.held_by_strangers == 0
+    connection.data_received(GET_WITH_KEY[:-1])
+    assert home.held_by_strangers == len(GET_WITH_KEY) - 1
+    connection.data_received(GET_WITH_KEY[-1:])
+    assert home.held_by_strangers == 0
+    await settle(connection)
+    assert home.held.held == 0
+
+
 async def test_what_is_held_for_a_client_is_counted(
     connection: HttpConnection, home: Home, wire: Wire
 ) -> None:
     connection.data_received(
-        b"PUT /a HTTP/1.1\r\nhost: bus\r\ncontent-length: 9\r\n\r\nabcd"
+        b"PUT /a HTTP/1.1\r\nhost: bus\r\nauthorization: x\r\n"
+        b"content-length: 9\r\n\r\nabcd"
     )
     assert home.held.held == 4
     home.may_answer.clear()
