@@ -203,6 +203,13 @@ WINDOW_BYTES: Final = 4 * 1024 * 1024
 IDLE_WINDOW_MESSAGES: Final = 16
 """Kept when nobody receives, so that 10,000 quiet entities stay small."""
 
+IDLE_WINDOW_BYTES: Final = 64 * 1024
+"""The same in bytes: sixteen of the largest messages would be megabytes."""
+
+LOCKED_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of locked messages that are kept, over the whole process. Beyond it those of
+what is delivered are left to the store, and read again if a message comes back."""
+
 PENDING_BYTES: Final = 64 * 1024 * 1024
 """Accepted but not yet durable, over the whole process. Beyond it reading from
 sockets pauses (D3)."""

@@ -189,6 +189,14 @@ class Stranger:
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await self._reader.readuntil(mark)
 
+    async def skip(self, size: int) -> None:
+        """Read at least so many bytes, whatever they are."""
+        while size > 0:
+            read = await self._reader.read(1 << 20)
+            if not read:
+                raise Closed
+            size -= len(read)
+
     async def expect_end(self) -> bytes:
         """Everything until the bus closes the connection."""
         async with asyncio.timeout(PATIENCE_SECONDS):

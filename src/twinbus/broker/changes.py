@@ -154,10 +154,14 @@ class ChangeSet:
 
     def __init__(self) -> None:
         self.active_added: list[Message] = []
+        # Added like those, with bytes that the store copies from another row, which
+        # may be removed by the same commit.
+        self.active_moved: list[Message] = []
         self.active_removed: list[int] = []
         # Delivery count or annex of an active message changed.
         self.active_changed: list[Message] = []
         self.deferred_added: list[Message] = []
+        self.deferred_moved: list[Message] = []
         self.deferred_removed: list[int] = []
         self.deferred_changed: list[Message] = []
         self.scheduled_added: list[Message] = []

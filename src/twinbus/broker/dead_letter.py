@@ -23,8 +23,12 @@ def dead_letter_of(
     reason: str | None,
     description: str | None,
 ) -> Message:
-    """The dead letter of a message of `source_path`."""
+    """The dead letter of a message of `source_path`; bytes that only the store has are
+    copied there."""
     dead_letter = Message(message.raw, message.layout, 0, 0)
+    if message.absent_bytes != 0:
+        dead_letter.absent_bytes = message.absent_bytes
+        dead_letter.copied_from = message.row_id
     dead_letter.delivery_count = message.delivery_count
     dead_letter.body_id = message.body_id
     dead_letter.is_shared = message.is_shared

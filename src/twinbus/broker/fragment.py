@@ -30,6 +30,7 @@ from twinbus.broker.dead_letter import dead_letter_of
 from twinbus.broker.expiry_heap import ExpiryHeap
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.held_session import HeldSession
+from twinbus.broker.kept_bodies import KeptBodies
 from twinbus.broker.message import ACTIVE, LEAVING, LOCKED, READY, Message
 from twinbus.broker.message_lock import (
     ENTROPY_BYTES,
@@ -75,6 +76,7 @@ class Fragment:
         sub_queues: SubQueues,
         quota: SizeQuota,
         router: Router | None = None,
+        bodies: KeptBodies | None = None,
     ) -> None:
         self.number: int = record.number
         self.generation: bytes = record.generation
@@ -90,6 +92,8 @@ class Fragment:
         self._quota: SizeQuota = quota
         # Of a topic's fragment: where its messages go.
         self.router: Router | None = router
+        # Of all fragments of the store: the bytes of what is locked.
+        self.bodies: KeptBodies = KeptBodies() if bodies is None else bodies
         # The entity was deleted; whoever still holds on to this finds nothing.
         self.is_dropped: bool = False
         # Pings that were taken since the start: they are counted apart from messages.
@@ -104,6 +108,7 @@ class Fragment:
         self.restore_count: int = 0
         # Plans that were begun for the reader: of those under way the last counts.
         self.plan_count: int = 0
+        self.locks: dict[int, MessageLock] = {}
         self._restore(record)
         self._token_prefix: bytes = token_prefix(record.number, epoch)
 
@@ -125,7 +130,9 @@ class Fragment:
         self.expiries: ExpiryHeap = ExpiryHeap()
         # Live locks by row id, the one that ends first in front: the duration is
         # the same for all, and a renewal moves its lock to the end.
-        self.locks: dict[int, MessageLock] = {}
+        for lock in self.locks.values():
+            self.bodies.held_bytes -= len(lock.message.raw)
+        self.locks = {}
         # The end of the last lock in that order; one that ends before it (the
         # duration was shortened, the clock set back) breaks the order for a while.
         self._latest_end: int = 0
@@ -369,11 +376,14 @@ class Fragment:
         if message.is_shared:
             changes.bodies_taken.append(message.body_id)
         self.active_count += 1
-        size_bytes = len(message.raw)
+        size_bytes = len(message.raw) + message.absent_bytes
         self.resize(size_bytes)
         self._pending.append(message)
-        changes.active_added.append(message)
-        changes.pending_bytes += size_bytes
+        if message.copied_from != 0 and not message.is_shared:
+            changes.active_moved.append(message)
+        else:
+            changes.active_added.append(message)
+        changes.pending_bytes += len(message.raw)
 
     def take_ping(
         self, size_bytes: int, actor: int, now: int, changes: ChangeSet
@@ -445,8 +455,19 @@ class Fragment:
             lock.session = session
             session.locks[message.row_id] = lock
         message.place = LOCKED
+        self.bodies.held_bytes += len(message.raw)
         self._append_lock(lock)
         return lock
+
+    def delivered(self, locks: list[MessageLock]) -> None:
+        """These are with their receiver: what is too much is left to the store."""
+        bodies = self.bodies
+        if bodies.held_bytes <= bodies.limit_bytes:
+            return
+        for lock in locks:
+            message = lock.message
+            bodies.held_bytes -= len(message.raw)
+            message.leave_body()
 
     def _append_lock(self, lock: MessageLock) -> None:
         self.locks[lock.message.row_id] = lock
@@ -484,6 +505,7 @@ class Fragment:
         """The lock is over, whatever becomes of its message."""
         row_id = lock.message.row_id
         del self.locks[row_id]
+        self.bodies.held_bytes -= len(lock.message.raw)
         if lock.session is not None:
             del lock.session.locks[row_id]
 
@@ -533,7 +555,7 @@ class Fragment:
             changes.deferred_removed.append(message.row_id)
         if message.is_shared:
             changes.bodies_released.append(message.body_id)
-        self.resize(-len(message.raw))
+        self.resize(-len(message.raw) - message.absent_bytes)
         self.touch(changes)
 
     def forget_unloaded(

@@ -18,6 +18,7 @@ from twinbus.broker.fragment import (
     Fragment,
 )
 from twinbus.broker.fragment_settings import FragmentSettings, dead_letter_settings
+from twinbus.broker.kept_bodies import KeptBodies
 from twinbus.broker.router import Router
 from twinbus.broker.size_quota import SizeQuota
 from twinbus.errors import QuotaExceeded
@@ -37,6 +38,8 @@ class FragmentTable:
 
     def __init__(self, epoch: int, records: list[FragmentRecord]) -> None:
         self._epoch: int = epoch
+        # Bytes of what is locked, wherever it is.
+        self.bodies: KeptBodies = KeptBodies()
         # What the store knows, by number; current for fragments not in memory.
         self._records: dict[int, FragmentRecord] = {}
         # Number by entity generation, index and sub-queue.
@@ -230,6 +233,7 @@ class FragmentTable:
             self,
             self._quota(generation),
             self._routers.get(generation) if is_main else None,
+            self.bodies,
         )
         self._lease(fragment)
         self._fragments[record.number] = fragment

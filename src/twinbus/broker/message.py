@@ -79,6 +79,25 @@ class Message:
         self.is_shared: bool = False
         # Its sender gave it no message id, and nobody else did so far.
         self.lacks_id: bool = False
+        # So many bytes it has that only the store has; `raw` is empty then. 0: they
+        # are here.
+        self.absent_bytes: int = 0
+        # The row whose bytes the commit copies to this message's; 0 for most.
+        self.copied_from: int = 0
+
+    def size_bytes(self) -> int:
+        """The length of the encoded message, wherever it is."""
+        return len(self.raw) + self.absent_bytes
+
+    def leave_body(self) -> None:
+        """Keep the bytes no more; the store has them."""
+        self.absent_bytes = self.size_bytes()
+        self.raw = b""
+
+    def bring_body(self, raw: bytes) -> None:
+        """The bytes were read again."""
+        self.raw = raw
+        self.absent_bytes = 0
 
 
 def restored_message(

@@ -116,7 +116,7 @@ class OperationLog:
             operation,
             actor,
             message.row_id,
-            len(message.raw),
+            len(message.raw) + message.absent_bytes,
             message.enqueued_at,
             now,
         )

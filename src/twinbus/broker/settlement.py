@@ -86,7 +86,11 @@ def put_by(fragment: Fragment, message: Message, changes: ChangeSet) -> None:
     fragment.active_count -= 1
     fragment.deferred_count += 1
     changes.active_removed.append(message.row_id)
-    changes.deferred_added.append(message)
+    if message.absent_bytes != 0 and not message.is_shared:
+        message.copied_from = message.row_id
+        changes.deferred_moved.append(message)
+    else:
+        changes.deferred_added.append(message)
     fragment.touch(changes)
 
 

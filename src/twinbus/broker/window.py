@@ -11,17 +11,25 @@ before, so it is always older than the head, and one comparison is never needed.
               (holes)     |----------|  ........
                                      loaded_through      tail
 
+What came back may have left its bytes to the store. It keeps its place, and nothing
+behind it is handed out before they were read again.
+
 A message that expires while it waits here is marked `LEAVING` and skipped when its
 turn comes; taking it out of the middle of a deque would cost a scan.
 """
 
 from collections import deque
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from typing import final
 
 from twinbus.broker.message import LEAVING, NOWHERE, READY, Message
 from twinbus.broker.row_id import sequence_of
-from twinbus.limits import IDLE_WINDOW_MESSAGES, WINDOW_BYTES, WINDOW_MESSAGES
+from twinbus.limits import (
+    IDLE_WINDOW_BYTES,
+    IDLE_WINDOW_MESSAGES,
+    WINDOW_BYTES,
+    WINDOW_MESSAGES,
+)
 
 
 @final
@@ -37,19 +45,52 @@ class Window:
         self.loaded_through: int = 0
         # Highest sequence number that is durable.
         self.tail: int = tail
-        # How many the head may hold; small while nobody receives.
+        # How many the head may hold, and how many bytes; small while nobody receives.
         self._limit: int = IDLE_WINDOW_MESSAGES
+        self._limit_bytes: int = IDLE_WINDOW_BYTES
+        # Bytes of what came back, as far as they are here.
+        self._returned_bytes: int = 0
 
     def has_ready(self) -> bool:
         """Something may be taken now. It may turn out to be expired."""
+        if self._returned and self.lacks_bodies():
+            return False
         return bool(self._returned) or bool(self._head)
+
+    def lacks_bodies(self) -> bool:
+        """The bytes of the next message are with the store alone."""
+        returned = self._returned
+        while returned and returned[0][1].place == LEAVING:
+            self._returned_bytes -= len(heappop(returned)[1].raw)
+        return bool(returned) and returned[0][1].absent_bytes != 0
+
+    def absent(self, limit_bytes: int) -> list[Message]:
+        """The next messages whose bytes are to be read: at least one, if any."""
+        found: list[Message] = []
+        size_bytes = 0
+        for _, message in nsmallest(WINDOW_MESSAGES, self._returned):
+            if message.absent_bytes == 0 or message.place == LEAVING:
+                continue
+            if found and size_bytes + message.absent_bytes > limit_bytes:
+                break
+            size_bytes += message.absent_bytes
+            found.append(message)
+        return found
+
+    def bring_body(self, message: Message, raw: bytes) -> None:
+        """The bytes of a message that is here were read."""
+        message.bring_body(raw)
+        self._returned_bytes += len(raw)
 
     def ready_count(self) -> int:
         """How many could be taken, counting those about to expire."""
         return len(self._returned) + len(self._head)
 
     def wants_refill(self) -> bool:
-        """The head runs low and there is more on disk."""
+        """The head runs low and there is more on disk, or something came back without
+        its bytes."""
+        if self._returned and self.lacks_bodies():
+            return True
         return self.loaded_through < self.tail and 2 * len(self._head) < self._limit
 
     def room(self) -> int:
@@ -64,8 +105,10 @@ class Window:
         if not was_complete:
             return
         for message in messages:
-            if len(head) >= self._limit or self._head_bytes > WINDOW_BYTES:
+            if len(head) >= self._limit or self._head_bytes > self._limit_bytes:
                 return
+            if message.absent_bytes != 0:
+                return  # a dead letter whose bytes only the store has seen
             self._append(message)
 
     def refill(self, messages: list[Message], through: int) -> None:
@@ -83,14 +126,20 @@ class Window:
     def give_back(self, message: Message) -> None:
         """A delivered message is ready again, before everything newer."""
         message.place = READY
+        if self._returned_bytes + len(message.raw) > WINDOW_BYTES:
+            # As many bytes wait here as in the head, and no more.
+            message.leave_body()
+        self._returned_bytes += len(message.raw)
         heappush(self._returned, (message.row_id, message))
 
     def take(self) -> Message | None:
         """The next message, or None; the caller checks whether it has expired."""
-        while self._returned:
+        if self._returned and self.lacks_bodies():
+            return None
+        if self._returned:
             message = heappop(self._returned)[1]
-            if message.place != LEAVING:
-                return message
+            self._returned_bytes -= len(message.raw)
+            return message
         head = self._head
         while head:
             message = head.popleft()
@@ -102,6 +151,7 @@ class Window:
     def open_wide(self) -> None:
         """Somebody receives: hold a full window."""
         self._limit = WINDOW_MESSAGES
+        self._limit_bytes = WINDOW_BYTES
 
     def is_wide(self) -> bool:
         return self._limit == WINDOW_MESSAGES
@@ -109,8 +159,11 @@ class Window:
     def shrink(self) -> None:
         """Nobody receives any more: let go of all but a few."""
         self._limit = IDLE_WINDOW_MESSAGES
+        self._limit_bytes = IDLE_WINDOW_BYTES
         head = self._head
-        while len(head) > IDLE_WINDOW_MESSAGES:
+        while len(head) > IDLE_WINDOW_MESSAGES or (
+            head and self._head_bytes > IDLE_WINDOW_BYTES
+        ):
             message = head.pop()
             self._head_bytes -= len(message.raw)
             self.loaded_through = sequence_of(message.row_id) - 1
@@ -128,6 +181,7 @@ class Window:
         self._returned = []
         self._head = deque()
         self._head_bytes = 0
+        self._returned_bytes = 0
 
     def ready_messages(self) -> list[Message]:
         """All that could be taken, in order: for batch delete and for tests."""

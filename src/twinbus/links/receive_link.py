@@ -102,6 +102,7 @@ class ReceiveLink(Receiver):
             number = visible_base + message.row_id - base
             payload = encoder.encode(message, number, lock.token)
             link.send(payload, lock.token, False, lock)
+        self._fragment.delivered(locks)
         if len(link.session.unsettled) > self._sweep_at:
             self._forget_lost()
         self._output.mark()

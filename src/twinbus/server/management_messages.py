@@ -13,7 +13,7 @@ from twinbus.broker import operation_log, schedule
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
-from twinbus.broker.message_lock import ENTROPY_BYTES
+from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock
 from twinbus.broker.row_id import sequence_of
 from twinbus.encoding.outgoing import encode_delivery
 from twinbus.errors import (
@@ -166,9 +166,11 @@ def _lock_deferred(
 ) -> Response:
     fragment, owner, now = queue.fragment, queue.owner, queue.now()
     entries = []
+    locks: list[MessageLock] = []
     for message in messages:
         entropy = owner.entropy(ENTROPY_BYTES)
         lock = fragment.lock_deferred(message, now, entropy, session)
+        locks.append(lock)
         _log(queue, operation_log.LOCK, message, now, owner.changes)
         number = fragment.sequence_number(message)
         entries.append(
@@ -177,6 +179,7 @@ def _lock_deferred(
                 "lock-token": UUID(bytes_le=lock.token),
             }
         )
+    fragment.delivered(locks)
     owner.watch(fragment)
     return Response(value={"messages": entries})
 

@@ -28,10 +28,11 @@ from twinbus.broker.dispatch import Dispatch
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.held_session import HeldSession
-from twinbus.broker.message import Message
+from twinbus.broker.message import LEAVING, Message
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.sessions import SessionWaiter
+from twinbus.broker.window import Window
 from twinbus.clock import Clock
 from twinbus.errors import STORE_TROUBLE, InternalError, ServerBusy, ServiceBusError
 from twinbus.limits import PENDING_BYTES, WINDOW_BYTES
@@ -449,6 +450,11 @@ class StoreOwner:
         if fragment.lease is not None:
             return  # granted since: all is left to the reader
         window = dispatch.window()
+        if window.lacks_bodies():
+            await self._read_bodies(window)
+            if dispatch.window() is window:
+                self._serve(dispatch)
+            return
         after, limit = window.loaded_through, window.room()
         if limit <= 0:
             return
@@ -480,6 +486,19 @@ class StoreOwner:
                     f"{record.active_count} active messages by its counter, and "
                     f"{found} were found: the store is damaged. Run 'twinbus check'."
                 )
+
+    async def _read_bodies(self, window: Window) -> None:
+        """Read again what was left to the store while messages were locked."""
+        absent = {item.row_id: item for item in window.absent(WINDOW_BYTES)}
+        for read in await self.store.read_numbered(list(absent)):
+            message = absent.pop(read.row_id)
+            if message.absent_bytes != 0:
+                window.bring_body(message, read.raw)
+        for message in absent.values():
+            # Never to be seen; but to look for it for ever would stop the queue.
+            if message.place != LEAVING:
+                _log.error("the store has lost row %d", message.row_id)
+                message.place = LEAVING
 
     def without_leaving(self, messages: list[Message]) -> list[Message]:
         """What was read from the store, but for what the open change set removes: a

@@ -23,7 +23,7 @@ from twinbus.broker.row_id import SEQUENCE_MASK, base_of
 from twinbus.store.base import CommitFailed
 from twinbus.store.memory_bodies import MemoryBodies
 from twinbus.store.memory_sessions import MemorySessionStates
-from twinbus.store.memory_table import MemoryTable
+from twinbus.store.memory_table import MemoryTable, copy_of
 from twinbus.store.rows.expiry_bucket import expiry_bucket
 
 Key = TypeVar("Key")
@@ -69,10 +69,16 @@ class MemoryDisk:
     def write(self, changes: ChangeSet) -> None:
         """All of the change set, or nothing. Raises CommitFailed."""
         self._check_conflicts(changes)
+        active_moved = self._with_bytes(changes.active_moved)
+        deferred_moved = self._with_bytes(changes.deferred_moved)
         self.batch = changes.batch
         self._write_active(changes)
         self._write_deferred(changes)
         self._write_scheduled(changes)
+        for message in active_moved:
+            self._add_active(message)
+        for message in deferred_moved:
+            self.deferred.add(message)
         self.bodies.write(changes)
         self._write_fragments(changes)
         for state in changes.session_states:
@@ -87,8 +93,10 @@ class MemoryDisk:
         if changes.batch <= self.batch:
             raise CommitFailed(f"Commit {changes.batch} does not follow {self.batch}.")
         if (
-            _has_conflict(self.active, [m.row_id for m in changes.active_added])
-            or _has_conflict(self.deferred, [m.row_id for m in changes.deferred_added])
+            _has_conflict(self.active, _ids(changes.active_added, changes.active_moved))
+            or _has_conflict(
+                self.deferred, _ids(changes.deferred_added, changes.deferred_moved)
+            )
             or _has_conflict(
                 self.scheduled, [m.row_id for m in changes.scheduled_added]
             )
@@ -103,12 +111,28 @@ class MemoryDisk:
         for row_id in changes.active_removed:
             self._remove_active(row_id)
         for message in changes.active_added:
-            self.active.add(message)
-            if message.expires_at != 0:
-                bucket = expiry_bucket(message.expires_at, message.ttl_ms)
-                insort(self.expiries, (bucket, message.row_id))
+            self._add_active(message)
         for message in changes.active_changed:
             self.active.change(message)
+
+    def _add_active(self, message: Message) -> None:
+        self.active.add(message)
+        if message.expires_at != 0:
+            bucket = expiry_bucket(message.expires_at, message.ttl_ms)
+            insort(self.expiries, (bucket, message.row_id))
+
+    def _with_bytes(self, moved: list[Message]) -> list[Message]:
+        """Copies with the bytes of the rows that they come from. Raises
+        CommitFailed."""
+        copies: list[Message] = []
+        for message in moved:
+            at = message.copied_from
+            source = self.active.get(at) or self.deferred.get(at)
+            if source is None:
+                raise CommitFailed("A message that moves has no bytes in the store.")
+            copies.append(copy_of(message))
+            copies[-1].raw = source.raw
+        return copies
 
     def _remove_active(self, row_id: int) -> None:
         removed = self.active.remove(row_id)
@@ -220,6 +244,10 @@ def rows_of(fragment_number: int, from_sequence: int = 0) -> tuple[int, int]:
     """The first and the last row id that a fragment can have from there on."""
     base = base_of(fragment_number)
     return base + from_sequence, base + SEQUENCE_MASK
+
+
+def _ids(added: list[Message], moved: list[Message]) -> list[int]:
+    return [message.row_id for message in (*added, *moved)]
 
 
 class _Keyed(Protocol):

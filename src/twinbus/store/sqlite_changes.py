@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from twinbus.broker.changes import ChangeSet, LedgerRange, SessionState
+from twinbus.store.base import CommitFailed
 from twinbus.store.rows.sqlite_rows import (
     ANY,
     EXPIRING,
@@ -19,6 +20,8 @@ from twinbus.store.rows.sqlite_rows import (
     active_inserts,
     changed_rows,
     deferred_rows,
+    moved_active_rows,
+    moved_deferred_rows,
     row_ranges,
     scheduled_rows,
 )
@@ -68,7 +71,16 @@ def _many(db: sqlite3.Connection, name: str, rows: Sequence[Sequence[Any]]) -> N
         db.executemany(_SQL[name], rows)
 
 
+def _move(db: sqlite3.Connection, name: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Raises CommitFailed if the bytes of a message are not where they were left."""
+    if rows and db.executemany(_SQL[name], rows).rowcount != len(rows):
+        raise CommitFailed("A message that moves has no bytes in the store.")
+
+
 def _write_messages(db: sqlite3.Connection, changes: ChangeSet) -> None:
+    # First: the rows that these are copied from are removed by the same commit.
+    _move(db, "move_to_active", moved_active_rows(changes.active_moved))
+    _move(db, "move_to_deferred", moved_deferred_rows(changes.deferred_moved))
     _many(db, "delete_active", row_ranges(changes.active_removed))
     for shape, count, values in active_inserts(changes.active_added):
         db.execute(_INSERTS[shape][count], values)

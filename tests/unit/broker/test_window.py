@@ -3,7 +3,12 @@
 from twinbus.broker.message import LEAVING, NOWHERE, READY, Message
 from twinbus.broker.row_id import base_of
 from twinbus.broker.window import Window
-from twinbus.limits import IDLE_WINDOW_MESSAGES, WINDOW_BYTES, WINDOW_MESSAGES
+from twinbus.limits import (
+    IDLE_WINDOW_BYTES,
+    IDLE_WINDOW_MESSAGES,
+    WINDOW_BYTES,
+    WINDOW_MESSAGES,
+)
 
 
 def messages(*sequences: int, size: int = 1) -> list[Message]:
@@ -135,3 +140,68 @@ def test_bytes_are_counted_through_shrinking() -> None:
     window.refill(messages(*range(17, 41), size=WINDOW_BYTES // 50), 40)
     window.publish(messages(*range(41, 80), size=WINDOW_BYTES // 50))
     assert window.ready_count() == 51
+
+
+def one(sequence: int, size: int = 1) -> Message:
+    return messages(sequence, size=size)[0]
+
+
+def without_bytes(sequence: int) -> Message:
+    made = one(sequence)
+    made.leave_body()
+    return made
+
+
+def test_nothing_overtakes_what_came_back_without_its_bytes() -> None:
+    window = Window(9)
+    window.open_wide()
+    window.refill(messages(8, 9), 9)
+    back, next_back = without_bytes(3), one(5)
+    window.give_back(next_back)
+    window.give_back(back)
+    assert not window.has_ready()
+    assert window.take() is None
+    assert window.wants_refill()
+    assert window.absent(1_000_000) == [back]
+    window.bring_body(back, b"again")
+    assert not window.wants_refill()
+    assert taken(window) == [3, 5, 8, 9]
+
+
+def test_what_expired_without_its_bytes_is_passed_over() -> None:
+    window = Window(9)
+    window.refill(messages(8), 9)
+    back = without_bytes(3)
+    window.give_back(back)
+    back.place = LEAVING
+    assert window.has_ready()
+    assert taken(window) == [8]
+
+
+def test_bytes_are_read_again_in_portions() -> None:
+    window = Window(9)
+    back = [without_bytes(n) for n in (4, 3, 2, 1)]
+    for item in back:
+        window.give_back(item)
+    size = back[0].absent_bytes
+    assert numbers(window.absent(2 * size)) == [1, 2]
+    assert numbers(window.absent(0)) == [1]
+
+
+def test_what_comes_back_keeps_as_many_bytes_as_a_head() -> None:
+    window = Window(99)
+    back = messages(1, 2, 3, size=WINDOW_BYTES // 2)
+    for item in back:
+        window.give_back(item)
+    assert [item.absent_bytes for item in back] == [0, 0, WINDOW_BYTES // 2]
+    assert [item.size_bytes() for item in back] == [WINDOW_BYTES // 2] * 3
+
+
+def test_a_window_that_nobody_uses_keeps_few_bytes() -> None:
+    window = Window(0)
+    window.publish(messages(*range(1, 10), size=IDLE_WINDOW_BYTES // 2 + 1))
+    assert window.ready_count() == 2
+    assert window.wants_refill()
+    window.shrink()
+    assert window.ready_count() == 1
+    assert window.loaded_through == 1

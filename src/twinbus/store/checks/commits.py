@@ -1,7 +1,8 @@
 """Commits: whole or not at all, every column as it was written."""
 
+from twinbus.broker import settlement
 from twinbus.broker.changes import ChangeSet, OutboxEntry
-from twinbus.broker.fragment import DEAD_LETTER
+from twinbus.broker.fragment import DEAD_LETTER, Fragment
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.message import DEFERRED, SCHEDULED, Annex, Message
@@ -260,6 +261,63 @@ async def check_the_core_is_restored(place: StorePlace) -> None:
     await _expect_restored(await owner.reopened(), table, fragment.number)
 
 
+async def check_messages_move_with_bytes_of_the_store(place: StorePlace) -> None:
+    """What was locked for long has its bytes in the store alone."""
+    owner = await owner_of(place)
+    table = FragmentTable(owner.opened.epoch, owner.opened.fragments)
+    table.admit(GENERATION, FragmentSettings(path="orders"))
+    table.bodies.limit_bytes = 0
+    changes = ChangeSet()
+    fragment = table.create(GENERATION, 0, changes)
+    for i in range(4):
+        fragment.enqueue(Message(b"m%d" % i, 1, 60_000, 0), 1, NOW + i, changes)
+    await owner.commit(changes)
+    changes.publish()
+    changes = ChangeSet()
+    locks = fragment.lock(4, 1, NOW, bytes(20), changes)
+    fragment.delivered(locks)
+    expect([lock.message.raw for lock in locks], [b""] * 4, "nothing is kept")
+    expect(table.bodies.held_bytes, 0, "and nothing is counted")
+    first, second, third, _ = locks
+    settlement.dead_letter(fragment, first, "bad", None, None, 1, NOW, changes)
+    settlement.defer(fragment, second, {"a": b"\x41"}, 1, NOW, changes)
+    settlement.complete(fragment, third, 1, NOW, changes)
+    await owner.commit(changes)
+    changes.publish()
+    (left,) = await owner.store.read_active(fragment.number, 0, 10, NO_LIMIT)
+    expect(left.raw, b"m3", "what is locked is as before")
+    dead_letters = table.sub_queue_of(fragment, DEAD_LETTER)
+    (dead,) = await owner.store.read_active(dead_letters.number, 0, 10, NO_LIMIT)
+    expect(dead.raw, b"m0", "a dead letter has the bytes of its source")
+    (put_by,) = await owner.store.read_deferred([second.message.row_id])
+    expect(put_by.raw, b"m1", "and so has what was deferred")
+    annex = Annex(modified={"a": b"\x41"})
+    expect(put_by.annex, annex, "with what the settlement set")
+    expect(fragment.record().size_bytes, 4, "sizes are right")
+    expect(dead_letters.record().size_bytes, 2, "there, too")
+    await _check_deferred_moves(owner, table, fragment, put_by)
+    await owner.store.close()
+
+
+async def _check_deferred_moves(
+    owner: Owner, table: FragmentTable, fragment: Fragment, put_by: Message
+) -> None:
+    changes = ChangeSet()
+    lock = fragment.lock_deferred(put_by, NOW, bytes(5))
+    fragment.delivered([lock])
+    settlement.dead_letter(fragment, lock, "bad", None, None, 1, NOW, changes)
+    await owner.commit(changes)
+    dead_letters = table.sub_queue_of(fragment, DEAD_LETTER)
+    found = await owner.store.read_active(dead_letters.number, 0, 10, NO_LIMIT)
+    expect([m.raw for m in found], [b"m0", b"m1"], "a deferred message moves likewise")
+    lost = ChangeSet()
+    missing = message(1, 1)
+    missing.copied_from = message(1, 99).row_id
+    lost.active_moved.append(missing)
+    with refused(CommitFailed, "bytes that are nowhere cannot be copied"):
+        await owner.commit(lost)
+
+
 async def _expect_restored(owner: Owner, before: FragmentTable, number: int) -> None:
     fragment = before.by_number(number)
     assert fragment is not None
@@ -292,4 +350,5 @@ CHECKS = (
     check_fragment_records_are_kept,
     check_failed_commit_leaves_nothing,
     check_the_core_is_restored,
+    check_messages_move_with_bytes_of_the_store,
 )

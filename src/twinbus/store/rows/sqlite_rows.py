@@ -154,6 +154,44 @@ def deferred_rows(messages: list[Message]) -> list[Row]:
     ]
 
 
+def moved_active_rows(messages: list[Message]) -> list[Row]:
+    """Parameters of `move_to_active`."""
+    return [
+        (
+            message.row_id,
+            message.enqueued_at,
+            message.layout,
+            message.ttl_ms,
+            _bucket_of(message),
+            message.delivery_count,
+            _annex_of(message),
+            message.session_id,
+            message.body_id,
+            message.copied_from,
+            message.copied_from,
+        )
+        for message in messages
+    ]
+
+
+def moved_deferred_rows(messages: list[Message]) -> list[Row]:
+    """Parameters of `move_to_deferred`."""
+    return [
+        (
+            message.row_id,
+            message.enqueued_at,
+            message.ttl_ms,
+            message.delivery_count,
+            message.layout,
+            _annex_of(message),
+            message.session_id,
+            message.body_id,
+            message.copied_from,
+        )
+        for message in messages
+    ]
+
+
 def scheduled_rows(messages: list[Message]) -> list[Row]:
     """Parameters of `insert_scheduled`."""
     return [

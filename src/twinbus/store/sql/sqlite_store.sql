@@ -103,6 +103,19 @@ INSERT INTO message (row_id, enqueued_at, layout, raw, ttl_ms, expiry_bucket,
     delivery_count, annex, session_id, body_id, is_shared)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: move_to_active
+INSERT INTO message (row_id, enqueued_at, layout, raw, ttl_ms, expiry_bucket,
+    delivery_count, annex, session_id, body_id, is_shared)
+SELECT ?, ?, ?, source.raw, ?, ?, ?, ?, ?, ?, 0
+FROM (SELECT raw FROM message WHERE row_id = ?
+    UNION ALL SELECT raw FROM deferred WHERE row_id = ?) AS source;
+
+-- name: move_to_deferred
+INSERT INTO deferred (row_id, enqueued_at, ttl_ms, delivery_count, layout, annex,
+    raw, session_id, body_id, is_shared)
+SELECT ?, ?, ?, ?, ?, ?, source.raw, ?, ?, 0
+FROM message AS source WHERE source.row_id = ?;
+
 -- name: delete_active
 DELETE FROM message WHERE row_id BETWEEN ? AND ?;
 

@@ -39,6 +39,9 @@ from twinbus.testing.sim.transactions import SimulatedTransaction
 
 _SMALL_BYTES: Final = 1_000
 
+_LOCKED_BYTES: Final = 600
+"""So little that the bytes of some locked messages are left to the store."""
+
 
 class Life:
     """A running bus, and the clients that are connected to it."""
@@ -98,6 +101,7 @@ class Life:
 
     async def start(self) -> None:
         await self.owner.open("simulated")
+        self.owner.table.bodies.limit_bytes = _LOCKED_BYTES
         await self.namespace.open()
         self.owner.start()
         self.namespace.start()

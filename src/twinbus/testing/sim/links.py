@@ -227,6 +227,7 @@ class SimulatedReceiver(Receiver):
                     receiver=self,
                 )
             )
+        self.fragment.delivered(locks)
 
     def deliver_removed(self, messages: list[Message]) -> None:
         # A client that has left does not get them, but gone they are.
