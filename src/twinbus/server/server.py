@@ -130,15 +130,7 @@ class Server:
             "that have shown no key",
             *(STRANGERS_BYTES, STRANGER_SPARED_BYTES, self.clock),
         )
-        self.clients_held = MemoryShare(
-            "of clients",
-            max(
-                CLIENTS_BYTES,
-                2 * config.max_message_bytes,
-                2 * config.max_entity_message_bytes,
-            ),
-            *(CLIENT_SPARED_BYTES, self.clock),
-        )
+        self.clients_held = _share_of_clients(config, self.clock)
         self.gateway = Gateway(
             Administration(self.namespace, self.clock, os.urandom),
             Health(self.owner.durable),
@@ -361,6 +353,12 @@ def _pair_of(config: Config, clock: Clock) -> PairSyphon | None:
     except ValueError as error:
         text = str(error).replace("the option primary_name", "primary_name")
         raise ConfigError(f"[pair]: {text}") from None
+
+
+def _share_of_clients(config: Config, clock: Clock) -> MemoryShare:
+    largest = max(config.max_message_bytes, config.max_entity_message_bytes)
+    limit = max(CLIENTS_BYTES, 2 * largest)
+    return MemoryShare("of clients", limit, CLIENT_SPARED_BYTES, clock)
 
 
 def _places(max_connections: int) -> int:
