@@ -1,7 +1,7 @@
 """The data folder: what a bus keeps on this machine.
 
 root-key              key of the root rule, readable by the owner alone
-messages.sqlite3      the embedded store
+messages.sqlite3      the embedded store; -confirmed: its last commit, -reserve: room
 catalog.sqlite3       which entities exist
 """
 
