@@ -16,18 +16,19 @@ def connection_lines(config: Config, port: int, root: RootKey) -> tuple[str, ...
     shown = local_connection_string(config.host, port, f"<{where}>")
     if root.file is None:
         return (shown,)
-    return (shown, f"With the key: {_command(config, port)}")
+    return (shown, f"With the key: {own_command('connection-string', config, port)}")
 
 
-def _command(config: Config, port: int) -> str:
+def own_command(name: str, config: Config, port: int) -> str:
+    """A command about this very server, as a shell takes it."""
     default = Config()
     flags: list[str] = []
-    for name, value, usual in (
+    for flag, value, usual in (
         ("--data", config.data, default.data),
         ("--host", config.host, default.host),
         ("--port", port, default.port),
     ):
         if value != usual:
             shown = value.absolute() if isinstance(value, Path) else value
-            flags += [name, str(shown)]
-    return join(["twinbus", "connection-string", *flags])
+            flags += [flag, str(shown)]
+    return join(["twinbus", name, *flags])

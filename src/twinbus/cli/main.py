@@ -21,6 +21,8 @@ from twinbus.cli.check_command import EXAMPLES as CHECK_EXAMPLES
 from twinbus.cli.check_command import check
 from twinbus.cli.connection_string_command import EXAMPLES as CONNECTION_EXAMPLES
 from twinbus.cli.connection_string_command import connection_string
+from twinbus.cli.env_command import EXAMPLES as ENV_EXAMPLES
+from twinbus.cli.env_command import env
 from twinbus.cli.failure import PROGRAM, Failure, complain
 from twinbus.cli.flags import examples, group
 from twinbus.cli.recover_command import EXAMPLES as RECOVER_EXAMPLES
@@ -43,6 +45,7 @@ app.command("serve", epilog=SERVE_EXAMPLES)(serve)
 app.command("check", epilog=CHECK_EXAMPLES)(check)
 app.command("connection-string", epilog=CONNECTION_EXAMPLES)(connection_string)
 app.command("recover", epilog=RECOVER_EXAMPLES)(recover)
+app.command("env", epilog=ENV_EXAMPLES)(env)
 app.add_typer(entities_command.app)
 app.add_typer(pair_command.app)
 app.command("syphon", epilog=SYPHON_EXAMPLES)(syphon)

@@ -12,11 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from twinbus.cli import exit_codes
+from twinbus.cli.connection_lines import own_command
 from twinbus.cli.failure import Failure
 from twinbus.cli.listening import listening_error, why_not_listen
 from twinbus.clock import SystemClock
 from twinbus.config import Config, ConfigError
-from twinbus.server.certificates import ca_file, tls_context
+from twinbus.server.certificates import (
+    JAVA_PASSWORD,
+    bundle_file,
+    ca_file,
+    java_file,
+    tls_context,
+)
 
 _FURTHER_PORTS: Final = {"http_port": "--http-port", "tls_port": "--tls-port"}
 
@@ -64,13 +71,34 @@ def trust_instructions(config: Config, port: int) -> tuple[str, ...]:
     """How clients come to trust the certificate of a server on that port."""
     if config.tls_cert:
         return (f"TLS on port {port} too, with the certificate you gave.",)
-    authority = ca_file(config).absolute()
+    authority, bundle, store = (
+        file(config).absolute() for file in (ca_file, bundle_file, java_file)
+    )
     return (
         f"TLS on port {port} too: leave out UseDevelopmentEmulator, and trust the "
         "authority of this data folder:",
+        *_for_shells(config, port),
         f'  Python  ServiceBusClient(..., connection_verify="{authority}"), and',
         "          ServiceBusAdministrationClient likewise, which takes TLS only",
         f"  Node    NODE_EXTRA_CA_CERTS={authority}",
-        f"  Java    keytool -importcert -alias twinbus -file {authority}",
-        f"  others  SSL_CERT_FILE={authority}",
+        f"  Java    -Djavax.net.ssl.trustStore={store}",
+        f"          -Djavax.net.ssl.trustStorePassword={JAVA_PASSWORD}",
+        *_java_port(config),
+        f"  others  SSL_CERT_FILE={bundle}",
+    )
+
+
+def _for_shells(config: Config, port: int) -> tuple[str, ...]:
+    """One line for all of them, where the key is kept for it."""
+    if config.key or config.store == "memory:":
+        return ()
+    return (f'  all     eval "$({own_command("env", config, port)})"',)
+
+
+def _java_port(config: Config) -> tuple[str, ...]:
+    """Its administration client takes the host of an Endpoint, but not the port."""
+    if 443 in (config.port, config.http_port, config.tls_port):
+        return ()
+    return (
+        "          administration: at port 443 only, so serve with --http-port 443",
     )

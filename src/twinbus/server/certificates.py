@@ -20,6 +20,10 @@ from typing import Final
 
 from twinbus.config import Config, ConfigError
 
+JAVA_PASSWORD: Final = "changeit"
+"""Of the trust store for Java, as of Java's own: nothing in there is secret, and Java
+reads none without."""
+
 _WILDCARDS: Final = ("", "0.0.0.0", "::")
 
 
@@ -57,6 +61,16 @@ def name_port(context: ssl.SSLContext, config: Config, port: int, now: int) -> N
 def ca_file(config: Config) -> Path:
     """The authority that clients must trust, if the certificate is our own."""
     return config.data / "tls" / "ca.pem"
+
+
+def bundle_file(config: Config) -> Path:
+    """The same with the roots of this machine, for clients that trust one file."""
+    return config.data / "tls" / "trust.pem"
+
+
+def java_file(config: Config) -> Path:
+    """The bundle as a trust store of Java."""
+    return config.data / "tls" / "trust.p12"
 
 
 def _own_certificate(config: Config, now: int) -> Path:

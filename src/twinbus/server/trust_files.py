@@ -19,12 +19,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from twinbus.config import Config
+from twinbus.server.certificates import JAVA_PASSWORD
 from twinbus.server.whole_files import PUBLIC, write_whole
-
-JAVA_PASSWORD: Final = "changeit"
-"""Java's own trust store has it: nothing in there is secret, and Java reads no store
-without one."""
 
 MACHINE_ROOTS: Final = (
     Path("/etc/ssl/certs/ca-certificates.crt"),  # Debian, Ubuntu, Arch, Alpine
@@ -38,14 +34,6 @@ may well name one of our own."""
 _CERTIFICATE: Final = re.compile(
     rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL
 )
-
-
-def bundle_file(config: Config) -> Path:
-    return config.data / "tls" / "trust.pem"
-
-
-def java_file(config: Config) -> Path:
-    return config.data / "tls" / "trust.p12"
 
 
 def write_trust_files(folder: Path, authority: bytes) -> None:

@@ -10,7 +10,13 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from twinbus.config import Config
 from twinbus.server import trust_files
-from twinbus.server.certificates import ca_file, tls_context
+from twinbus.server.certificates import (
+    JAVA_PASSWORD,
+    bundle_file,
+    ca_file,
+    java_file,
+    tls_context,
+)
 
 NOW = 1_800_000_000_000
 
@@ -32,13 +38,13 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def of_bundle(config: Config) -> list[x509.Certificate]:
-    context = ssl.create_default_context(cafile=trust_files.bundle_file(config))
+    context = ssl.create_default_context(cafile=bundle_file(config))
     return [x509.load_der_x509_certificate(der) for der in context.get_ca_certs(True)]
 
 
 def of_java(config: Config) -> list[x509.Certificate]:
-    content = trust_files.java_file(config).read_bytes()
-    store = pkcs12.load_pkcs12(content, trust_files.JAVA_PASSWORD.encode())
+    content = java_file(config).read_bytes()
+    store = pkcs12.load_pkcs12(content, JAVA_PASSWORD.encode())
     return [entry.certificate for entry in store.additional_certs]
 
 
@@ -91,8 +97,8 @@ def test_java_sees_trusted_certificates(config: Config, machine: Path) -> None:
     tls_context(config, NOW)
     listed = subprocess.run(
         [
-            *("keytool", "-list", "-keystore", trust_files.java_file(config)),
-            *("-storepass", trust_files.JAVA_PASSWORD),
+            *("keytool", "-list", "-keystore", java_file(config)),
+            *("-storepass", JAVA_PASSWORD),
         ],
         capture_output=True,
         text=True,
