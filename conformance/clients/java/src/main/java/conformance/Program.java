@@ -4,12 +4,14 @@ import com.azure.messaging.servicebus.ServiceBusClientBuilder;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Every case of ../cases.py, by the SDK for Java. ../README.md says what it is told and what it prints. */
+/** Every case of ../cases.py, by the SDK for Java. ../README.md says what it is told and what it prints. With
+ * arguments: the cases of these names alone. */
 public final class Program {
     /** Bounds against hanging; not waited out where the bus answers. */
     static final Duration PATIENCE = Duration.ofSeconds(20);
@@ -32,6 +34,9 @@ public final class Program {
         Topics.addTo(cases);
         Transactions.addTo(cases);
         Administration.addTo(cases);
+        if (arguments.length > 0) {
+            cases.keySet().retainAll(Set.of(arguments));
+        }
         cases.forEach(Program::tell);
         // Threads of the SDK would go on.
         System.exit(0);
