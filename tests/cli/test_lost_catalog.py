@@ -22,7 +22,7 @@ from twinbus.testing import Bus
 
 from .command import Serving, run
 
-FREE = ("--port", "0", "--http-port", "0", "--tls-port", "0", "--key", "key")
+FREE = ("--port", "0", "--http-port", "0", "--tls-port", "0")
 COUNT = 600
 
 
@@ -111,7 +111,7 @@ def test_a_store_that_its_catalog_does_not_know_is_refused(
 
 
 async def _start(folder: Path) -> None:
-    config = Config(data=folder / "data", port=0, http_port=0, tls_port=0, key="key")
+    config = Config(data=folder / "data", port=0, http_port=0, tls_port=0)
     await Server(config).start()
 
 
