@@ -376,8 +376,7 @@ class AmqpConnection(asyncio.Protocol):
             self._forget(event.link)
         elif isinstance(event, SessionWindowOpened):
             waiting_links(event.session).go_on(event.session)
-            for response_link in self.responses(event.session):
-                response_link.send_waiting()
+            self.unanswered.window_opened(event.session)
         elif isinstance(event, SessionEnded):
             for link in event.session.links.values():
                 self._forget(link)

@@ -100,11 +100,33 @@ class Unanswered:
     def __init__(self, on_change: Callable[[], None]) -> None:
         self.size_bytes = 0
         self._on_change = on_change
+        # Links whose answers wait for the window of their session, by session: of a
+        # thousand links only these are asked when it opens.
+        self._stalled: dict[AmqpSession, dict[ResponseLink, None]] = {}
 
     def add(self, size_bytes: int) -> None:
         """So much more, or less."""
         self.size_bytes += size_bytes
         self._on_change()
+
+    def stall(self, session: AmqpSession, link: "ResponseLink") -> None:
+        """Its answers wait for the window."""
+        self._stalled.setdefault(session, {})[link] = None
+
+    def window_opened(self, session: AmqpSession) -> None:
+        """Send what waited for it, as long as it stays open."""
+        links = self._stalled.get(session, {})
+        while links and session.window_open():
+            link = next(iter(links))
+            del links[link]
+            link.send_waiting()
+
+    def forget(self, session: AmqpSession, link: "ResponseLink") -> None:
+        """The link is gone."""
+        links = self._stalled.get(session, {})
+        links.pop(link, None)
+        if not links:
+            self._stalled.pop(session, None)
 
 
 class Node(Protocol):
@@ -170,6 +192,8 @@ class ResponseLink:
             # Each goes out before the next is looked at: the client may stop reading.
             if self._waiting:
                 self._output.flush()
+        if self._waiting and not self._link.session.window_open():
+            self._unanswered.stall(self._link.session, self)
         if self._link.drain and not self._waiting:
             self._link.drained()
         self._output.mark()
@@ -186,6 +210,7 @@ class ResponseLink:
 
     def close(self) -> None:
         """The link is gone, and with it the answers that waited."""
+        self._unanswered.forget(self._link.session, self)
         while self._waiting:
             asked_on, _ = self._pop()
             asked_on.answered()
