@@ -15,6 +15,10 @@ EXAMPLES: Final = examples(
 
 
 def check(
+    config: Annotated[
+        str | None,
+        setting("--config", "The settings of the bus.", "FILE"),
+    ] = None,
     data: Annotated[
         str | None,
         setting("--data", "Folder that the bus keeps. Default: data.", "DIR"),
@@ -48,5 +52,5 @@ def check(
     from twinbus.cli.check import run_check
     from twinbus.cli.settings import settings
 
-    config = settings(None, os.environ, {"data": data, "store": store})
-    run_check(config, accept_loss=accept_loss, is_json=is_json)
+    chosen = settings(config, os.environ, {"data": data, "store": store})
+    run_check(chosen, accept_loss=accept_loss, is_json=is_json)
