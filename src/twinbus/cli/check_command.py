@@ -1,6 +1,7 @@
 """`twinbus check`: its flags. What it does is in `check.py`."""
 
 import os
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -16,8 +17,14 @@ EXAMPLES: Final = examples(
 
 def check(
     config: Annotated[
-        str | None,
-        setting("--config", "The settings of the bus.", "FILE"),
+        Path | None,
+        typer.Option(
+            "--config",
+            help="The settings of the bus. (TWINBUS_CONFIG)",
+            metavar="FILE",
+            envvar="TWINBUS_CONFIG",
+            show_envvar=False,
+        ),
     ] = None,
     data: Annotated[
         str | None,
