@@ -39,6 +39,9 @@ class RawConnection:
 
     async def write(self, data: bytes) -> None:
         """Raises OSError when the bus has closed it."""
+        if self._writer.is_closing():
+            # uvloop would call it an error of the program.
+            raise ConnectionResetError("the bus has closed the connection")
         self._writer.write(data)
         await self._writer.drain()
 
