@@ -72,6 +72,12 @@ DEFAULT_LINK_LIMIT: Final = 5000
 # Room for one delivery of the largest size that Service Bus knows (100 MB), and some.
 DEFAULT_LIMIT_BYTES: Final = 128 * 1024 * 1024
 
+# A frame counts once more for each 512 bytes: what it takes to look at a message grows
+# with it, be it that filters read its texts.
+_LARGE_SHIFT: Final = 9
+
+_NO_LIMIT: Final = 1 << 40
+
 
 class Role(Enum):
     SERVER = auto()
@@ -105,7 +111,7 @@ class Connection:
         self.closed: bool = False
         # Frames that were received wait for a call of `go_on`.
         self.has_more: bool = False
-        # So many are taken by one call; 0: all.
+        # So many are taken by one call, large ones count for several; 0: all.
         self._frames_at_a_time: int = frames_at_a_time
         # Live and ending sessions, by the peer's channel.
         self.sessions: dict[int, AmqpSession] = {}
@@ -129,6 +135,10 @@ class Connection:
         # Bytes of an incomplete frame, and how many there must be to go on.
         self._partial: bytearray = bytearray()
         self._needed: int = 0
+        # What `go_on` takes next, and where in it that begins: not cut off, since
+        # copying the rest of a large read for each portion costs more than frames.
+        self._rest: bytes = b""
+        self._rest_at: int = 0
         self._timers: Timers = Timers(idle_timeout_ms)
         self._handshake: Handshake
         if role is Role.SERVER:
@@ -147,24 +157,52 @@ class Connection:
         events: list[Event] = []
         if self.closed:
             return events
+        if self.has_more:
+            self.receive_later(data, now)
+            return self.go_on()
         self._timers.received(now)
-        self.has_more = False
         if self._partial:
             self._partial += data
             if len(self._partial) < self._needed:
                 return events
             data = bytes(self._partial)
             self._partial.clear()
-        self._parse(data, events)
+        self._parse(data, 0, events)
         return events
 
-    def go_on(self, now: int) -> list[Event]:
+    def receive_later(self, data: bytes, now: int) -> None:
+        """Take bytes from the peer, and leave what they mean to `go_on`."""
+        if self.closed:
+            return
+        self._timers.received(now)
+        if self._partial:
+            data = bytes(self._partial) + data
+            self._partial.clear()
+        elif self.has_more:
+            data = self._rest[self._rest_at :] + data
+        self._leave(data, 0)
+
+    def go_on(self) -> list[Event]:
         """Take more of the frames that are here already."""
-        return self.receive_data(b"", now)
+        events: list[Event] = []
+        data, at = self._rest, self._rest_at
+        self._forget_rest()
+        if not self.closed:
+            self._parse(data, at, events)
+        return events
+
+    def _leave(self, data: bytes, at: int) -> None:
+        """Leave what begins there to the next portion."""
+        self._rest, self._rest_at, self.has_more = data, at, True
+
+    def _forget_rest(self) -> None:
+        self._rest, self._rest_at, self.has_more = b"", 0, False
 
     def held_bytes(self) -> int:
-        """What is kept for the peer now: its half frame, and what has a budget."""
-        return self._budget.held_bytes + len(self._partial)
+        """What is kept for the peer now: bytes that were not looked at yet, its half
+        frame, and what has a budget."""
+        unread = len(self._rest) - self._rest_at
+        return self._budget.held_bytes + len(self._partial) + unread
 
     def limit_held(self, limit_bytes: int) -> None:
         """Let the peer make us keep so much from now on."""
@@ -224,7 +262,7 @@ class Connection:
         elif self._partial:
             data = bytes(self._partial)
             self._partial.clear()
-            self._parse(data, events)
+            self._parse(data, 0, events)
         return events
 
     def open(self) -> None:
@@ -256,8 +294,7 @@ class Connection:
         self._stop_sessions()
         self._outbox.write(0, encode_composite(Close(error=error)))
 
-    def _parse(self, data: bytes, events: list[Event]) -> None:
-        at = 0
+    def _parse(self, data: bytes, at: int, events: list[Event]) -> None:
         try:
             while not self._handshake.done and not self.closed:
                 used = self._handshake.advance(data, at, events)
@@ -274,7 +311,7 @@ class Connection:
     def _parse_frames(self, buf: bytes, at: int, events: list[Event]) -> None:
         total = len(buf)
         limit = self.max_frame_size
-        left = self._frames_at_a_time or total
+        left = self._frames_at_a_time or _NO_LIMIT
         while total - at >= HEADER_SIZE:
             size, offset, kind, channel = FRAME_HEADER.unpack_from(buf, at)
             body = at + offset * 4
@@ -293,10 +330,9 @@ class Connection:
             self._on_frame(buf, body, end, channel, events)
             if self.closed:
                 return
-            left -= 1
-            if left == 0 and at < total:
-                self._keep(buf, at, 0)
-                self.has_more = True
+            left -= 1 + (size >> _LARGE_SHIFT)
+            if left <= 0 and at < total:
+                self._leave(buf, at)
                 return
         if at < total:
             self._keep(buf, at, HEADER_SIZE)
@@ -473,7 +509,7 @@ class Connection:
 
     def _stop(self) -> None:
         self.closed = True
-        self.has_more = False
+        self._forget_rest()
         self._partial.clear()
         self._stop_sessions()
         # What is left goes with the connection, and nothing comes any more.

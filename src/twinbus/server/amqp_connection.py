@@ -85,6 +85,9 @@ _FULL_READ_BYTES: Final = 128 * 1024
 under way is mostly less."""
 
 
+_LARGE_READ_BYTES: Final = 16 * 1024
+"""Whoever sends so much at once waits for a turn; whoever sends little never does."""
+
 _FRAMES_AT_A_TIME: Final = 64
 """Frames that are taken before anybody looks at the time."""
 
@@ -169,7 +172,10 @@ class AmqpConnection(asyncio.Protocol):
         self._server.joined(self)
 
     def data_received(self, data: bytes) -> None:
-        self._take(self._engine.receive_data(data, self.clock.monotonic()))
+        if len(data) >= _LARGE_READ_BYTES and self.turns.is_over():
+            self._engine.receive_later(data, self.clock.monotonic())
+        else:
+            self._take(self._engine.receive_data(data, self.clock.monotonic()))
         if self._engine.has_more:
             self._go_on()
             return
@@ -190,7 +196,7 @@ class AmqpConnection(asyncio.Protocol):
         """Take what was received already, a turn at a time."""
         engine, turns = self._engine, self.turns
         while engine.has_more and not self._must_wait() and not turns.is_over():
-            self._take(engine.go_on(self.clock.monotonic()))
+            self._take(engine.go_on())
         if engine.has_more and not self._must_wait():
             turns.wait(self._go_on)
         if self._is_waiting is not engine.has_more:

@@ -488,17 +488,19 @@ class StoreOwner:
                 )
 
     async def _read_bodies(self, window: Window) -> None:
-        """Read again what was left to the store while messages were locked."""
+        """Read again what was left to the store while messages were locked. Raises
+        StoreUnreadable if it is not there."""
         absent = {item.row_id: item for item in window.absent(WINDOW_BYTES)}
         for read in await self.store.read_numbered(list(absent)):
             message = absent.pop(read.row_id)
             if message.absent_bytes != 0:
                 window.bring_body(message, read.raw)
         for message in absent.values():
-            # Never to be seen; but to look for it for ever would stop the queue.
             if message.place != LEAVING:
-                _log.error("the store has lost row %d", message.row_id)
-                message.place = LEAVING
+                raise StoreUnreadable(
+                    f"Row {message.row_id} is to be delivered again and was not "
+                    "found: the store is damaged. Run 'twinbus check'."
+                )
 
     def without_leaving(self, messages: list[Message]) -> list[Message]:
         """What was read from the store, but for what the open change set removes: a

@@ -27,6 +27,9 @@ TAG: Final = "tag-00"
 _UID_BYTES: Final = 8
 _STATES: Final = ("active", "deferred", "scheduled")
 
+_ASSIGNED_ID: Final = "0" * 32
+"""As long as the id that the bus gives a message without one: it is kept with it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
@@ -61,8 +64,9 @@ class Draft:
     def sent(self) -> Sent:
         """What the auditor is told."""
         tagged = replace(self, tag=TAG, rule="r")
+        named = replace(self, message_id=self.message_id or _ASSIGNED_ID)
         return Sent(
-            size_bytes=len(self.encoded()),
+            size_bytes=len(named.encoded()),
             ttl_ms=self.ttl_ms,
             scheduled_at=self.scheduled_at,
             session_id=self.session_id,
