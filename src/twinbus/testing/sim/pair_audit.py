@@ -239,12 +239,15 @@ class PairAuditor:
                 own.pop(name)
         for name, was, now in (
             ("session", meant.session_id, found.session_id),
-            ("message id", meant.message_id, found.message_id),
+            # The bus gives one to a message that has none.
+            ("message id", meant.message_id or found.message_id, found.message_id),
             ("time to live", meant.ttl_ms, ttl_ms),
             ("properties", meant.properties, own),
         ):
             if was != now:
                 raise Violation(f"{name} of {meant.uid} was {was!r} and is {now!r}")
+        if found.message_id is None:
+            raise Violation(f"{meant.uid} has no message id")
         if not seen.dead_letter and seen.enqueued_at < (sent.due_at or 0):
             raise Violation(f"{meant.uid} was there before its time")
 
