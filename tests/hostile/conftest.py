@@ -12,11 +12,11 @@ from hostile import witness
 QUEUES = f"""
 [[rules]]
 key_name = "listener"
-primary_key = "listening"
+primary_key = "only-listening"
 rights = ["Listen"]
 [[rules]]
 key_name = "sender"
-primary_key = "sending"
+primary_key = "only-sending!"
 rights = ["Send"]
 [queues.target]
 lock_duration = "PT5M"

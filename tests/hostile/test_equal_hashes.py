@@ -102,7 +102,7 @@ async def ask(connection: ClientConnection, operation: str, body: object) -> str
 
 
 async def test_a_request_with_a_key_to_send(server: ServerProcess) -> None:
-    key = plain("sender", "sending")
+    key = plain("sender", "only-sending!")
     async with (
         Witness(server),
         await connect("127.0.0.1", server.port, sasl=key) as connection,

@@ -97,7 +97,7 @@ async def test_an_expired_token(server: ServerProcess) -> None:
 
 
 async def test_a_claim_that_is_missing(server: ServerProcess) -> None:
-    credentials = plain("listener", "listening")
+    credentials = plain("listener", "only-listening")
     async with Witness(server):
         connection = await connect("127.0.0.1", server.port, sasl=credentials)
         async with connection:

@@ -66,8 +66,8 @@ async def test_tokens_that_are_none(server: ServerProcess, route: str) -> None:
 async def test_rights_to_use_are_kept_apart(server: ServerProcess) -> None:
     """Who may send cannot read, and the other way round."""
     call = Caller(server)
-    sender = call.token(key_name="sender", key="sending")
-    listener = call.token(key_name="listener", key="listening")
+    sender = call.token(key_name="sender", key="only-sending!")
+    listener = call.token(key_name="listener", key="only-listening")
     path = {"path": "target", "generation": "g", "from": 0, "to": 1}
     reads = {
         "runtime": {"entities": ["target"]},

@@ -126,7 +126,7 @@ async def test_a_token_of_bytes_that_are_no_text(server: ServerProcess) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key_name", "key"), [("listener", "listening"), ("sender", "sending")]
+    ("key_name", "key"), [("listener", "only-listening"), ("sender", "only-sending!")]
 )
 async def test_rights_to_use_are_none_to_administer(
     server: ServerProcess, key_name: str, key: str
@@ -185,7 +185,7 @@ async def test_forwarding_needs_a_claim_at_the_target_besides(
             call.token(key="of another bus"),
             call.token(seconds=-1),
             call.token("another"),
-            call.token(key_name="listener", key="listening"),
+            call.token(key_name="listener", key="only-listening"),
         ):
             answer = await call("PUT", "/forwards", body, **{name: token})
             assert answer.status == 401

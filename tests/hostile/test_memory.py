@@ -27,7 +27,7 @@ from twinbus.amqp.messaging import AmqpValue, Message, Properties, encode_messag
 from twinbus.amqp.types import UInt
 
 MEGABYTE = 1024 * 1024
-SENDER = ("sender", "sending")
+SENDER = ("sender", "only-sending!")
 
 LINKS = 80
 

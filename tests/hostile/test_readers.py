@@ -13,7 +13,7 @@ from hostile.witness import Witness
 MEGABYTE = 1024 * 1024
 SIZE = 250_000
 COUNT = 800
-LISTENER = ("listener", "listening")
+LISTENER = ("listener", "only-listening")
 
 
 async def receive_all(server: ServerProcess, stranger: Stranger) -> None:
