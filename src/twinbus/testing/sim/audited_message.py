@@ -44,6 +44,12 @@ class Lock:
     # A reader asked for the lease of its queue since, and may have got it.
     may_be_revoked: bool = False
 
+    @property
+    def counted(self) -> int:
+        """What a delivery without a result adds to the count: to that of a dead letter
+        nothing."""
+        return 0 if self.place in DEAD_PLACES else 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:

@@ -83,7 +83,7 @@ class Auditor:
         del self._locked[lock.token]
         lock.is_over = True
         if not lock.is_settling:
-            message.count_high += 1
+            message.count_high += lock.counted
 
     # --- faults ---------------------------------------------------------------
 
@@ -314,7 +314,8 @@ class Auditor:
                 f"{lock.locked_until}, now is {self._history.now}"
             )
         if lock is not None and not lock.is_settling:
-            message.count_low = max(message.count_low, lock.delivery_count + 1)
+            low = lock.delivery_count + lock.counted
+            message.count_low = max(message.count_low, low)
         self._judgement.check(message, seen)
         message.forget_settlements()
         self._judgement.check_expiry(message, seen)
@@ -401,7 +402,7 @@ class Auditor:
         if lock is not None and lock.token == token:
             lock.is_settling = True
         if kind == "abandon":
-            message.count_high += 1
+            message.count_high += _counted(message.settling[token])
         if kind == "dead-letter":
             message.reasons.add(reason)
         places = self._places_after(message, kind)
@@ -429,7 +430,7 @@ class Auditor:
         lock = message.settling.pop(token)
         message.happened(f"settle {token.hex()}")
         if kind == "abandon":
-            message.count_low += 1
+            message.count_low += _counted(lock)
         if lock is None:
             raise Violation(f"{uid} was settled with a lock that is not its own")
         if asked_at >= lock.locked_until:
@@ -445,16 +446,16 @@ class Auditor:
         message = self._touched(uid)
         if token not in message.settling:
             return
-        del message.settling[token]
+        settling = message.settling.pop(token)
         message.did_not_happen(f"settle {token.hex()}")
         if kind == "abandon":
-            message.count_high -= 1
+            message.count_high -= _counted(settling)
         lock = message.lock
         if lock is None or lock.token != token:
             return
         lock.is_settling = False
         if lock.is_over:
-            message.count_high += 1
+            message.count_high += lock.counted
         if lock_lost and not lock.is_over and not message.queue.is_ending:
             raise Violation(
                 f"the lock of {uid} lasts until {lock.locked_until} and was refused "
@@ -668,6 +669,10 @@ class Auditor:
     def may_receive(self, path: str, dead_letter: bool) -> bool:
         """Nothing takes the messages of the sub-queue away from receivers."""
         return True
+
+
+def _counted(lock: Lock | None) -> int:
+    return 1 if lock is None else lock.counted
 
 
 def _count(seen: list[Sighting], dead_letter: bool, state: str) -> int:

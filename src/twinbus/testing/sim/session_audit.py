@@ -258,7 +258,8 @@ class SessionAudit:
         """A new state was asked for; its request is known by the event."""
         state = self._state(path, session_id)
         state.touched_event = self._history.event
-        state.under_way[self._history.event] = value
+        # No byte at all is no state.
+        state.under_way[self._history.event] = value or None
 
     def state_answered(
         self, path: str, session_id: str, request: int, *, is_known: bool, is_set: bool
