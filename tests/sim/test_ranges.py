@@ -127,7 +127,7 @@ def test_lock_that_outlives_the_grant_is_noticed(monkeypatch: Patch) -> None:
         return lease
 
     monkeypatch.setattr(reader_lease, "take", careless)
-    assert found("a lock that is not its own")
+    assert found("a lock that is not its own", "delivery count of")
 
 
 def test_session_that_is_given_meanwhile_is_noticed(monkeypatch: Patch) -> None:
