@@ -193,6 +193,7 @@ def test_ranges_of_all_ids_cost_nothing() -> None:
     bus = attached_server()
     session = bus.sessions[0]
     session.unsettled.update(dict.fromkeys(range(1000)))
+    session.next_delivery_id = 1000
     everything = raw_frame(0, DISPOSITION, [True, UInt(0), UInt(2**31 - 1), True])
     for _ in range(100):
         assert len(bus.receive_data(everything, 0)) == 1

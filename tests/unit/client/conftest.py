@@ -80,6 +80,8 @@ class FakeBus(asyncio.Protocol):
         # The answer to settlements, instead of an echo.
         self.refusal: bytes | None = None
         self.links: list[Link] = []
+        # What links asked for, which an engine forgets with its answer.
+        self.asked: list[tuple[Any, Any]] = []
         self.transport: asyncio.Transport | None = None
         self._moved = asyncio.Event()
 
@@ -124,6 +126,7 @@ class FakeBus(asyncio.Protocol):
         if self.address_of(link) == "refused":
             link.refuse(AmqpError("amqp:not-found", "no such entity"))
             return
+        self.asked.append((link.source, link.properties))
         link.accept(max_message_size=100_000)
         self.links.append(link)
         if not link.peer_is_receiver:

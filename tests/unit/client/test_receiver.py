@@ -118,8 +118,8 @@ async def test_filter_and_properties_reach_the_bus(
     receiver = await connection.receiver(
         "q", source_filter=session_filter, properties={"com.microsoft:timeout": 5}
     )
-    [link] = bus.links
-    assert link.source.filter == session_filter
-    assert link.properties == {"com.microsoft:timeout": 5}
-    assert receiver.source == link.source
+    [(source, properties)] = bus.asked
+    assert source.filter == session_filter
+    assert properties == {"com.microsoft:timeout": 5}
+    assert receiver.source == source
     assert receiver.properties == {}
