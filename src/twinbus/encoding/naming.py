@@ -15,24 +15,25 @@ from twinbus.encoding.sections import section_code
 _PROPERTIES: Final = b"\x00\x53\x73"
 
 
+_ID_ALONE: Final = b"\x00\x53\x73\xc0\x23\x01\xa1\x20"
+"""What stands before an id of 32 characters that is the only property: most messages
+without an id have no properties at all."""
+
+
 def name_message(message: Message, message_id: bytes) -> None:
-    """Give the message this id, a text of at most 255 bytes."""
-    field = bytes((0xA1, len(message_id))) + message_id
+    """Give the message this id, a text of 32 characters in ASCII."""
     raw = message.raw
-    at = end = bare_offset(message.layout)
-    following, count = b"", 1
-    if section_code(raw, at) == PROPERTIES:
-        count, first, end = list_header(raw, at + 3)
-        if count == 0:
-            count = 1
-        else:
-            # The first field is the id, and null.
-            following = raw[first + 1 : end]
-    fields = field + following
-    message.raw = b"".join(
-        (raw[:at], _PROPERTIES, _list_head(len(fields), count), fields, raw[end:])
-    )
+    at = bare_offset(message.layout)
     message.lacks_id = False
+    if section_code(raw, at) != PROPERTIES:
+        message.raw = b"".join((raw[:at], _ID_ALONE, message_id, raw[at:]))
+        return
+    count, first, end = list_header(raw, at + 3)
+    # The first field is the id, and null.
+    following = raw[first + 1 : end] if count > 0 else b""
+    fields = b"".join((b"\xa1\x20", message_id, following))
+    head = _list_head(len(fields), max(count, 1))
+    message.raw = b"".join((raw[:at], _PROPERTIES, head, fields, raw[end:]))
 
 
 def _list_head(size: int, count: int) -> bytes:
