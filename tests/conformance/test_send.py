@@ -55,7 +55,8 @@ def test_batch_envelope_leaves_no_trace_on_other_messages(sdk, queue):
     sdk.sender(queue).send_messages([first, bare])
     one, two = receive(sdk.receiver(queue), 2)
     assert (one.message_id, one.partition_key) == ("only-first", "pk")
-    assert (two.message_id, two.partition_key) == (None, None)
+    assert two.message_id not in (None, "only-first")
+    assert two.partition_key is None
 
 
 def test_empty_list_sends_nothing(sdk, queue):

@@ -37,7 +37,7 @@ def test_state_is_none_until_it_is_set(sdk, queue):
     session.set_state(b"\x00\xff")
     assert session.get_state() == b"\x00\xff"
     session.set_state(b"")
-    assert session.get_state() == b""
+    assert session.get_state() is None
     session.set_state(None)
     assert session.get_state() is None
 

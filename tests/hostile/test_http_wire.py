@@ -131,7 +131,6 @@ async def test_hosts_that_are_not_ours(server: ServerProcess, host: bytes) -> No
 @pytest.mark.parametrize(
     "header",
     [
-        b"Upgrade: websocket\r\nConnection: Upgrade, close",
         b"Upgrade: h2c\r\nConnection: Upgrade, close\r\nHTTP2-Settings: AAA",
         b"Expect: 100-continue\r\nConnection: close",
         b"Expect: the unexpected\r\nConnection: close",

@@ -12,6 +12,7 @@ from typing import Final
 from twinbus.amqp.codec import decode, encode
 from twinbus.amqp.decoder import field_offsets
 from twinbus.amqp.encoder import NULL, encode_list
+from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.types import Symbol
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import (
@@ -125,8 +126,11 @@ def _tells_long_life(fields: list[bytes]) -> bool:
     """The header cannot hold it, so it is what lies between creation and expiry."""
     if len(fields) <= _ABSOLUTE_EXPIRY + 1:
         return False
-    expires, _ = decode(fields[_ABSOLUTE_EXPIRY], 0)
-    created, _ = decode(fields[_ABSOLUTE_EXPIRY + 1], 0)
+    try:
+        expires, _ = decode(fields[_ABSOLUTE_EXPIRY], 0)
+        created, _ = decode(fields[_ABSOLUTE_EXPIRY + 1], 0)
+    except DecodeError as error:
+        raise ArgumentError(f"A time of the message is damaged: {error}") from None
     return (
         isinstance(expires, int)
         and isinstance(created, int)
