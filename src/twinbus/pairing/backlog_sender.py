@@ -122,7 +122,7 @@ class BacklogSender(Generic[M]):
     def _timed_out(self) -> Exception:
         return self._pair.dialect.timed_out(
             f"The send to '{self._entity.path}' did not get into the backlog in its "
-            "time."
+            f"time{self._pair.backlog_trouble()}"
         )
 
     def _door(self, queue: str) -> Door[M]:

@@ -120,14 +120,17 @@ class Pair(Generic[M]):
 
     def no_backlog_queue_left(self) -> Exception:
         """The error of a send that has nowhere to go."""
-        failure = self._backlog_failure
-        why = "" if failure is None else f": {self._reason_of(failure)}"
         error = self.dialect.refused(
             f"The primary is away, and none of the {len(self.rotation.queues)} backlog "
-            f"queues on '{self.secondary.name}' can be used now{why}"
+            f"queues on '{self.secondary.name}' can be used now{self.backlog_trouble()}"
         )
-        error.__cause__ = failure
+        error.__cause__ = self._backlog_failure
         return error
+
+    def backlog_trouble(self) -> str:
+        """What the last backlog queue that failed said, as the end of a sentence."""
+        failure = self._backlog_failure
+        return "." if failure is None else f": {self._reason_of(failure)}"
 
     def _reason_of(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
