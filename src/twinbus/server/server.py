@@ -68,7 +68,7 @@ _CONNECTION_TICK_MS: Final = 1_000
 _FINISH_MS: Final = 2_000
 """How long requests that were taken may still take to be answered."""
 
-_STOP_SECONDS: Final = 2.0
+_STOP_SECONDS: Final = 1.0
 """How long clients may take to close after they were told to."""
 
 

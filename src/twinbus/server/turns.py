@@ -14,7 +14,7 @@ from typing import Final
 
 from twinbus.clock import Clock
 
-_TURN_MS: Final = 20
+_TURN_MS: Final = 5
 """Long enough for a full read of a busy client; short beside the 100 ms that nobody
 may be kept waiting."""
 

@@ -22,7 +22,7 @@ async def test_a_turn_is_over_when_its_time_is_and_another_follows() -> None:
     watch = Watch()
     turns = Turns(watch)
     assert not turns.is_over()
-    watch.at += 19
+    watch.at += 4
     assert not turns.is_over()
     watch.at += 1
     assert turns.is_over()
@@ -37,7 +37,7 @@ async def test_those_who_wait_go_on_in_order_and_share_the_turns() -> None:
 
     def work(number: int) -> None:
         done.append(number)
-        watch.at += 15
+        watch.at += 4
         if len(done) < 12:
             turns.wait(lambda: work(number))
 
