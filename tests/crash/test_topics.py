@@ -41,6 +41,10 @@ class Publisher:
     def _new_names(self, count: int) -> list[str]:
         return [f"{self._prefix}-{next(self._numbers)}" for _ in range(count)]
 
+    def probe_name(self) -> str:
+        """Of its own, though two publishers may have got equally far."""
+        return f"{self._prefix}-probe"
+
     async def send(self, connection: ClientConnection) -> None:
         sender = await connection.sender(TOPIC)
         while True:
@@ -103,7 +107,7 @@ async def expect_the_rule(connection: ClientConnection, publisher: Publisher) ->
     rules = await rules_of_toggled(connection)
     is_there = TOGGLED_RULE in rules
     assert is_there in publisher.rule_may_be
-    probe = f"probe-{publisher.rule_may_be}-{len(publisher.accepted)}"
+    probe = publisher.probe_name()
     await (await connection.sender(TOPIC)).send(messages.named(probe))
     assert (probe in await names_in(connection, "d")) == is_there
     if is_there:
