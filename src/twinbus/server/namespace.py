@@ -59,6 +59,8 @@ from twinbus.server.subscription_rules import (
 )
 from twinbus.server.topic import Topic
 from twinbus.server.topic_quotas import DOCUMENTED_QUOTAS, TopicQuotas
+from twinbus.server.turns import Turns
+from twinbus.server.unread_rules import UnreadRules
 from twinbus.store.catalog import (
     INTENT,
     TOMBSTONE,
@@ -88,6 +90,7 @@ class Namespace(Directory):
         owner: StoreOwner,
         clock: Clock,
         entropy: Callable[[int], bytes],
+        turns: Turns,
         *,
         rules: tuple[AuthorizationRule, ...],
         max_entities: int,
@@ -128,6 +131,7 @@ class Namespace(Directory):
         # Made anew when entities change, for their own rules.
         self.policy = Policy(rules)
         self.forwarders = Forwarders(self, owner)
+        self._unread_rules = UnreadRules(turns)
         self.rules = SubscriptionRules(owner, clock, topic_quotas)
         self.idle = IdleEntities(self)
         self.loose_ends = LooseEnds(catalog, owner)
@@ -218,7 +222,11 @@ class Namespace(Directory):
             if isinstance(entity, Subscription):
                 main = entity.counters(MAIN)
                 found = [] if main is None else by_fragment.get(main.number, [])
-                entity.router.restore(entity.key, found)
+                self._restore_rules_of(entity, found)
+
+    def _restore_rules_of(self, entity: Subscription, rules: list[StoredRule]) -> None:
+        entity.router.restore(entity.key, rules)
+        self._unread_rules.expect(entity.router)
 
     def tick(self, now: int) -> None:
         """Time passed."""
@@ -457,7 +465,7 @@ class Namespace(Directory):
             self.loose_ends.drop(intents)
             raise
         if isinstance(entity, Subscription):
-            entity.router.restore(entity.key, stored)
+            self._restore_rules_of(entity, stored)
 
     def _check_topic_of(self, entity: Entity, rules: Sequence[Rule]) -> None:
         """A topic that was deleted meanwhile gets no subscription: without it that

@@ -110,16 +110,13 @@ class Server:
             self.owner,
             self.clock,
             os.urandom,
+            self.turns,
             rules=self._rules(),
             max_entities=config.max_entities,
             max_message_bytes=config.max_message_bytes,
             max_entity_message_bytes=config.max_entity_message_bytes,
             max_entity_megabytes=config.max_entity_megabytes,
-            topic_quotas=TopicQuotas(
-                subscriptions=config.max_subscriptions_per_topic,
-                sql_rules=config.max_sql_rules_per_topic,
-                correlation_rules=config.max_correlation_rules_per_topic,
-            ),
+            topic_quotas=_topic_quotas(config),
         )
         # The syphon that this server runs, if it is told to.
         self.pair = _pair_of(config, self.clock)
@@ -374,6 +371,14 @@ def _places(max_connections: int) -> int:
         *(max_connections, files, places),
     )
     return places
+
+
+def _topic_quotas(config: Config) -> TopicQuotas:
+    return TopicQuotas(
+        subscriptions=config.max_subscriptions_per_topic,
+        sql_rules=config.max_sql_rules_per_topic,
+        correlation_rules=config.max_correlation_rules_per_topic,
+    )
 
 
 def _transaction_limits(config: Config) -> TransactionLimits:

@@ -12,11 +12,13 @@ sender's bytes: they are stored once, however many subscriptions there are (D5).
 copy has the sequence number of its subscription, and remembers the topic's.
 
 Rules are read from their stored form when the first message comes, or somebody asks
-for them: a topic that nobody uses costs no parsing.
+for them: a topic that nobody uses costs no parsing. Many may be read ahead, a few at a
+time.
 """
 
+from collections import deque
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from twinbus.broker.changes import ChangeSet, SharedBody, StoredRule
 from twinbus.broker.dead_letter import SESSION_ID_IS_NULL
@@ -34,6 +36,8 @@ _NO_SESSION_TEXT = (
     "The subscription requires sessions, and the message has no session id."
 )
 _FILTER_FAILED = "FilterEvaluationException"
+
+_MANY: Final = 1_000
 
 
 @final
@@ -74,7 +78,9 @@ class TopicRouter(Router):
         self._subscribed: dict[str, Subscribed] = {}
         self._index: RuleIndex = RuleIndex()
         # Rules that nobody has asked for yet, by subscription.
-        self._stored: dict[str, list[StoredRule]] = {}
+        self._stored: dict[str, deque[StoredRule]] = {}
+        # How many these are.
+        self.unread_count: int = 0
 
     # --- subscriptions and rules ----------------------------------------------
 
@@ -84,22 +90,40 @@ class TopicRouter(Router):
 
     def unsubscribe(self, key: str) -> None:
         self._subscribed.pop(key, None)
-        self._stored.pop(key, None)
+        self._forget_stored(key)
         self._index.remove_subscription(key)
 
     def restore(self, key: str, rules: list[StoredRule]) -> None:
         """Forget the subscription's rules and believe the store."""
         self._index.remove_subscription(key)
-        self._stored[key] = rules
+        self._forget_stored(key)
+        self._stored[key] = deque(rules)
+        self.unread_count += len(rules)
+
+    def _forget_stored(self, key: str) -> None:
+        rules = self._stored.pop(key, None)
+        if rules is not None:
+            self.unread_count -= len(rules)
 
     def rules(self) -> RuleIndex:
         """All rules of the topic."""
-        if self._stored:
-            stored, self._stored = self._stored, {}
-            for key, rules in stored.items():
-                for rule in rules:
-                    self._index.add(key, self._read_rule(rule))
+        while self._stored:
+            self.read_some(_MANY)
         return self._index
+
+    def read_some(self, count: int) -> bool:
+        """Read so many of the rules that nobody has asked for yet; True if that was
+        the last."""
+        while self._stored and count > 0:
+            key = next(iter(self._stored))
+            rules = self._stored[key]
+            while rules and count > 0:
+                self.unread_count -= 1
+                count -= 1
+                self._index.add(key, self._read_rule(rules.popleft()))
+            if not rules:
+                del self._stored[key]
+        return not self._stored
 
     # --- messages -------------------------------------------------------------
 

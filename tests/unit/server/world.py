@@ -15,6 +15,7 @@ from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.server.namespace import Namespace
 from twinbus.server.owner import StoreOwner
+from twinbus.server.turns import Turns
 from twinbus.store.base import NO_LIMIT, StoreError
 from twinbus.store.memory import MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
@@ -144,6 +145,7 @@ class World:
             self.owner,
             self.clock,
             self.entropy,
+            Turns(self.clock),
             rules=(),
             max_entities=max_entities,
             max_message_bytes=1000,

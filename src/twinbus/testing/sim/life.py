@@ -27,6 +27,7 @@ from twinbus.server.owner import StoreOwner
 from twinbus.server.queue import Queue
 from twinbus.server.session_pages import SessionPages
 from twinbus.server.subscription import Subscription
+from twinbus.server.turns import Turns
 from twinbus.store.base import StoreError
 from twinbus.testing.sim.auditor import Auditor
 from twinbus.testing.sim.catalog import FaultyCatalog
@@ -79,6 +80,7 @@ class Life:
             self.owner,
             clock,
             random.randbytes,
+            Turns(clock),
             rules=(),
             max_entities=ENTITIES_PER_NAMESPACE,
             max_entity_message_bytes=MESSAGE_BYTES,
