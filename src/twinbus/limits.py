@@ -118,9 +118,8 @@ LIKE_PATTERN_CHARACTERS: Final = 1024
 """A pattern that comes from a message may not be longer than one in a filter."""
 
 RULE_TEXT_STEPS: Final = 500_000
-"""What all filters of a topic may spend on the texts of one message: some 25 ms, where
-rules are compiled. A thousand LIKEs over a text of 60 KB in which they find nothing
-spend half."""
+"""What all filters of a topic may spend on the texts of one message: 50 ms at the most,
+where rules are compiled. A thousand LIKEs may pass over a text of 60 KB in vain."""
 
 RULE_VALUES: Final = 64
 """Parameters of a filter or action, properties of a correlation filter."""
@@ -207,22 +206,27 @@ IDLE_WINDOW_MESSAGES: Final = 16
 IDLE_WINDOW_BYTES: Final = 64 * 1024
 """The same in bytes: sixteen of the largest messages would be megabytes."""
 
-LOCKED_BYTES: Final = 64 * 1024 * 1024
+LOCKED_BYTES: Final = 32 * 1024 * 1024
 """Bytes of locked messages that are kept, over the whole process. Beyond it those of
 what is delivered are left to the store, and read again if a message comes back."""
+
+CHANGED_MESSAGES: Final = 1_000
+CHANGED_BYTES: Final = 4 * 1024 * 1024
+"""Deliveries that ended in vain and are counted by one commit: for each a store may
+have to write the whole row. Locks that end beyond it wait for the next commit."""
 
 PENDING_BYTES: Final = 64 * 1024 * 1024
 """Accepted but not yet durable, over the whole process. Beyond it reading from
 sockets pauses (D3)."""
 
-WRITE_BUFFER_BYTES: Final = 1024 * 1024
+WRITE_BUFFER_BYTES: Final = 256 * 1024
 """Unsent bytes of one connection past which nothing more is delivered to it."""
 
 UNREAD_BYTES: Final = 4 * 1024 * 1024
 """Unsent bytes of one connection past which nothing more is read from it: answers
 to a client that does not read them."""
 
-CLIENTS_BYTES: Final = 128 * 1024 * 1024
+CLIENTS_BYTES: Final = 64 * 1024 * 1024
 """Unfinished messages, and requests and answers under way, of all AMQP connections that
 have shown a key, or two of the largest messages if that is more. Beyond it those who
 hold most are closed."""

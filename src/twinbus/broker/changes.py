@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, final
 
 from twinbus.broker.message import Message
 from twinbus.broker.operation_log import OperationLog
+from twinbus.limits import CHANGED_BYTES, CHANGED_MESSAGES
 
 if TYPE_CHECKING:
     from twinbus.broker.fragment import Fragment
@@ -208,6 +209,9 @@ class ChangeSet:
         self.ping_count: int = 0
         # Sizes of the added messages, for the budget of pending bytes.
         self.pending_bytes: int = 0
+        # How many deliveries were counted, and of how many bytes the messages are.
+        self.counted: int = 0
+        self.counted_bytes: int = 0
 
     def is_empty(self) -> bool:
         """Nothing here needs a commit; operations of the log alone can wait."""
@@ -228,6 +232,15 @@ class ChangeSet:
             or self.reader_leases
             or self.ping_count
         )
+
+    def count_delivery(self, size: int) -> None:
+        """The delivery of a message of this size ended in vain."""
+        self.counted += 1
+        self.counted_bytes += size
+
+    def is_heavy(self) -> bool:
+        """What can wait for the next commit should."""
+        return self.counted >= CHANGED_MESSAGES or self.counted_bytes >= CHANGED_BYTES
 
     def add_restored(self, added: LedgerRange) -> None:
         """Note what was restored; as one range with its predecessor if it follows on

@@ -25,25 +25,29 @@ def has_timers(fragment: Fragment) -> bool:
     return bool(fragment.locks) or len(fragment.expiries) > 0
 
 
-def let_time_pass(fragment: Fragment, now: int, changes: ChangeSet) -> None:
-    """Apply everything that is due in memory."""
+def let_time_pass(fragment: Fragment, now: int, changes: ChangeSet) -> bool:
+    """Apply what is due in memory. False if locks are left for the next commit."""
     reader_lease.end_if_due(fragment, now, changes)
-    _expire_locks(fragment, now, changes)
+    is_done = _expire_locks(fragment, now, changes)
     if fragment.sessions is not None:
         for session in fragment.sessions.ended(now):
             session_lock.end(fragment, session, now, changes)
     for message in fragment.expiries.due(now):
         fragment.expire(message, now, changes)
+    return is_done
 
 
-def _expire_locks(fragment: Fragment, now: int, changes: ChangeSet) -> None:
+def _expire_locks(fragment: Fragment, now: int, changes: ChangeSet) -> bool:
     for lock in fragment.ended_locks(now):
+        if changes.is_heavy():
+            return False
         message = lock.message
         fragment.end_lock(lock)
         changes.log.record(
             operation_log.LOCK_EXPIRED, operation_log.THE_BUS, message, now
         )
         count_delivery(fragment, message, now, changes)
+    return True
 
 
 def expire_unloaded(

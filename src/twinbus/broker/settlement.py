@@ -128,6 +128,7 @@ def count_delivery(
     fragment: Fragment, message: Message, now: int, changes: ChangeSet
 ) -> None:
     """A delivery ended without a result: try again, or give up at the limit."""
+    changes.count_delivery(message.size_bytes())
     if fragment.settings.is_dead_letter_queue:
         _mark_changed(message, changes)
         _make_available(fragment, message, changes)

@@ -17,11 +17,21 @@ from twinbus.rules.text_work import TextWork
 _ANY_RUN: Final = "%"
 
 _STEPS_PER_PIECE: Final = 8
-"""To compare a piece takes about so many times as long as to pass over a few hundred
+"""To compare a piece takes about so many times as long as to pass over a hundred
 characters, which is one step."""
 
 _PIECE_SHIFT: Final = 3
-_SCAN_SHIFT: Final = 8
+_LONG_PIECE: Final = 100
+
+
+def _scan_shift(length: int) -> int:
+    """How many characters a step passes over, as a power of two, when a piece of this
+    length is looked for: measured, with texts that make Python's search slow."""
+    if length == 1:
+        return 10
+    if length < 4:
+        return 6
+    return 7 if length < _LONG_PIECE else 4
 
 
 @final
@@ -72,7 +82,7 @@ class Segment:
             work.spend(
                 _STEPS_PER_PIECE
                 + (len(piece) >> _PIECE_SHIFT)
-                + (passed >> _SCAN_SHIFT)
+                + (passed >> _scan_shift(len(piece)))
             )
             if position < 0:
                 return -1

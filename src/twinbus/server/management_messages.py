@@ -4,7 +4,6 @@ All of them read the store, so they first let what was asked for before become
 durable; all changes are durable before the answer goes out.
 """
 
-import asyncio
 from typing import Final
 from uuid import UUID
 
@@ -38,9 +37,6 @@ from twinbus.server.management_sessions import optional_session, receiving_sessi
 from twinbus.server.request_links import Request, Response
 
 _LONG: Final = 0x81
-_READ_AT_ONCE: Final = 16
-"""Four megabytes, if messages are as large as they may be by default."""
-
 _MAX_LONG: Final = (1 << 63) - 1
 _MAX_INT: Final = (1 << 31) - 1
 
@@ -115,25 +111,18 @@ async def receive_deferred(queue: ManagedQueue, request: Request) -> Response:
 
 
 async def _read_deferred(queue: ManagedQueue, row_ids: list[int]) -> list[Message]:
-    """Those of these that are there, a few at a time: others go on meanwhile, and no
-    more is held than may be answered. Raises ArgumentOutOfRange."""
-    read: list[Message] = []
-    size_bytes = 0
-    for at in range(0, len(row_ids), _READ_AT_ONCE):
-        if at > 0:
-            await asyncio.sleep(0)
-        wanted = row_ids[at : at + _READ_AT_ONCE]
-        portion = await queue.owner.store.read_deferred(wanted)
-        read += portion
-        size_bytes += sum(len(message.raw) for message in portion)
-        if size_bytes > DEFERRED_BYTES and len(row_ids) > 1:
-            raise ArgumentOutOfRange(
-                f"The first {len(read)} of {len(row_ids)} messages asked for have "
-                f"{size_bytes} bytes; one request may ask for {DEFERRED_BYTES}, or for "
-                "one message of any size. Ask for fewer at a time.",
-                entity_path=queue.path,
-            )
-    return read
+    """Those of these that are there. Raises ArgumentOutOfRange, before anything is
+    read, if that is more than may be answered at once."""
+    store = queue.owner.store
+    size_bytes = await store.deferred_bytes(row_ids)
+    if size_bytes > DEFERRED_BYTES and len(row_ids) > 1:
+        raise ArgumentOutOfRange(
+            f"The {len(row_ids)} messages asked for have {size_bytes} bytes; one "
+            f"request may ask for {DEFERRED_BYTES}, or for one message of any size. "
+            "Ask for fewer at a time.",
+            entity_path=queue.path,
+        )
+    return await store.read_deferred(row_ids)
 
 
 def _all_deferred(

@@ -21,7 +21,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from twinbus.broker import expiry, operation_log, reader_lease, session_lock
+from twinbus.broker import operation_log, reader_lease, session_lock
 from twinbus.broker.admission import Admission
 from twinbus.broker.changes import ChangeSet, ReaderLease, StoredRule
 from twinbus.broker.dispatch import Dispatch
@@ -43,6 +43,7 @@ from twinbus.links.message_ids import MessageIds
 from twinbus.server.admissions import Admissions
 from twinbus.server.housekeeping import Housekeeping
 from twinbus.server.session_grants import SessionGrants
+from twinbus.server.timed_fragments import TimedFragments
 from twinbus.store.base import (
     NO_LIMIT,
     CommitFailed,
@@ -128,7 +129,7 @@ class StoreOwner:
         self._awaited: dict[int, Fragment] = {}
         self._grants = SessionGrants(self)
         # Fragments in which time can change something.
-        self._timed: dict[int, Fragment] = {}
+        self._timed = TimedFragments()
         self._next_actor = operation_log.THE_BUS + 1
         self.housekeeping = Housekeeping(self)
         # Held by whoever reads the store and then changes what it read: the loop,
@@ -318,8 +319,7 @@ class StoreOwner:
 
     def watch(self, fragment: Fragment) -> None:
         """Look at the fragment when time passes, if time matters to it."""
-        if expiry.has_timers(fragment):
-            self._timed[fragment.number] = fragment
+        self._timed.watch(fragment)
 
     def _watch_leases(self) -> None:
         """Those of before end in time, though nobody touches their fragments."""
@@ -336,7 +336,7 @@ class StoreOwner:
         self._spared_until = min(self._spared_until, now + _FULL_MS)
         is_spared = now < self._spared_until
         if not is_spared:
-            self._let_time_pass(now)
+            self._timed.let_time_pass(now, self.changes)
             self.table.drop_again(self.changes)
         if self._must_serve and now >= self._serve_at:
             self._must_serve = False
@@ -347,15 +347,13 @@ class StoreOwner:
         if self._must_commit() or is_due or self.is_full:
             self.wake()
 
-    def _let_time_pass(self, now: int) -> None:
-        for number, fragment in list(self._timed.items()):
-            expiry.let_time_pass(fragment, now, self.changes)
-            if not expiry.has_timers(fragment):
-                del self._timed[number]
-
     def has_due_work(self) -> bool:
         """Something that is due by now has not been done."""
-        return not self.is_idle() or self.housekeeping.is_due(self.clock.now())
+        return (
+            not self.is_idle()
+            or self._timed.has_overdue()
+            or self.housekeeping.is_due(self.clock.now())
+        )
 
     def is_idle(self) -> bool:
         """Nothing that was asked for waits to be committed."""
@@ -396,6 +394,7 @@ class StoreOwner:
             if self._must_commit():
                 await self._commit()
             if self.clock.now() >= self._spared_until:
+                self._timed.catch_up(self.clock.now(), self.changes)
                 await self.housekeeping.run()
             if self.is_full or self._room_batch != self._batch:
                 await self._heed_room()

@@ -180,6 +180,10 @@ class Store(Protocol):
         """Those of the named messages that are deferred, in any order."""
         ...
 
+    async def deferred_bytes(self, row_ids: list[int]) -> int:
+        """How many bytes `read_deferred` would read; cheap."""
+        ...
+
     async def read_scheduled(self, row_ids: list[int]) -> list[Message]:
         """Those of the named messages that are scheduled, in any order."""
         ...

@@ -169,6 +169,10 @@ class MemoryStore:
         self._check_open()
         return _found(self.disk.deferred, row_ids)
 
+    async def deferred_bytes(self, row_ids: list[int]) -> int:
+        found = await self.read_deferred(row_ids)
+        return sum(message.size_bytes() for message in found)
+
     async def read_scheduled(self, row_ids: list[int]) -> list[Message]:
         self._check_open()
         return _found(self.disk.scheduled, row_ids)

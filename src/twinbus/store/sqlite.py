@@ -414,6 +414,10 @@ class SqliteStore:
     async def read_deferred(self, row_ids: list[int]) -> list[Message]:
         return self._messages("read_deferred", (json.dumps(row_ids),))
 
+    async def deferred_bytes(self, row_ids: list[int]) -> int:
+        size: int = self._rows("deferred_bytes", (json.dumps(row_ids),))[0][0]
+        return size
+
     async def read_scheduled(self, row_ids: list[int]) -> list[Message]:
         return self._messages("read_scheduled", (json.dumps(row_ids),))
 

@@ -4,6 +4,7 @@ import pytest
 
 from twinbus.broker import expiry, settlement
 from twinbus.broker.operation_log import EXPIRE, LOCK_EXPIRED
+from twinbus.limits import CHANGED_BYTES
 
 from .world import NOW, Place, bodies, run
 
@@ -19,6 +20,22 @@ def test_lock_that_ended_counts_as_a_delivery(place: Place) -> None:
     place.commit()
     [message] = place.queue.window.ready_messages()
     assert message.delivery_count == 1
+
+
+def test_locks_of_more_bytes_than_a_commit_counts_end_with_the_next(
+    place: Place,
+) -> None:
+    place.send(*[bytes(CHANGED_BYTES // 2)] * 3)
+    locks = place.lock()
+    while len(locks) < 3:
+        place.refill()
+        locks += place.lock()
+    assert not expiry.let_time_pass(place.queue, locks[0].locked_until, place.changes)
+    assert list(place.queue.locks.values()) == locks[2:]
+    assert not place.queue.holds(locks[2], locks[0].locked_until)
+    place.commit()
+    assert expiry.let_time_pass(place.queue, locks[0].locked_until, place.changes)
+    assert not place.queue.locks
 
 
 def test_lock_that_ended_the_last_time_dead_letters(place: Place) -> None:

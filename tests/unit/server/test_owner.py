@@ -9,7 +9,7 @@ from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
-from twinbus.limits import PENDING_BYTES
+from twinbus.limits import CHANGED_MESSAGES, PENDING_BYTES
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.sending import check_room
 from twinbus.store.base import CommitFailed, CommitUnknown, LeaseLost, StoreFull
@@ -304,6 +304,24 @@ async def test_locks_end_with_time(world: World, queue: Fragment) -> None:
     assert [lock.message.delivery_count for lock in client.locks] == [1, 1]
     assert len({lock.token for lock in client.locks}) == 2
     assert not world.owner.has_due_work()
+
+
+async def test_locks_that_end_at_once_are_counted_by_several_commits(
+    world: World, queue: Fragment
+) -> None:
+    count = 2 * CHANGED_MESSAGES + 1
+    send(world, queue, count)
+    await world.owner.durable()
+    client = Client(wanted=count)
+    world.owner.join(queue, client)
+    world.owner.offer_capacity(queue, client)
+    await world.settled()
+    assert len(queue.locks) == count
+    before = len(world.store.commits)
+    await world.advance(60_000)
+    changed = [len(changes.active_changed) for changes in world.store.commits[before:]]
+    assert changed[:3] == [CHANGED_MESSAGES, CHANGED_MESSAGES, 1]
+    assert not queue.locks and not world.owner.has_due_work()
 
 
 async def test_too_much_that_is_not_durable_is_told_and_taken_back(

@@ -128,6 +128,9 @@ async def check_messages_are_found_by_state(place: StorePlace) -> None:
     expect(row_ids(found), [message(1, 3).row_id], "scheduled messages alone")
     found = await owner.store.read_active(1, 0, 10, NO_LIMIT)
     expect(row_ids(found), [message(1, 1).row_id], "active messages alone")
+    size = await owner.store.deferred_bytes(wanted)
+    expect(size, message(1, 2).size_bytes(), "bytes of deferred messages alone")
+    expect(await owner.store.deferred_bytes([]), 0, "bytes of none")
     expect(await owner.store.read_deferred([]), [], "none is asked for")
     many = await owner.store.read_deferred(
         [message(1, i).row_id for i in range(1, 4097)]

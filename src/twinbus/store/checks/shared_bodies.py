@@ -143,6 +143,8 @@ async def _expect_read(
         expect(all_values(found), all_values(written), f"bytes with {how}")
     portion = await store.read_active(4, 0, 9, len(_RAW))
     expect(len(portion), 1, "shared bytes count for the limit")
+    size = await store.deferred_bytes(ids)
+    expect(size, sum(len(m.raw) for m in deferred), "shared bytes have a size")
     await store.close()
 
 

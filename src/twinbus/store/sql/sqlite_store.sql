@@ -174,6 +174,13 @@ WHERE row_id BETWEEN ? AND ? ORDER BY row_id LIMIT ?;
 SELECT {message}, 1, 0 FROM deferred AS m
 WHERE row_id IN (SELECT value FROM json_each(?));
 
+-- name: deferred_bytes
+-- SQLite knows the length of a value without reading it, but not that of CASE.
+SELECT coalesce(sum(CASE WHEN is_shared
+    THEN (SELECT length(b.raw) FROM shared_body AS b WHERE b.body_id = m.body_id)
+    ELSE length(raw) END), 0) FROM deferred AS m
+WHERE row_id IN (SELECT value FROM json_each(?));
+
 -- name: read_scheduled
 SELECT {message}, 2, scheduled_at FROM scheduled AS m
 WHERE row_id IN (SELECT value FROM json_each(?));

@@ -244,6 +244,9 @@ class FaultyStore:
     async def read_deferred(self, row_ids: list[int]) -> list[Message]:
         return await self._read(self.store.read_deferred(row_ids))
 
+    async def deferred_bytes(self, row_ids: list[int]) -> int:
+        return await self._read(self.store.deferred_bytes(row_ids))
+
     async def read_scheduled(self, row_ids: list[int]) -> list[Message]:
         return await self._read(self.store.read_scheduled(row_ids))
 
