@@ -1,13 +1,12 @@
 """Connections and tokens in numbers (numbers 8 and 9 of what was found)."""
 
 import asyncio
-import time
 
 from bench.attackers import aim
 from bench.attackers.aim import Aim
 from bench.attackers.tally import Tally
-from twinbus.auth import sas
-from twinbus.client import ClientConnection, connect
+from bench.attackers.tokens import put_token
+from twinbus.client import connect
 
 _HTTP_COUNT = 4_999
 _DIALLED_AT_ONCE = 100
@@ -58,11 +57,11 @@ async def stale_tokens(found: Aim, tally: Tally) -> None:
     connection = await connect("127.0.0.1", found.port)
     queues = [aim.token_queue(number) for number in range(aim.TOKEN_QUEUES)]
     try:
-        await _put(connection, found, aim.TARGET, _STALE_SECONDS)
+        await put_token(connection, found, aim.TARGET, _STALE_SECONDS)
         for start in range(0, len(queues), _ASKED_AT_ONCE):
             some = queues[start : start + _ASKED_AT_ONCE]
             await asyncio.gather(
-                *(_put(connection, found, queue, _TOKEN_SECONDS) for queue in some)
+                *(put_token(connection, found, queue, _TOKEN_SECONDS) for queue in some)
             )
             await asyncio.gather(
                 *(connection.sender(queue) for queue in some),
@@ -72,16 +71,3 @@ async def stale_tokens(found: Aim, tally: Tally) -> None:
         await asyncio.sleep(_HELD_SECONDS)
     finally:
         connection.abort()
-
-
-async def _put(
-    connection: ClientConnection, found: Aim, queue: str, seconds: int
-) -> None:
-    resource = f"sb://localhost/{queue}"
-    token = sas.make(
-        resource=resource,
-        key_name=aim.ROOT,
-        key=found.keys[aim.ROOT],
-        expires_at=int((time.time() + seconds) * 1000),
-    )
-    await connection.put_token(resource, token)

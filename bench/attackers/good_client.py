@@ -20,6 +20,7 @@ import uvloop
 
 from bench.attackers import aim
 from bench.attackers.aim import Aim
+from bench.attackers.tokens import put_token
 from twinbus.amqp.messaging import Data, Message, encode_message
 from twinbus.amqp.sasl import plain
 from twinbus.client import ClientConnection, ClientError, Receiver, connect
@@ -29,6 +30,7 @@ _NEWCOMER_SECONDS: Final = 3.0
 _PATIENCE_SECONDS: Final = 60.0
 """For an answer. A wait that is longer counts as one of this length, and as failed."""
 
+_TOKEN_SECONDS: Final = 600
 _LOCKED_OUT_SECONDS: Final = 10.0
 """A newcomer that is not in by then is locked out."""
 
@@ -82,6 +84,18 @@ class GoodClient:
             timeout_seconds=patience_seconds,
         )
 
+    async def _newcomer(self, *, has_token: bool) -> ClientConnection:
+        """One that shows its key at once, or puts a token, as SDKs do."""
+        if not has_token:
+            return await self._connect(_LOCKED_OUT_SECONDS)
+        connection = await connect("127.0.0.1", self._aim.port)
+        try:
+            await put_token(connection, self._aim, aim.GOOD_QUEUE, _TOKEN_SECONDS)
+        except BaseException:
+            connection.abort()
+            raise
+        return connection
+
     async def _send_for_ever(self, connection: ClientConnection) -> None:
         sender = await connection.sender(aim.GOOD_QUEUE)
         begun_at = time.monotonic()
@@ -114,11 +128,11 @@ class GoodClient:
             waits.append(time.monotonic() - started)
 
     async def _newcomers(self) -> None:
-        while True:
+        for number in itertools.count():
             started = time.monotonic()
             try:
                 async with asyncio.timeout(_LOCKED_OUT_SECONDS):
-                    newcomer = await self._connect(_LOCKED_OUT_SECONDS)
+                    newcomer = await self._newcomer(has_token=number % 2 == 1)
                     try:
                         await newcomer.sender(aim.GOOD_QUEUE)
                     finally:

@@ -1,6 +1,8 @@
 """What one attacker has done, so that one that does nothing is found out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+_SHOWN = 60
 
 
 @dataclass(slots=True)
@@ -11,11 +13,12 @@ class Tally:
     bite_count: int = 0
     # Times that the bus ended its connection, refused or did not answer it.
     refused_count: int = 0
-    # How it learned of that, the last time.
-    last_refusal: str = ""
+    # How it learned of that, and how often so.
+    refusals: dict[str, int] = field(default_factory=dict)
 
     def refused(self, trouble: BaseException) -> None:
         if isinstance(trouble, ConnectionRefusedError):
             return  # nobody listens: the bus was told to stop
         self.refused_count += 1
-        self.last_refusal = f"{trouble!r}"[:200]
+        text = f"{trouble!r}"[:_SHOWN]
+        self.refusals[text] = self.refusals.get(text, 0) + 1

@@ -45,10 +45,18 @@ class Turns:
 
     async def begun(self) -> None:
         """Wait for a turn that has time left."""
-        while self.is_over():
+        if self.is_over():
             turn = asyncio.get_running_loop().create_future()
-            self.wait(partial(_begin, turn))
+            self.wait(partial(self._give, turn))
             await turn
+
+    def _give(self, turn: asyncio.Future[None]) -> None:
+        """Leave the rest of the turn to a coroutine. It is heard in the next iteration,
+        whatever others have done by then: to ask again could go on for ever."""
+        # Whoever waited may have been cancelled.
+        if not turn.done():
+            turn.set_result(None)
+            self._ends_at = self._clock.monotonic()
 
     def _next(self) -> None:
         self._ends_at = None
@@ -56,9 +64,3 @@ class Turns:
             if self.is_over():
                 return
             self._waiting.popleft()()
-
-
-def _begin(turn: asyncio.Future[None]) -> None:
-    # Whoever waited may have been cancelled.
-    if not turn.done():
-        turn.set_result(None)

@@ -71,6 +71,31 @@ async def test_requests_that_come_together_are_begun_a_turn_after_the_other() ->
     assert len({iteration for iteration, _ in begun}) == 5
 
 
+async def test_a_request_is_begun_beside_those_who_use_up_every_turn() -> None:
+    watch = Watch()
+    turns = Turns(watch)
+    done: list[str] = []
+
+    def work() -> None:
+        done.append("work")
+        watch.at += 10
+        turns.wait(work)
+
+    async def request() -> None:
+        await turns.begun()
+        done.append("request")
+
+    turns.wait(work)
+    turns.wait(work)
+    watch.at += 10
+    request_task = asyncio.create_task(request())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert request_task.done()
+    # Its place was behind the two, who may both come again before it is heard.
+    assert done.index("request") <= 4
+
+
 async def test_whoever_was_cancelled_keeps_nobody_from_going_on() -> None:
     watch = Watch()
     turns = Turns(watch)
