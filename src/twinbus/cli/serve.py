@@ -18,6 +18,7 @@ import uvloop
 
 from twinbus import __version__, compilation
 from twinbus.cli import exit_codes
+from twinbus.cli.allocator import give_memory_back
 from twinbus.cli.connection_lines import connection_lines
 from twinbus.cli.failure import Failure, complain
 from twinbus.cli.key_warnings import key_warnings
@@ -38,6 +39,7 @@ def run_server(config: Config) -> None:
     to_stderr = logging.StreamHandler()
     to_stderr.setFormatter(LogLine())
     logging.basicConfig(level=config.log_level.upper(), handlers=[to_stderr])
+    give_memory_back()
     uvloop.run(_serve(config))
 
 

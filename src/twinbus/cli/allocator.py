@@ -1,0 +1,31 @@
+"""Memory that was freed goes back to the system.
+
+By default the C library learns from what is freed: after one buffer of 16 MB it takes
+all smaller ones from its heap, where a single survivor keeps everything below it. A
+bus that was flooded for a moment would look that large for days. With fixed
+thresholds large buffers are pages of their own, which go when they are freed.
+"""
+
+import ctypes
+import os
+from typing import Final
+
+# Of malloc.h; other C libraries have no `mallopt`.
+_TRIM_THRESHOLD: Final = -1
+_TOP_PAD: Final = -2
+_MMAP_THRESHOLD: Final = -3
+
+_LARGE_BYTES: Final = 128 * 1024
+_SPARE_BYTES: Final = 1024 * 1024
+
+
+def give_memory_back() -> None:
+    """For the rest of the process, unless its environment says otherwise."""
+    if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return
+    mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+    mallopt(_TRIM_THRESHOLD, _SPARE_BYTES)
+    mallopt(_TOP_PAD, _SPARE_BYTES // 4)
