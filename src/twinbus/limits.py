@@ -206,7 +206,7 @@ IDLE_WINDOW_MESSAGES: Final = 16
 IDLE_WINDOW_BYTES: Final = 64 * 1024
 """The same in bytes: sixteen of the largest messages would be megabytes."""
 
-LOCKED_BYTES: Final = 32 * 1024 * 1024
+LOCKED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of locked messages that are kept, over the whole process. Beyond it those of
 what is delivered are left to the store, and read again if a message comes back."""
 
@@ -238,7 +238,7 @@ ANSWERS_BYTES: Final = 32 * 1024 * 1024
 """Requests and answers of one connection that were not finished or not read: a hundred
 answers of a quarter of a megabyte, as many as one link may ask for, and some."""
 
-STRANGERS_BYTES: Final = 32 * 1024 * 1024
+STRANGERS_BYTES: Final = 16 * 1024 * 1024
 STRANGER_BYTES: Final = 256 * 1024
 STRANGER_SPARED_BYTES: Final = 16 * 1024
 """The same before any key was shown: of all such connections, of one of them, and what

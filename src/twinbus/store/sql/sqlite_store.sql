@@ -8,8 +8,14 @@ CASE WHEN is_shared
     THEN (SELECT b.raw FROM shared_body AS b WHERE b.body_id = m.body_id)
     ELSE raw END
 
+-- part: delivery_count
+-- Stored as its complement, -1 for 0: SQLite gives 0 and 1 no byte of their own, and
+-- writes a row anew, body and all, when its length changes. Rows of before have it
+-- as it is.
+CASE WHEN delivery_count < 0 THEN ~delivery_count ELSE delivery_count END
+
 -- part: message
-row_id, {raw}, layout, enqueued_at, ttl_ms, delivery_count, annex, session_id,
+row_id, {raw}, layout, enqueued_at, ttl_ms, {delivery_count}, annex, session_id,
     body_id, is_shared
 
 -- name: identity
@@ -81,56 +87,56 @@ SELECT generation, definition FROM entity;
 -- costs Python more than the rest of the row, so what is usual is a literal.
 INSERT INTO message (row_id, enqueued_at, layout, raw,
     ttl_ms, expiry_bucket, delivery_count, annex)
-VALUES (?, ?, ?, ?, 0, NULL, 0, NULL);
+VALUES (?, ?, ?, ?, 0, NULL, -1, NULL);
 
 -- name: insert_expiring
 INSERT INTO message (row_id, enqueued_at, layout, raw, ttl_ms, expiry_bucket,
     delivery_count, annex)
-VALUES (?, ?, ?, ?, ?, ?, 0, NULL);
+VALUES (?, ?, ?, ?, ?, ?, -1, NULL);
 
 -- name: insert_of_session
 INSERT INTO message (row_id, enqueued_at, layout, raw, ttl_ms, expiry_bucket,
     session_id, delivery_count, annex)
-VALUES (?, ?, ?, ?, ?, ?, ?, 0, NULL);
+VALUES (?, ?, ?, ?, ?, ?, ?, -1, NULL);
 
 -- name: insert_shared
 INSERT INTO message (row_id, enqueued_at, layout, body_id, ttl_ms, expiry_bucket,
     raw, is_shared, delivery_count, annex)
-VALUES (?, ?, ?, ?, ?, ?, X'', 1, 0, NULL);
+VALUES (?, ?, ?, ?, ?, ?, X'', 1, -1, NULL);
 
 -- name: insert_any
 INSERT INTO message (row_id, enqueued_at, layout, raw, ttl_ms, expiry_bucket,
     delivery_count, annex, session_id, body_id, is_shared)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (?, ?, ?, ?, ?, ?, ~?, ?, ?, ?, ?);
 
 -- name: move_to_active
 INSERT INTO message (row_id, enqueued_at, layout, raw, ttl_ms, expiry_bucket,
     delivery_count, annex, session_id, body_id, is_shared)
-SELECT ?, ?, ?, source.raw, ?, ?, ?, ?, ?, ?, 0
+SELECT ?, ?, ?, source.raw, ?, ?, ~?, ?, ?, ?, 0
 FROM (SELECT raw FROM message WHERE row_id = ?
     UNION ALL SELECT raw FROM deferred WHERE row_id = ?) AS source;
 
 -- name: move_to_deferred
 INSERT INTO deferred (row_id, enqueued_at, ttl_ms, delivery_count, layout, annex,
     raw, session_id, body_id, is_shared)
-SELECT ?, ?, ?, ?, ?, ?, source.raw, ?, ?, 0
+SELECT ?, ?, ?, ~?, ?, ?, source.raw, ?, ?, 0
 FROM message AS source WHERE source.row_id = ?;
 
 -- name: delete_active
 DELETE FROM message WHERE row_id BETWEEN ? AND ?;
 
 -- name: change_active
-UPDATE message SET delivery_count = ?, annex = ? WHERE row_id = ?;
+UPDATE message SET delivery_count = ~?, annex = ? WHERE row_id = ?;
 
 -- name: insert_deferred
 INSERT INTO deferred (row_id, enqueued_at, ttl_ms, delivery_count, layout, annex,
-    raw, session_id, body_id, is_shared) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    raw, session_id, body_id, is_shared) VALUES (?, ?, ?, ~?, ?, ?, ?, ?, ?, ?);
 
 -- name: delete_deferred
 DELETE FROM deferred WHERE row_id BETWEEN ? AND ?;
 
 -- name: change_deferred
-UPDATE deferred SET delivery_count = ?, annex = ? WHERE row_id = ?;
+UPDATE deferred SET delivery_count = ~?, annex = ? WHERE row_id = ?;
 
 -- name: insert_scheduled
 INSERT INTO scheduled (row_id, scheduled_at, enqueued_at, ttl_ms, delivery_count,
