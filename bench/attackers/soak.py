@@ -1,6 +1,7 @@
 """The soak: bus, good client and attackers, and what became of them."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -30,6 +31,8 @@ def soak(
         victim = stack.enter_context(Victim(cores[0], source))
         say("filling the queues")
         asyncio.run(fill(victim.aim, attacks))
+        # The disk shall not be busy with what was sent before anybody attacked.
+        os.sync()
         victim.watch_memory()
         core = str(cores[1])
         good = _working(stack, "good_client", victim.aim, core)

@@ -211,7 +211,7 @@ LOCKED_BYTES: Final = 16 * 1024 * 1024
 what is delivered are left to the store, and read again if a message comes back."""
 
 CHANGED_MESSAGES: Final = 1_000
-CHANGED_BYTES: Final = 4 * 1024 * 1024
+CHANGED_BYTES: Final = 2 * 1024 * 1024
 """Deliveries that ended in vain and are counted by one commit: for each a store may
 have to write the whole row. Locks that end beyond it wait for the next commit."""
 
