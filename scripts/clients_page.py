@@ -6,18 +6,13 @@ which keeps what it found of each client until that one is run again. `make
 clients-page` runs it.
 """
 
-import json
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "compatibility.md"
+from compatibility_page import ROOT, write
+
 RESULT = ROOT / "build" / "conformance" / "clients.json"
 
-BEGIN = "<!-- Made by `make clients-page`: begin -->\n"
-END = "<!-- Made by `make clients-page`: end -->\n"
 
 _SPOKEN = {"plain": "TCP", "tls": "TLS"}
 
@@ -90,20 +85,5 @@ def _one_line(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-def filled(page: str, between: str) -> str:
-    """The page with other text between the markers."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{PAGE} must have the lines\n{BEGIN}{END}")
-    return f"{before}{BEGIN}\n{between}\n{END}{after}"
-
-
 if __name__ == "__main__":
-    if not RESULT.exists():
-        sys.exit(f"{RESULT} is not there: run `python -m conformance.clients`")
-    try:
-        section_text = section(json.loads(RESULT.read_text()))
-        PAGE.write_text(filled(PAGE.read_text(), section_text))
-    except ValueError as error:
-        sys.exit(str(error))
+    write("clients-page", RESULT, "python -m conformance.clients", section)

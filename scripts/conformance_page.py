@@ -5,19 +5,14 @@ than the last one did, and look the same. What is between the two markers is rep
 the rest of the page is left alone. `make conformance-page` runs it.
 """
 
-import json
-import sys
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "compatibility.md"
+from compatibility_page import ROOT, write
+
 RESULT = ROOT / "build" / "conformance" / "result.json"
 
-BEGIN = "<!-- Made by `make conformance-page`: begin -->\n"
-END = "<!-- Made by `make conformance-page`: end -->\n"
 
 # How reasons begin that are not the vendor's.
 _OURS = "skipped.toml: "
@@ -91,20 +86,5 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def filled(page: str, between: str) -> str:
-    """The page with other text between the markers."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{PAGE} must have the lines\n{BEGIN}{END}")
-    return f"{before}{BEGIN}\n{between}\n{END}{after}"
-
-
 if __name__ == "__main__":
-    if not RESULT.exists():
-        sys.exit(f"{RESULT} is not there: run `make conformance`")
-    try:
-        section_text = section(json.loads(RESULT.read_text()))
-        PAGE.write_text(filled(PAGE.read_text(), section_text))
-    except ValueError as error:
-        sys.exit(str(error))
+    write("conformance-page", RESULT, "make conformance", section)

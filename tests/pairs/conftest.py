@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from twinbus.testing import Bus
 
+from .faces import Clients, two_buses
 from .harness_site import Site
 from .harness_world import World
 from .syphon_world import BACKLOG, Make, SdkSyphon, own_syphon
@@ -87,6 +88,21 @@ def secondary() -> Iterator[Bus]:
     with Bus(store="memory", tls=True) as bus:
         bus.create_queue(BACKLOG)
         yield bus
+
+
+@pytest.fixture
+def buses() -> Iterator[tuple[Bus, Bus]]:
+    """Two buses in this process, for the faces of pairing."""
+    with two_buses() as made:
+        yield made
+
+
+@pytest_asyncio.fixture
+async def clients(buses: tuple[Bus, Bus]) -> AsyncIterator[Clients]:
+    """The SDK's asynchronous clients of both."""
+    made = Clients(*buses, asynchronous=True)
+    async with made.primary, made.secondary, made.administration:
+        yield made
 
 
 @pytest.fixture(params=["twinbus.client", "azure-servicebus"])

@@ -1,7 +1,7 @@
 """The asynchronous face of a pair: what an application calls."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,6 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage
 from twinbus.pairing import EventKind, PairFaulted, pair_namespace
 from twinbus.pairing.backlog_queues import SETTINGS
 from twinbus.pairing.detour import PATH, SESSION_ID
-from twinbus.testing import Bus
 
 from .faces import (
     PATIENCE_SECONDS,
@@ -23,25 +22,11 @@ from .faces import (
     backlog_at,
     bodies_at,
     in_thread,
-    two_buses,
     until,
     wrong_key,
 )
 
 FAR = datetime.now(UTC) + timedelta(days=1)
-
-
-@pytest.fixture
-def buses() -> Iterator[tuple[Bus, Bus]]:
-    with two_buses() as made:
-        yield made
-
-
-@pytest_asyncio.fixture
-async def clients(buses: tuple[Bus, Bus]) -> AsyncIterator[Clients]:
-    made = Clients(*buses, asynchronous=True)
-    async with made.primary, made.secondary, made.administration:
-        yield made
 
 
 @pytest_asyncio.fixture

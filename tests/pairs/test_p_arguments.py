@@ -1,6 +1,5 @@
 """Senders of a pair take what those of the SDK take: P5."""
 
-from collections.abc import Iterator
 from inspect import signature
 from typing import Any
 
@@ -12,16 +11,10 @@ from azure.servicebus import ServiceBusMessage
 from twinbus.pairing import pair_namespace
 from twinbus.testing import Bus
 
-from .faces import Clients, backlog_at, bodies_at, in_thread, two_buses
+from .faces import Clients, backlog_at, bodies_at, in_thread
 
 # What the SDK says it takes for a sender, with a value for each.
 VALUES: dict[str, Any] = {"client_identifier": "mine", "socket_timeout": 5.0}
-
-
-@pytest.fixture
-def buses() -> Iterator[tuple[Bus, Bus]]:
-    with two_buses() as made:
-        yield made
 
 
 @pytest.mark.parametrize("package", [sync_package, async_package])

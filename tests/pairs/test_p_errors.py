@@ -2,11 +2,10 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-import pytest_asyncio
 from azure.core.exceptions import ServiceRequestError
 from azure.servicebus import ServiceBusMessage, TransportType, aio
 from azure.servicebus.exceptions import (
@@ -18,21 +17,8 @@ from azure.servicebus.exceptions import (
 from twinbus.pairing import FailureKind, PairingError, Verdict, pair_namespace
 from twinbus.testing import Bus
 
-from .faces import Clients, in_thread, two_buses
+from .faces import Clients, in_thread
 from .harness_world import timed
-
-
-@pytest.fixture
-def buses() -> Iterator[tuple[Bus, Bus]]:
-    with two_buses() as made:
-        yield made
-
-
-@pytest_asyncio.fixture
-async def clients(buses: tuple[Bus, Bus]) -> AsyncIterator[Clients]:
-    made = Clients(*buses, asynchronous=True)
-    async with made.primary, made.secondary, made.administration:
-        yield made
 
 
 @contextmanager

@@ -1,10 +1,8 @@
 """A primary whose store is full or failing is given up: P7."""
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusServerBusyError
 
@@ -12,21 +10,8 @@ from twinbus.pairing import pair_namespace
 from twinbus.store.base import CommitFailed, StoreError, StoreFull
 from twinbus.testing import Bus
 
-from .faces import Clients, backlog_at, bodies_at, in_thread, two_buses, until
+from .faces import Clients, backlog_at, bodies_at, in_thread, until
 from .syphon_world import BACKLOG, QUICK, diverted, own_syphon, put, running
-
-
-@pytest.fixture
-def buses() -> Iterator[tuple[Bus, Bus]]:
-    with two_buses() as made:
-        yield made
-
-
-@pytest_asyncio.fixture
-async def clients(buses: tuple[Bus, Bus]) -> AsyncIterator[Clients]:
-    made = Clients(*buses, asynchronous=True)
-    async with made.primary, made.secondary, made.administration:
-        yield made
 
 
 def break_store(bus: Bus, error: Exception) -> Any:

@@ -101,6 +101,17 @@ QueueLink = SendLink | ReceiveLink | SessionAttach
 class AmqpConnection(asyncio.Protocol):
     """The asyncio protocol of one client's connection."""
 
+    # Every read looks at some of these. Python finds the attributes of an object with
+    # more than thirty of them by hashing their names, unless they have slots.
+    __slots__ = (
+        *("_server", "namespace", "clock", "extensions", "turns", "grants", "output"),
+        *("coordinator", "_engine", "_transport", "_peer", "unanswered", "requests"),
+        *("_unsent_bytes", "_held_bytes", "_engine_bytes", "_held_limit"),
+        *("_unread_limit", "_nodes", "_responses", "_links", "_is_stranger", "_opened"),
+        *("_started_at", "_handshake_ms", "_is_waiting", "_is_deaf", "_is_held_back"),
+        *("_is_lost", "_is_ended", "_abort_at", "__weakref__"),
+    )
+
     def __init__(self, server: "Server") -> None:
         self._server = server
         self.namespace = server.namespace
@@ -172,18 +183,19 @@ class AmqpConnection(asyncio.Protocol):
         self._server.joined(self)
 
     def data_received(self, data: bytes) -> None:
-        if len(data) >= _LARGE_READ_BYTES and self.turns.is_over():
-            self._engine.receive_later(data, self.clock.monotonic())
+        engine, size = self._engine, len(data)
+        if size >= _LARGE_READ_BYTES and self.turns.is_over():
+            engine.receive_later(data, self.clock.monotonic())
         else:
-            self._take(self._engine.receive_data(data, self.clock.monotonic()))
-        if self._engine.has_more:
+            self._take(engine.receive_data(data, self.clock.monotonic()))
+        if engine.has_more:
             self._go_on()
             return
         self.output.mark()
         self._server.outputs.flush()
-        if self._engine.held_bytes() != self._engine_bytes:
+        if engine.held_bytes() != self._engine_bytes:
             self._count_held()
-        if len(data) >= _FULL_READ_BYTES:
+        if size >= _FULL_READ_BYTES:
             self._let_others_read()
 
     def _take(self, events: list[Event]) -> None:
