@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compatibility_page import filled, markers
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "clients_page.py"))
-section, filled = SCRIPT["section"], SCRIPT["filled"]
-BEGIN, END = SCRIPT["BEGIN"], SCRIPT["END"]
+section = SCRIPT["section"]
+TARGET = "clients-page"
+BEGIN, END = markers(TARGET)
 
 
 def told(ok: bool | None, text: str = "") -> dict[str, Any]:
@@ -51,9 +53,9 @@ def test_no_results_make_no_page() -> None:
 
 def test_only_what_is_between_the_markers_is_replaced() -> None:
     page = f"before\n{BEGIN}old\n{END}after\n"
-    assert filled(page, "new") == f"before\n{BEGIN}\nnew\n{END}after\n"
+    assert filled(page, TARGET, "new") == f"before\n{BEGIN}\nnew\n{END}after\n"
     with pytest.raises(ValueError, match="must have the lines"):
-        filled("nothing", "new")
+        filled("nothing", TARGET, "new")
 
 
 def test_the_page_has_its_place() -> None:

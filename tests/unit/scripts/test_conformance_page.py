@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compatibility_page import PAGE, filled, markers
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "conformance_page.py"))
-section, filled = SCRIPT["section"], SCRIPT["filled"]
-BEGIN, END = SCRIPT["BEGIN"], SCRIPT["END"]
+section = SCRIPT["section"]
+TARGET = "conformance-page"
+BEGIN, END = markers(TARGET)
 
 
 def counts(**numbers: int) -> dict[str, int]:
@@ -75,15 +77,15 @@ def test_part_of_the_tests_is_refused() -> None:
 
 def test_only_what_is_between_the_markers_is_replaced() -> None:
     page = f"before\n{BEGIN}old\n{END}after\n"
-    once = filled(page, "new\n")
+    once = filled(page, TARGET, "new\n")
     assert once == f"before\n{BEGIN}\nnew\n\n{END}after\n"
-    assert filled(once, "new\n") == once
+    assert filled(once, TARGET, "new\n") == once
 
 
 def test_page_without_markers_is_refused() -> None:
     with pytest.raises(ValueError, match="must have the lines"):
-        filled("nothing\n", "new\n")
+        filled("nothing\n", TARGET, "new\n")
 
 
 def test_the_page_has_the_markers() -> None:
-    assert filled(SCRIPT["PAGE"].read_text(), "new\n").count("new\n") >= 1
+    assert filled(PAGE.read_text(), TARGET, "new\n").count("new\n") >= 1
