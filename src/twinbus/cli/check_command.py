@@ -1,12 +1,12 @@
 """`twinbus check`: its flags. What it does is in `check.py`."""
 
 import os
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from twinbus.cli.flags import examples, setting
+from twinbus.cli.bus_flags import ConfigFile, Data, Store
+from twinbus.cli.flags import examples
 
 EXAMPLES: Final = examples(
     "twinbus check",
@@ -16,29 +16,9 @@ EXAMPLES: Final = examples(
 
 
 def check(
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            help="The settings of the bus. (TWINBUS_CONFIG)",
-            metavar="FILE",
-            envvar="TWINBUS_CONFIG",
-            show_envvar=False,
-        ),
-    ] = None,
-    data: Annotated[
-        str | None,
-        setting("--data", "Folder that the bus keeps. Default: data.", "DIR"),
-    ] = None,
-    store: Annotated[
-        str | None,
-        setting(
-            "--store",
-            "Where messages are kept: sqlite:///PATH. Default: a SQLite file in the "
-            "data folder.",
-            "URL",
-        ),
-    ] = None,
+    config: ConfigFile = None,
+    data: Data = None,
+    store: Store = None,
     accept_loss: Annotated[
         bool,
         typer.Option(

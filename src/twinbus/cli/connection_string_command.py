@@ -6,13 +6,13 @@ server, so the port is the one of the settings.
 
 import json
 import os
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from twinbus.cli.bus_flags import ConfigFile, Data, Host, Port
 from twinbus.cli.entity_flags import Json
-from twinbus.cli.flags import examples, setting
+from twinbus.cli.flags import examples
 
 EXAMPLES: Final = examples(
     "twinbus connection-string",
@@ -20,29 +20,12 @@ EXAMPLES: Final = examples(
     "twinbus connection-string --tls --json",
 )
 
-_Setting = str | None
-
 
 def connection_string(
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            help="Settings, as `serve` was given. (TWINBUS_CONFIG)",
-            metavar="FILE",
-            envvar="TWINBUS_CONFIG",
-            show_envvar=False,
-        ),
-    ] = None,
-    data: Annotated[
-        _Setting, setting("--data", "Folder that the bus keeps. Default: data.", "DIR")
-    ] = None,
-    host: Annotated[
-        _Setting, setting("--host", "Host of the server. Default: 127.0.0.1.", "HOST")
-    ] = None,
-    port: Annotated[
-        _Setting, setting("--port", "Port of the server. Default: 5672.", "PORT")
-    ] = None,
+    config: ConfigFile = None,
+    data: Data = None,
+    host: Host = None,
+    port: Port = None,
     is_tls: Annotated[
         bool, typer.Option("--tls", help="For clients that connect by TLS.")
     ] = False,

@@ -7,11 +7,11 @@ in `server/recovery_plan.py`; here it is told.
 import asyncio
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from twinbus.cli.bus_flags import ConfigFile, Data, Store
 from twinbus.cli.entity_flags import Json
 from twinbus.cli.flags import examples, setting
 
@@ -27,29 +27,9 @@ EXAMPLES: Final = examples(
 
 
 def recover(
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            help="The settings of the bus. (TWINBUS_CONFIG)",
-            metavar="FILE",
-            envvar="TWINBUS_CONFIG",
-            show_envvar=False,
-        ),
-    ] = None,
-    data: Annotated[
-        str | None,
-        setting("--data", "Folder that the bus keeps. Default: data.", "DIR"),
-    ] = None,
-    store: Annotated[
-        str | None,
-        setting(
-            "--store",
-            "Where messages are kept: sqlite:///PATH. Default: a SQLite file in the "
-            "data folder.",
-            "URL",
-        ),
-    ] = None,
+    config: ConfigFile = None,
+    data: Data = None,
+    store: Store = None,
     namespace: Annotated[
         str | None,
         setting(
