@@ -254,11 +254,12 @@ class Bus:
         """Let time pass; what became due has happened when this returns."""
         if isinstance(seconds, timedelta):
             seconds = seconds.total_seconds()
-        self.clock.advance(round(seconds * 1000))
-        self._run(self._let_time_pass())
+        self._run(self._let_time_pass(round(seconds * 1000)))
 
-    async def _let_time_pass(self) -> None:
+    async def _let_time_pass(self, milliseconds: int) -> None:
         owner, namespace = self.server.owner, self.server.namespace
+        # In the loop: the bus must not see the new time before its tick does.
+        self.clock.advance(milliseconds)
         # The server looks at its entities now and then, by the machine's clock.
         namespace.tick(self.clock.now())
         while True:
