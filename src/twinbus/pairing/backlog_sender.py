@@ -120,9 +120,14 @@ class BacklogSender(Generic[M]):
         return sent_count
 
     def _timed_out(self) -> Exception:
-        return self._pair.dialect.timed_out(
+        """For a call whose time ended while a queue was being tried."""
+        pair = self._pair
+        if pair.rotation.pick(pair.clock.monotonic(), self._queue) is None:
+            # It was one that had failed before, as all of them had.
+            return pair.no_backlog_queue_left()
+        return pair.dialect.timed_out(
             f"The send to '{self._entity.path}' did not get into the backlog in its "
-            f"time{self._pair.backlog_trouble()}"
+            f"time{pair.backlog_trouble()}"
         )
 
     def _door(self, queue: str) -> Door[M]:

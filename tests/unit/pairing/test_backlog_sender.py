@@ -113,6 +113,20 @@ def test_send_whose_time_ends_without_a_queue_gets_the_error() -> None:
     play(scene, **SETTINGS)
 
 
+def test_time_that_ends_in_another_try_of_a_queue_that_failed_is_the_same() -> None:
+    async def scene(world: World) -> None:
+        world.primary.answers["orders"] = AWAY
+        world.all_queues(AWAY)
+        sending = asyncio.create_task(world.pair.sender("orders").send(mails("a"), 5.0))
+        await asyncio.sleep(1)
+        world.all_queues(HANG)
+        with pytest.raises(Refused, match="none of the 3 backlog queues"):
+            await sending
+        assert world.now() == 5_000
+
+    play(scene, **SETTINGS)
+
+
 def test_send_that_is_not_to_wait_fails_at_once() -> None:
     async def scene(world: World) -> None:
         world.primary.answers["orders"] = AWAY
