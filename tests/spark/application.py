@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -59,12 +60,13 @@ class Application:
         return (self._folder / "log").read_text()[-3_000:]
 
     def _kill(self) -> None:
-        """Spark's workers are in groups of their own, but in the same session."""
-        for process_id in _session_members(self._process.pid):
-            try:
-                os.kill(process_id, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        """Spark's workers are in groups of their own, but in the same session. One
+        that is started meanwhile is killed by the next look."""
+        while members := _session_members(self._process.pid):
+            for process_id in members:
+                with suppress(ProcessLookupError):
+                    os.kill(process_id, signal.SIGKILL)
+            self._process.poll()
         self._process.wait()
 
 
@@ -91,12 +93,20 @@ class Drain:
 
 
 def _session_members(session_id: int) -> list[int]:
+    """Those that live: a process that has ended stays until its parent has asked."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         process_id = int(folder.name)
         try:
-            if os.getsid(process_id) == session_id:
+            in_session = os.getsid(process_id) == session_id
+            if in_session and not _has_ended(folder):
                 found.append(process_id)
-        except (ProcessLookupError, PermissionError):
+        except (ProcessLookupError, PermissionError, FileNotFoundError):
             continue
     return found
+
+
+def _has_ended(folder: Path) -> bool:
+    """The state stands behind the name, which may have any characters in it."""
+    state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+    return state in "ZX"
