@@ -14,15 +14,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from twinbus.errors import ServiceBusError
-from twinbus.rule_sql.rule_checks import (
+from twinbus.rules.action import SqlAction
+from twinbus.rules.filters import CORRELATION_FIELDS, Filter, TrueFilter
+from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import (
     check_rule,
     correlation_filter,
     sql_action,
     sql_filter,
 )
-from twinbus.rules.action import SqlAction
-from twinbus.rules.filters import CORRELATION_FIELDS, Filter, TrueFilter
-from twinbus.rules.rule import Rule
 from twinbus.rules.typed_value import typed_value
 
 _NAMES: Final = (

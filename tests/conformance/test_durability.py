@@ -19,7 +19,7 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
-from twinbus.rule_sql.rule_checks import (
+from twinbus.rules.sql.rule_checks import (
     check_rule,
     correlation_filter,
     sql_action,

@@ -13,7 +13,7 @@ from azure.servicebus.exceptions import ServiceBusError
 
 from twinbus.errors import MessagingEntityNotFound
 from twinbus.errors import ServiceBusError as Refusal
-from twinbus.rule_sql.rule_checks import check_rule, sql_action, sql_filter
+from twinbus.rules.sql.rule_checks import check_rule, sql_action, sql_filter
 
 from .sdk import eventually, receive, receive_one, text_of, texts_of
 

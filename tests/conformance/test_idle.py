@@ -13,7 +13,7 @@ from azure.servicebus.exceptions import ServiceBusAuthenticationError
 
 from twinbus.errors import MessagingEntityNotFound
 from twinbus.errors import ServiceBusError as Refusal
-from twinbus.rule_sql.rule_checks import check_rule, sql_filter
+from twinbus.rules.sql.rule_checks import check_rule, sql_filter
 
 from .sdk import receive_one, text_of
 

@@ -15,8 +15,8 @@ from crash.messages import peek_all
 from twinbus.amqp.sasl import plain
 from twinbus.client import connect
 from twinbus.errors import ServiceBusError
-from twinbus.rule_sql.rule_checks import check_rule, correlation_filter, sql_filter
 from twinbus.rules.filters import FalseFilter, TrueFilter
+from twinbus.rules.sql.rule_checks import check_rule, correlation_filter, sql_filter
 
 ALL, NONE = "red blue bare", ""
 

@@ -17,8 +17,8 @@ from azure.servicebus.management import (
 )
 
 from twinbus.errors import EntityAlreadyExists, MessagingEntityNotFound
-from twinbus.rule_sql.rule_checks import check_rule, sql_action, sql_filter
 from twinbus.rules.filters import TrueFilter
+from twinbus.rules.sql.rule_checks import check_rule, sql_action, sql_filter
 from twinbus.testing import Bus
 
 from .sdk import SyncSdk, texts_of

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageState
 
-from twinbus.rule_sql.rule_checks import check_rule, sql_filter
+from twinbus.rules.sql.rule_checks import check_rule, sql_filter
 
 from .sdk import receive_one, text_of, texts_of
 

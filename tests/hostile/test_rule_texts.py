@@ -18,10 +18,10 @@ from unit.rules.plain_view import PlainView
 
 from twinbus.errors import ArgumentError
 from twinbus.limits import ACTION_STATEMENTS, FILTER_CHARACTERS, PROPERTIES_BYTES
-from twinbus.rule_sql.rule_checks import sql_action, sql_filter
 from twinbus.rules.filter_error import FilterError
 from twinbus.rules.index import RuleIndex
 from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import sql_action, sql_filter
 
 SECONDS = 5.0
 

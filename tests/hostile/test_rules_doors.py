@@ -31,9 +31,9 @@ from twinbus.limits import (
     FILTER_CHARACTERS,
     SQL_RULES_PER_TOPIC,
 )
-from twinbus.rule_sql.rule_checks import correlation_filter, sql_filter
 from twinbus.rules.filters import Filter
 from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import correlation_filter, sql_filter
 
 SUBSCRIPTION = "news/Subscriptions/all"
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.rules.plain_view import PlainView
 
-from twinbus.rule_sql.rule_checks import sql_filter
 from twinbus.rules.filter_error import FilterError
+from twinbus.rules.sql.rule_checks import sql_filter
 
 Tree = tuple[object, ...]
 

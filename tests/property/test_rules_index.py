@@ -4,16 +4,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.rules.plain_view import PlainView
 
-from twinbus.rule_sql.rule_checks import (
+from twinbus.rules.filter_error import FilterError
+from twinbus.rules.filters import FalseFilter, Filter, TrueFilter
+from twinbus.rules.index import RuleIndex
+from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import (
     check_rule,
     correlation_filter,
     sql_action,
     sql_filter,
 )
-from twinbus.rules.filter_error import FilterError
-from twinbus.rules.filters import FalseFilter, Filter, TrueFilter
-from twinbus.rules.index import RuleIndex
-from twinbus.rules.rule import Rule
 
 Outcome = tuple[bool, frozenset[str], bool]
 

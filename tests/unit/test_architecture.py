@@ -6,7 +6,7 @@ fails here until it has a row, so that the direction is decided and not grown.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from twinbus import compilation
 
 PACKAGE = Path(compilation.__file__).parent
 
-# Package or top-level module -> what it may import besides itself.
+# Package or top-level module -> what it may import besides itself. A part of a package
+# with rules of its own has a row of its own.
 MAY_IMPORT = {
     "errors": set(),
     "limits": set(),
@@ -25,7 +26,7 @@ MAY_IMPORT = {
     "__init__": {"compilation"},
     "__main__": {"cli"},
     "durations": {"errors", "limits"},
-    "config_rules": {"errors", "rule_sql", "rules"},
+    "config_rules": {"errors", "rules", "rules/sql"},
     "config_entities": {"broker", "config_rules", "durations", "errors", "rules"},
     "config_emulator": {"config_entities", "config_rules", "rules"},
     "config_pair": {"config_entities", "durations"},
@@ -36,7 +37,7 @@ MAY_IMPORT = {
     "amqp": set(),
     "auth": {"errors", "limits"},
     "rules": {"errors", "limits"},
-    "rule_sql": {"errors", "limits", "rules"},
+    "rules/sql": {"errors", "limits", "rules"},
     "broker": {"errors", "limits"},
     "encoding": {"amqp", "broker", "errors", "limits", "rules"},
     "topics": {"broker", "encoding", "rules"},
@@ -58,14 +59,14 @@ MAY_IMPORT = {
         *("limits", "pairing"),
     },
     "gateway": {
-        *("auth", "broker", "clock", "durations", "errors", "limits", "rule_sql"),
-        "rules",
+        *("auth", "broker", "clock", "durations", "errors", "limits", "rules"),
+        "rules/sql",
     },
     "server": {
         *("amqp", "auth", "broker", "clock", "compilation", "config", "config_pair"),
         "durations",
-        *("encoding", "errors", "gateway", "limits", "links", "pairing", "rule_sql"),
-        *("rules", "store", "topics"),
+        *("encoding", "errors", "gateway", "limits", "links", "pairing", "rules"),
+        *("rules/sql", "store", "topics"),
     },
     "testing": {
         *("amqp", "auth", "broker", "client", "clock", "config", "config_entities"),
@@ -97,7 +98,13 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 def package_of(path: Path) -> str:
     """The row of the table that a file belongs to."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return row_of(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def row_of(parts: Sequence[str]) -> str:
+    """The row of a module: that of the part of its package, if it has one."""
+    part = "/".join(parts[:2])
+    return part if part in MAY_IMPORT else parts[0]
 
 
 def allowed_to(path: Path) -> set[str]:
@@ -111,17 +118,13 @@ def imported_modules(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            module = str(node.module)
             # `from twinbus import errors` imports the module twinbus.errors.
-            if module == "twinbus":
-                yield from (f"twinbus.{alias.name}" for alias in node.names)
-            else:
-                yield module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def own_packages_imported(path: Path) -> set[str]:
     names = [name.split(".") for name in imported_modules(path)]
-    rows = {name[1] for name in names if name[0] == "twinbus" and len(name) > 1}
+    rows = {row_of(name[1:]) for name in names if name[0] == "twinbus" and name[1:]}
     # The version is an attribute of the package itself.
     return rows - {package_of(path), "__version__"}
 
@@ -204,6 +207,32 @@ def test_what_is_compiled_imports_only_what_the_digest_covers() -> None:
     top_level = {path.stem for path in PACKAGE.glob("*.py")}
     for source in compilation.compiled_sources():
         assert own_packages_imported(source) <= compiled | top_level
+
+
+def test_plain_parts_of_compiled_packages_have_rows() -> None:
+    # Without one, a compiled module of the same package could import them.
+    assert set(compilation.PLAIN) <= set(MAY_IMPORT)
+    assert not set(compilation.PLAIN) & {
+        package_of(source) for source in compilation.compiled_sources()
+    }
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import twinbus.rules.sql.parsing",
+        "from twinbus.rules.sql import parsing",
+        "from twinbus.rules import sql",
+        "def f():\n    from twinbus.rules.sql.parsing import parse_filter",
+    ],
+)
+def test_a_part_with_a_row_of_its_own_is_told_from_its_package(
+    code: str, tmp_path: Path
+) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(code)
+    (name,) = imported_modules(module)
+    assert row_of(name.split(".")[1:]) == "rules/sql"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 A rule is a value, made once when it is added or read back from the store; what is not
 valid never becomes one. It goes into the store as a JSON object of texts, in which
-values keep their types. Reading one takes the parser, and so is in `rule_sql`.
+values keep their types. Reading one takes the parser, and so is in `rules/sql`.
 """
 
 from typing import Any, Final, final

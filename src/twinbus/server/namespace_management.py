@@ -19,8 +19,8 @@ from twinbus.clock import Clock
 from twinbus.errors import ArgumentError, MessagingEntityNotFound, NotSupported
 from twinbus.gateway.administration.resource import Kind, Resource, parse_resource
 from twinbus.limits import ENTITY_REQUEST_BYTES
-from twinbus.rule_sql.rule_checks import rule_of_json
 from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import rule_of_json
 from twinbus.server.entity import Entity
 from twinbus.server.management import management_status
 from twinbus.server.namespace import Namespace

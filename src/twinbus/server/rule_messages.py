@@ -9,12 +9,6 @@ from typing import Any, Final
 from twinbus.amqp.types import Described, Int, Timestamp, ULong
 from twinbus.encoding.rule_values import amqp_of_typed, typed_of_amqp
 from twinbus.errors import ArgumentError
-from twinbus.rule_sql.rule_checks import (
-    check_rule,
-    correlation_filter,
-    sql_action,
-    sql_filter,
-)
 from twinbus.rules.action import SqlAction
 from twinbus.rules.filters import (
     CORRELATION_FIELDS,
@@ -25,6 +19,12 @@ from twinbus.rules.filters import (
     TrueFilter,
 )
 from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import (
+    check_rule,
+    correlation_filter,
+    sql_action,
+    sql_filter,
+)
 
 _RULE: Final = ULong(0x13700000004)
 _EMPTY_ACTION: Final = ULong(0x13700000005)

@@ -16,9 +16,9 @@ from twinbus.errors import (
     MessagingEntityNotFound,
     QuotaExceeded,
 )
-from twinbus.rule_sql.rule_checks import rule_of_json
 from twinbus.rules.filters import CorrelationFilter, Filter, SqlFilter
 from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import rule_of_json
 from twinbus.server.owner import StoreOwner
 from twinbus.server.subscription import Subscription
 from twinbus.server.topic_quotas import TopicQuotas

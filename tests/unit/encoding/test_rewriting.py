@@ -19,9 +19,9 @@ from twinbus.encoding.message_view import EncodedView
 from twinbus.encoding.outgoing import encode_delivery
 from twinbus.encoding.rewriting import rewritten
 from twinbus.limits import DURATION_MS_UNLIMITED
-from twinbus.rule_sql.rule_checks import check_rule, sql_action
 from twinbus.rules.filter_error import FilterError
 from twinbus.rules.filters import TrueFilter
+from twinbus.rules.sql.rule_checks import check_rule, sql_action
 from twinbus.rules.values import Duration, Instant
 
 SENT = AmqpMessage(

@@ -3,15 +3,15 @@
 import pytest
 from unit.rules.plain_view import PlainView
 
-from twinbus.rule_sql.rule_checks import (
+from twinbus.rules.filters import FalseFilter, Filter, TrueFilter
+from twinbus.rules.index import RuleIndex
+from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import (
     check_rule,
     correlation_filter,
     sql_action,
     sql_filter,
 )
-from twinbus.rules.filters import FalseFilter, Filter, TrueFilter
-from twinbus.rules.index import RuleIndex
-from twinbus.rules.rule import Rule
 
 
 def rule(name: str, filter: Filter, action: str | None = None) -> Rule:

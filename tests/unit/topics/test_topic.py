@@ -14,8 +14,8 @@ from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.message import Message
 from twinbus.encoding.incoming import read_message
 from twinbus.errors import QuotaExceeded
-from twinbus.rule_sql.rule_checks import check_rule, sql_action, sql_filter
 from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import check_rule, sql_action, sql_filter
 from twinbus.store.memory import MemoryStore
 from twinbus.topics.topic import Subscribed, TopicRouter
 

@@ -11,8 +11,8 @@ from twinbus.gateway.administration.ports import AdministeredNamespace
 from twinbus.gateway.administration.resource import Resource
 from twinbus.gateway.administration.rule_xml import read_rule, write_rule
 from twinbus.gateway.administration.xml_writing import AtomEntry
-from twinbus.rule_sql.rule_checks import rule_of_json
 from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import rule_of_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ import pytest
 from twinbus.errors import ArgumentError
 from twinbus.gateway.administration.rule_xml import read_rule, write_rule
 from twinbus.gateway.administration.xml_reading import read_xml
-from twinbus.rule_sql.rule_checks import rule_of_json
 from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import rule_of_json
 
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 

@@ -36,7 +36,7 @@ def parse_action(text: str, parameters: Mapping[str, TypedValue]) -> list[Statem
 
 def _parse(start: str, text: str, parameters: Mapping[str, TypedValue]) -> object:
     # The parser library takes a while to import, and most buses need no rule.
-    from twinbus.rule_sql.grammar import parse
+    from twinbus.rules.sql.grammar import parse
 
     return parse(start, text, parameters)
 

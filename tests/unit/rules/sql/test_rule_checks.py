@@ -11,13 +11,6 @@ from twinbus.limits import (
     RULE_VALUE_CHARACTERS,
     RULE_VALUES,
 )
-from twinbus.rule_sql.rule_checks import (
-    check_rule,
-    correlation_filter,
-    rule_of_json,
-    sql_action,
-    sql_filter,
-)
 from twinbus.rules.filters import (
     CorrelationFilter,
     FalseFilter,
@@ -26,6 +19,13 @@ from twinbus.rules.filters import (
     TrueFilter,
 )
 from twinbus.rules.rule import DEFAULT_RULE, Rule, default_rule
+from twinbus.rules.sql.rule_checks import (
+    check_rule,
+    correlation_filter,
+    rule_of_json,
+    sql_action,
+    sql_filter,
+)
 from twinbus.rules.typed_value import typed_value
 
 VALUES = {

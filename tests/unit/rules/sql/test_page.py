@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from twinbus.rule_sql.rule_checks import sql_action, sql_filter
+from twinbus.rules.sql.rule_checks import sql_action, sql_filter
 
-PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "rules.md"
+PAGE = Path(__file__).parents[4] / "docs" / "concepts" / "rules.md"
 
 
 def test_filters_and_actions_of_the_page_can_be_read() -> None:

@@ -14,8 +14,8 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 
 from twinbus.errors import ArgumentError
-from twinbus.rule_sql.nodes import NodeBuilder
-from twinbus.rule_sql.text_error import text_error
+from twinbus.rules.sql.nodes import NodeBuilder
+from twinbus.rules.sql.text_error import text_error
 from twinbus.rules.typed_value import TypedValue
 
 _END: Final = "$END"

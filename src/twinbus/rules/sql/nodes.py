@@ -14,7 +14,6 @@ from lark.visitors import Transformer_NonRecursive
 
 from twinbus.errors import ArgumentError
 from twinbus.limits import ACTION_STATEMENTS
-from twinbus.rule_sql.text_error import text_error
 from twinbus.rules.action import Statement
 from twinbus.rules.arithmetic import INTEGER_HIGHEST, negative
 from twinbus.rules.expressions import (
@@ -39,6 +38,7 @@ from twinbus.rules.predicates import (
     Like,
     Not,
 )
+from twinbus.rules.sql.text_error import text_error
 from twinbus.rules.system_properties import NAMES, SETTABLE
 from twinbus.rules.typed_value import TypedValue
 

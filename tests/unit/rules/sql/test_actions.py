@@ -7,9 +7,9 @@ from unit.rules.plain_view import PlainView
 
 from twinbus.errors import ArgumentError
 from twinbus.limits import ACTION_STATEMENTS
-from twinbus.rule_sql.rule_checks import sql_action
 from twinbus.rules.action import Changes
 from twinbus.rules.filter_error import FilterError
+from twinbus.rules.sql.rule_checks import sql_action
 from twinbus.rules.values import MISSING, Duration, Instant
 
 VIEW = PlainView(

@@ -15,7 +15,6 @@ from twinbus.limits import (
     RULE_VALUE_CHARACTERS,
     RULE_VALUES,
 )
-from twinbus.rule_sql.parsing import parse_action, parse_filter
 from twinbus.rules.action import SqlAction
 from twinbus.rules.filters import (
     CORRELATION_FIELDS,
@@ -26,6 +25,7 @@ from twinbus.rules.filters import (
     TrueFilter,
 )
 from twinbus.rules.rule import Rule
+from twinbus.rules.sql.parsing import parse_action, parse_filter
 from twinbus.rules.typed_value import TypedValue, typed, typed_value
 
 _NAME: Final = re.compile(r"[\w.$-]+", re.ASCII)

@@ -7,8 +7,8 @@ import pytest
 from unit.rules.plain_view import PlainView
 
 from twinbus.errors import ArgumentError
-from twinbus.rule_sql.rule_checks import sql_filter
 from twinbus.rules.filter_error import FilterError
+from twinbus.rules.sql.rule_checks import sql_filter
 from twinbus.rules.values import Duration, Instant
 
 VIEW = PlainView(
@@ -173,7 +173,7 @@ def test_parameters_are_constants_whatever_the_case_of_their_names() -> None:
 
 def test_parser_is_not_imported_before_a_text_is_read() -> None:
     code = (
-        "import sys; import twinbus.rule_sql.rule_checks as checks;"
+        "import sys; import twinbus.rules.sql.rule_checks as checks;"
         "assert 'lark' not in sys.modules;"
         "checks.sql_filter('a = 1');"
         "assert 'lark' in sys.modules"
