@@ -22,12 +22,12 @@ from bench.pairing_site import Site
 from bench.processes import usage_of_tree
 from twinbus.amqp.messaging import Data, Message, Properties, encode_message
 from twinbus.amqp.types import Symbol
+from twinbus.client.address import parse_address
+from twinbus.client.namespace_connection import NamespaceConnection
 from twinbus.clock import SystemClock
 from twinbus.encoding.batch import BATCH_FORMAT
 from twinbus.pairing.backlog_queues import find_or_make
 from twinbus.pairing.detour import SEND_ID, Detour, diverted_properties
-from twinbus.pairing.own.address import parse_address
-from twinbus.pairing.own.connection import NamespaceConnection
 from twinbus.pairing.own.engine import own_engine
 from twinbus.pairing.own.messages import envelope
 from twinbus.pairing.sdk.twins import Administration

@@ -21,10 +21,10 @@ from bench.pairing_sender import pair_options
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.messaging import Message, decode_message
 from twinbus.client import ClientError, NotAccepted, Receiver
+from twinbus.client.address import parse_address
+from twinbus.client.namespace_connection import NamespaceConnection
 from twinbus.clock import SystemClock
 from twinbus.pairing import pair_namespace
-from twinbus.pairing.own.address import parse_address
-from twinbus.pairing.own.connection import NamespaceConnection
 
 _CREDIT = 500
 _RETRY_SECONDS = 0.2

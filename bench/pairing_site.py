@@ -14,8 +14,7 @@ from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from bench.pairing_process import PATIENCE_SECONDS, LineProcess, until
 from bench.processes import free_port
-
-_KEY_NAME = "RootManageSharedAccessKey"
+from twinbus.config import local_connection_string
 
 
 class Site:
@@ -47,10 +46,7 @@ class Site:
 
     @property
     def connection_string(self) -> str:
-        return (
-            f"Endpoint=sb://localhost:{self._port};SharedAccessKeyName={_KEY_NAME};"
-            f"SharedAccessKey={self._key};UseDevelopmentEmulator=true"
-        )
+        return local_connection_string("localhost", self._port, self._key)
 
     @property
     def ca_file(self) -> str:

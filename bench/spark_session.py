@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from bench.load_client import Target
 from bench.processes import tree
+from twinbus.client.connection_string import ConnectionString
 
 HEAP = "1g"
 
@@ -50,10 +51,13 @@ def credential(text: str) -> Iterator[str]:
 
 
 def connection_string(target: Target) -> str:
-    return (
-        f"Endpoint=sb://localhost:{target.port};UseDevelopmentEmulator=true;"
-        f"SharedAccessKeyName={target.user};SharedAccessKey={target.password}"
-    )
+    return ConnectionString(
+        host="localhost",
+        port=target.port,
+        is_tls=False,
+        key_name=target.user,
+        key=target.password,
+    ).reveal()
 
 
 def spark_processes() -> tuple[int, list[int]]:

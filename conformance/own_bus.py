@@ -13,10 +13,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from conformance.vendor import CannotRun
+from twinbus.client.connection_string import parse_connection_string
 
 # Bounds against hanging; never waited out.
 START_PATIENCE_SECONDS = 60.0
@@ -92,17 +93,17 @@ def _connection_string(process: subprocess.Popen[str], log: Path) -> str:
 
 
 def _description(connection_string: str, keys: Mapping[str, str]) -> Mapping[str, str]:
-    endpoint = connection_string.split(";", 1)[0].removeprefix("Endpoint=")
-    port = urlsplit(endpoint).port
+    root = parse_connection_string(connection_string)
+    restricted = {
+        right: replace(root, key_name=right.lower(), key=key)
+        for right, key in keys.items()
+    }
     return {
         "SB_CONNECTION_STRING": connection_string,
-        "SB_HTTP_ENDPOINT": f"http://127.0.0.1:{port}",
+        "SB_HTTP_ENDPOINT": f"http://127.0.0.1:{root.port}",
         **{
-            f"SB_{right.upper()}_CONNECTION_STRING": (
-                f"Endpoint={endpoint};SharedAccessKeyName={right.lower()};"
-                f"SharedAccessKey={key};UseDevelopmentEmulator=true"
-            )
-            for right, key in keys.items()
+            f"SB_{right.upper()}_CONNECTION_STRING": own.reveal()
+            for right, own in restricted.items()
         },
     }
 

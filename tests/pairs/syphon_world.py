@@ -19,10 +19,10 @@ from twinbus.amqp.messaging import (
 from twinbus.amqp.sasl import plain
 from twinbus.amqp.types import Timestamp
 from twinbus.client import ClientConnection, connect
+from twinbus.client.address import parse_address
 from twinbus.clock import SystemClock
 from twinbus.pairing.detour import SCHEDULED, Detour, diverted_properties
 from twinbus.pairing.events import EventKind, PairEvent
-from twinbus.pairing.own.address import parse_address
 from twinbus.pairing.own.engine import own_engine
 from twinbus.pairing.sdk_syphon.engine import sdk_engine
 from twinbus.pairing.syphon.settings import SyphonSettings

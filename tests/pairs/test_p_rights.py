@@ -6,6 +6,7 @@ client, Send for the primary's, be it by a signature for one queue.
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusAuthorizationError
 
 from twinbus.auth import sas
+from twinbus.client.connection_string import parse_connection_string
 from twinbus.clock import SystemClock
 from twinbus.pairing import pair_namespace
 from twinbus.pairing.events import EventKind, PairEvent
@@ -56,19 +58,14 @@ def two() -> Iterator[tuple[Bus, Bus]]:
 
 def signature_for(bus: Bus, path: str, *claims: str) -> str:
     """A connection string that is good for one path, and until its end."""
-    parts = dict(
-        part.split("=", 1) for part in bus.connection_string_for(*claims).split(";")
-    )
+    rule = parse_connection_string(bus.connection_string_for(*claims))
     token = sas.make(
-        resource=f"sb://localhost:{bus.port}/{path}",
-        key_name=parts["SharedAccessKeyName"],
-        key=parts["SharedAccessKey"],
+        resource=f"sb://{rule.address}/{path}",
+        key_name=rule.key_name,
+        key=rule.key,
         expires_at=SystemClock().now() + HOUR_MS,
     )
-    return (
-        f"Endpoint={parts['Endpoint']};SharedAccessSignature={token};"
-        "UseDevelopmentEmulator=true"
-    )
+    return replace(rule, key_name="", key="", signature=token).reveal()
 
 
 class Smallest(Clients):

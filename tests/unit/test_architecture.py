@@ -55,16 +55,16 @@ MAY_IMPORT = {
         "limits",
     },
     "spark": {
-        *("amqp", "auth", "broker", "clock", "durations", "encoding", "errors"),
-        *("limits", "pairing"),
+        *("amqp", "auth", "broker", "client", "clock", "durations", "encoding"),
+        *("errors", "limits", "pairing"),
     },
     "gateway": {
         *("auth", "broker", "clock", "durations", "errors", "limits", "rules"),
         "rules/sql",
     },
     "server": {
-        *("amqp", "auth", "broker", "clock", "compilation", "config", "config_pair"),
-        "durations",
+        *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
+        *("config_pair", "durations"),
         *("encoding", "errors", "gateway", "limits", "links", "pairing", "rules"),
         *("rules/sql", "store", "topics"),
     },

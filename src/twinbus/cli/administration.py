@@ -8,11 +8,13 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, Final
 
+from twinbus.amqp.sasl import plain
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.cli.namespace_client import ask_namespace
-from twinbus.cli.server_address import ServerAddress
+from twinbus.client.connection import connect
+from twinbus.client.connection_string import ConnectionString
 from twinbus.client.errors import ClientError, LinkClosed
+from twinbus.client.management import ask_namespace
 from twinbus.errors import (
     ArgumentError,
     ArgumentOutOfRange,
@@ -38,37 +40,38 @@ _CODES: Final[dict[type[ServiceBusError], int]] = {
 _RULES: Final = "/rules/"
 
 
-def ask(address: ServerAddress, operation: str, arguments: Mapping[str, str]) -> Any:
+def ask(server: ConnectionString, operation: str, arguments: Mapping[str, str]) -> Any:
     """The server's answer. Raises Failure."""
     try:
-        return asyncio.run(_ask(address, operation, arguments))
+        return asyncio.run(_ask(server, operation, arguments))
     except ServiceBusError as error:
         raise _refused(error) from None
     except ClientError as error:
-        raise _cut_off(address, error) from None
+        raise _cut_off(server, error) from None
     except ssl.SSLError as error:
         raise Failure(
-            f"{address.text} can't be trusted: {error.reason or error}. See what "
+            f"{server.address} can't be trusted: {error.reason or error}. See what "
             "'twinbus serve' says about TLS: SSL_CERT_FILE names the authority.",
             exit_codes.UNREACHABLE,
         ) from None
     except (OSError, TimeoutError) as error:
-        raise _unreachable(address, error) from None
+        raise _unreachable(server, error) from None
 
 
 async def _ask(
-    address: ServerAddress, operation: str, arguments: Mapping[str, str]
+    server: ConnectionString, operation: str, arguments: Mapping[str, str]
 ) -> Any:
-    return await ask_namespace(
-        address.host,
-        address.port,
-        operation,
-        arguments,
-        key_name=address.key_name,
-        key=address.key,
+    connection = await connect(
+        server.host,
+        server.port,
+        ssl=ssl.create_default_context() if server.is_tls else None,
+        sasl=plain(server.key_name, server.key),
         timeout_seconds=_PATIENCE_SECONDS,
-        ssl=ssl.create_default_context() if address.is_tls else None,
     )
+    async with connection:
+        return await ask_namespace(
+            connection, operation, arguments, timeout_seconds=_PATIENCE_SECONDS
+        )
 
 
 def _refused(error: ServiceBusError) -> Failure:
@@ -92,27 +95,27 @@ def _next_step(error: ServiceBusError) -> str:
     return "'twinbus entities list' shows what there is."
 
 
-def _cut_off(address: ServerAddress, error: ClientError) -> Failure:
+def _cut_off(server: ConnectionString, error: ClientError) -> Failure:
     told = error.error
     if isinstance(error, LinkClosed) and told is not None:
         return _refused(from_condition(told.condition, told.description))
     if told is not None and told.condition == UnauthorizedAccess.condition:
         return Failure(
-            f"{address.text} does not know the key '{address.key_name}', or not with "
+            f"{server.address} does not know the key '{server.key_name}', or not with "
             "this value: give its data folder with --data, or --connection-string.",
             exit_codes.UNAUTHORIZED,
         )
     return Failure(
-        f"{address.text} ended the connection ({error}). Is it a twinbus server?",
+        f"{server.address} ended the connection ({error}). Is it a twinbus server?",
         exit_codes.UNREACHABLE,
     )
 
 
-def _unreachable(address: ServerAddress, error: OSError) -> Failure:
+def _unreachable(server: ConnectionString, error: OSError) -> Failure:
     if isinstance(error, ConnectionRefusedError):
         why = "start one with 'twinbus serve', or see --port and --connection-string"
     else:
         why = str(error) or "it took too long"
     return Failure(
-        f"No server answers at {address.text}: {why}.", exit_codes.UNREACHABLE
+        f"No server answers at {server.address}: {why}.", exit_codes.UNREACHABLE
     )

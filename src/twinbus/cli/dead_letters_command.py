@@ -205,7 +205,7 @@ def _namespace(
             connection, "--connection-string", variable, os.environ
         )
     config = settings(None, os.environ, {"data": data, "port": port})
-    return server_address(None, config, {}).connection_string
+    return server_address(None, config, {}).reveal()
 
 
 def _choice(

@@ -18,8 +18,8 @@ def ask_server(
     from twinbus.cli.settings import settings
 
     config = settings(None, os.environ, {"data": data, "port": port})
-    address = server_address(connection_string, config, os.environ)
-    return ask(address, operation, arguments)
+    server = server_address(connection_string, config, os.environ)
+    return ask(server, operation, arguments)
 
 
 def show(entity: Any, is_json: bool) -> None:

@@ -19,7 +19,7 @@ from twinbus.cli.sdk_side import (
     reach,
     told_as_failure,
 )
-from twinbus.cli.server_address import parse_connection_string
+from twinbus.cli.server_address import parsed
 from twinbus.clock import SystemClock
 from twinbus.pairing.backlog_status import BacklogSurvey
 from twinbus.pairing.backlog_survey import survey_backlog
@@ -93,7 +93,7 @@ async def _lease(side: Side, path: str | None) -> str:
 
 def backlog_name(primary: str | None, given: str | None) -> str:
     """What the paths of its backlog queues begin with. Raises Failure."""
-    host = "" if primary is None else parse_connection_string(primary).host
+    host = "" if primary is None else parsed(primary).host
     return _checked_name(host, given)
 
 

@@ -22,7 +22,7 @@ from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.cli.spark_environment import settings
 from twinbus.cli.syphon_run import log_to_stderr
-from twinbus.pairing.own.address import parse_address
+from twinbus.client.address import parse_address
 from twinbus.pairing.primary_name import primary_name as name_of
 from twinbus.spark.option_reader import OptionError, OptionReader
 from twinbus.spark.secret import Secret

@@ -18,9 +18,9 @@ from rich.live import Live
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.cli.log_lines import LogLine
+from twinbus.client.address import parse_address
 from twinbus.clock import SystemClock
 from twinbus.pairing.coverage import covers_any
-from twinbus.pairing.own.address import parse_address
 from twinbus.pairing.primary_name import primary_name as name_of
 from twinbus.pairing.syphon.errors import PrimaryAway, SecondaryError
 from twinbus.pairing.syphon.ports import Engine

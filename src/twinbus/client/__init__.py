@@ -1,8 +1,14 @@
-"""A small asyncio AMQP 1.0 client on the engine of twinbus.amqp.
+"""The client side: connection strings, credentials, and an asyncio AMQP 1.0 client.
 
-For our own use: benches, links between brokers, the syphon, and Spark. Messages are
-payload bytes both ways (encode_message and decode_message of twinbus.amqp.messaging
-translate), sends are pipelined, and settlement goes by ranges.
+For our own use: the command line, pairs, Spark, benches. Messages are payload bytes
+both ways (encode_message and decode_message of twinbus.amqp.messaging translate), sends
+are pipelined, and a range of messages is settled at once.
+
+- `connection_string` reads and writes connection strings; nothing else does.
+- `address` and `credentials`: where a namespace is, and the tokens for it.
+- `connection`: one AMQP connection, with its senders and receivers.
+- `namespace_connection`: one that is opened when needed and keeps its tokens valid.
+- `management`: requests to `$management` over a connection.
 
     async with await connect("localhost", 5672, sasl=plain(name, key)) as connection:
         sender = await connection.sender("orders")

@@ -217,16 +217,14 @@ class ClientConnection(asyncio.Protocol):
             message, state=state, timeout_seconds=timeout_seconds
         )
 
-    async def put_token(
-        self, audience: str, token: str, *, token_type: str = SAS_TOKEN
-    ) -> None:
+    async def put_token(self, audience: str, token: str) -> None:
         """Prove the right to use `audience` by a token. Raises RequestFailed."""
         response = await self.request(
             "$cbs",
             Message(
                 application_properties={
                     "operation": "put-token",
-                    "type": token_type,
+                    "type": SAS_TOKEN,
                     "name": audience,
                 },
                 body=AmqpValue(token),

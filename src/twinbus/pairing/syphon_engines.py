@@ -6,10 +6,10 @@ The SDK is an extra, and imported only where it is needed.
 import ssl
 from typing import Any
 
+from twinbus.client.address import NamespaceAddress, parse_address
 from twinbus.client.errors import ClientError
 from twinbus.clock import Clock
 from twinbus.pairing.errors import PairingError
-from twinbus.pairing.own.address import NamespaceAddress, parse_address
 from twinbus.pairing.own.engine import is_twinbus, own_engine
 from twinbus.pairing.syphon.errors import PrimaryAway, SecondaryError
 from twinbus.pairing.syphon.ports import Engine

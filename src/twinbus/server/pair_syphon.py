@@ -7,11 +7,11 @@ everybody else. The lease is the lock of a session at the secondary.
 
 from typing import Any, Final
 
+from twinbus.client.address import parse_address
 from twinbus.clock import Clock
 from twinbus.config_pair import PairConfig
 from twinbus.errors import EntityAlreadyExists
 from twinbus.pairing.coverage import covers_any
-from twinbus.pairing.own.address import parse_address
 from twinbus.pairing.primary_name import primary_name
 from twinbus.pairing.reporting import Reporter
 from twinbus.pairing.syphon.ports import Engine

@@ -14,17 +14,19 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from twinbus.auth import sas
+from twinbus.client.connection_string import (
+    ConnectionStringError,
+    parse_connection_string,
+)
+from twinbus.client.credentials import token_source
 from twinbus.clock import SystemClock
-from twinbus.pairing.own.address import connection_parts
 from twinbus.spark.option_reader import OptionError, OptionReader
 from twinbus.spark.secret import Secret, SecretError
 
 CONNECTION_OPTIONS: Final = ("credential", "connectionString", "namespace", "caFile")
 
-_PLAIN_PORT: Final = 5672
-_TLS_PORT: Final = 5671
 _TOKEN_MS: Final = 3_600_000
+"""After which a signature that was given is looked at again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,51 +59,28 @@ class Connection:
 class OpenConnection:
     """A namespace whose secret is known. Never leaves its process."""
 
-    __slots__ = ("_key", "_key_name", "_signature", "connection_string", "host", "url")
+    __slots__ = ("_tokens", "connection_string", "host", "url")
 
     def __init__(self, connection: Connection) -> None:
         self.connection_string = connection.secret.reveal()
-        parts = connection_parts(self.connection_string)
-        is_plain = parts.get("usedevelopmentemulator", "").lower() == "true"
         try:
-            endpoint = urlsplit(parts.get("endpoint", ""))
-            self.host = endpoint.hostname or ""
-            port = endpoint.port or (_PLAIN_PORT if is_plain else _TLS_PORT)
-        except ValueError:
-            self.host, port = "", 0
-        self._key_name = parts.get("sharedaccesskeyname", "")
-        self._key = parts.get("sharedaccesskey", "")
-        self._signature = parts.get("sharedaccesssignature", "")
-        if not self.host or not (self._signature or (self._key_name and self._key)):
-            raise SecretError(
-                "The connection string is not complete: it must have "
-                "Endpoint=sb://HOST, and SharedAccessKeyName and SharedAccessKey, or "
-                "SharedAccessSignature."
-            )
-        scheme = "http" if is_plain else "https"
-        self.url = connection.url or f"{scheme}://{self.host}:{port}"
+            parsed = parse_connection_string(self.connection_string)
+        except ConnectionStringError as error:
+            raise SecretError(str(error)) from None
+        self.host = parsed.host
+        scheme = "https" if parsed.is_tls else "http"
+        self.url = connection.url or f"{scheme}://{parsed.address}"
+        # For the whole namespace, also if the text has an EntityPath.
+        self._tokens = token_source(parsed, SystemClock())
 
     def __repr__(self) -> str:
         return f"OpenConnection({self.url})"
 
-    @property
-    def entity_path(self) -> str | None:
-        """The entity that the connection string is for, if it says one."""
-        return connection_parts(self.connection_string).get("entitypath")
-
     def token(self) -> tuple[str, int]:
-        """A shared access signature for the namespace, and when it ends, in
+        """A shared access signature for the namespace, and when to ask for another, in
         milliseconds since the epoch."""
-        ends_at = SystemClock().now() + _TOKEN_MS
-        if self._signature:
-            return self._signature, ends_at
-        token = sas.make(
-            resource=f"sb://{self.host}/",
-            key_name=self._key_name,
-            key=self._key,
-            expires_at=ends_at,
-        )
-        return token, ends_at
+        token = self._tokens.token()
+        return token.text, token.expires_at or SystemClock().now() + _TOKEN_MS
 
 
 def read_connection(options: OptionReader) -> Connection:

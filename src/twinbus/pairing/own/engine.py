@@ -3,9 +3,9 @@
 from typing import Final
 
 from twinbus.amqp.types import AmqpArray
+from twinbus.client.address import NamespaceAddress
+from twinbus.client.namespace_connection import NamespaceConnection, connected
 from twinbus.clock import Clock
-from twinbus.pairing.own.address import NamespaceAddress
-from twinbus.pairing.own.connection import NamespaceConnection, connected
 from twinbus.pairing.own.messages import OwnMessage
 from twinbus.pairing.own.outlet import OwnOutlet
 from twinbus.pairing.own.secondary import OwnSecondary

@@ -5,10 +5,11 @@ from typing import Final
 
 from twinbus.amqp.types import Described, Symbol, UInt
 from twinbus.client.errors import ClientError, LinkClosed
+from twinbus.client.management import ask
+from twinbus.client.namespace_connection import NamespaceConnection
 from twinbus.client.receiver import Receiver
 from twinbus.errors import OperationTimeout, SessionCannotBeLocked
-from twinbus.pairing.own.connection import NamespaceConnection
-from twinbus.pairing.own.requests import ask, secondary_errors
+from twinbus.pairing.own.secondary_errors import secondary_errors
 from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.pairing.syphon.settings import LEASE_SESSION
 

@@ -11,11 +11,11 @@ from typing import Final
 
 from twinbus.client.connection import ClientConnection
 from twinbus.client.errors import ClientError
+from twinbus.client.namespace_connection import NamespaceConnection, connected
 from twinbus.client.sender import Sender
 from twinbus.clock import Clock
 from twinbus.encoding.batch import BATCH_FORMAT
 from twinbus.pairing.failures import FailureKind
-from twinbus.pairing.own.connection import NamespaceConnection, connected
 from twinbus.pairing.own.failures import kind_of
 from twinbus.pairing.own.messages import OwnMessage, envelope, restored
 from twinbus.pairing.syphon.ports import Refusal, Restored

@@ -21,18 +21,19 @@ from twinbus.amqp.outcomes import (
 )
 from twinbus.amqp.types import AmqpArray, Int, UInt
 from twinbus.client.errors import ClientError, NotAccepted
+from twinbus.client.management import ask
+from twinbus.client.namespace_connection import NamespaceConnection
 from twinbus.client.receiver import Receiver
 from twinbus.clock import Clock
 from twinbus.errors import MessageLockLost, MessageNotFound
 from twinbus.pairing.detour import restored_from
-from twinbus.pairing.own.connection import NamespaceConnection
 from twinbus.pairing.own.messages import (
     OwnMessage,
     is_deferred,
     read_payload,
     received,
 )
-from twinbus.pairing.own.requests import ask, secondary_errors
+from twinbus.pairing.own.secondary_errors import secondary_errors
 from twinbus.pairing.syphon.ports import BacklogQueue, Fault, Glimpse, Page
 
 _log = logging.getLogger(__name__)

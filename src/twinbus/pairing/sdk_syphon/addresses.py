@@ -6,14 +6,13 @@ from typing import Any, Final
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.servicebus import TransportType
 
+from twinbus.client.address import NamespaceAddress
+from twinbus.client.connection_string import PLAIN_PORT, TLS_PORT
+from twinbus.client.credentials import FixedToken, SharedKey, TokenSource
 from twinbus.clock import Clock
-from twinbus.pairing.own.address import NamespaceAddress
-from twinbus.pairing.own.credentials import FixedToken, SharedKey, TokenSource
 from twinbus.pairing.primary_name import without_port
 from twinbus.pairing.sdk.internals import connection_settings, credential_of
 
-_TLS_PORT: Final = 5671
-_PLAIN_PORT: Final = 5672
 _WEB_PORT: Final = 443
 
 
@@ -37,7 +36,7 @@ class Endpoint:
     def _usual_port(self) -> int:
         if not self.is_plain_amqp:
             return _WEB_PORT
-        return _TLS_PORT if self._settings["use_tls"] else _PLAIN_PORT
+        return TLS_PORT if self._settings["use_tls"] else PLAIN_PORT
 
     def tls(self) -> ssl.SSLContext | None:
         """None: plain TCP."""

@@ -5,20 +5,20 @@ from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.servicebus import ServiceBusClient, TransportType
 
 from twinbus.auth.sas import parse
+from twinbus.client.credentials import FixedToken, SharedKey
 from twinbus.clock import SystemClock
-from twinbus.pairing.own.credentials import FixedToken, SharedKey
 from twinbus.pairing.sdk_syphon.addresses import address_of
 
 CLOCK = SystemClock()
 KEY = "SharedAccessKeyName=root;SharedAccessKey=secret"
 
 
-async def test_a_connection_string_has_a_key() -> None:
+def test_a_connection_string_has_a_key() -> None:
     text = f"Endpoint=sb://localhost:1234;{KEY};UseDevelopmentEmulator=true"
     address = address_of(ServiceBusClient.from_connection_string(text), CLOCK)
     assert address is not None
     assert (address.text, address.tls) == ("localhost:1234", None)
-    token = await address.tokens.token()
+    token = address.tokens.token()
     assert parse(token.text).is_signed_with(["secret"])
 
 

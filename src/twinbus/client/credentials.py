@@ -1,13 +1,12 @@
-"""Tokens for `$cbs`: made from a key, or made by somebody else."""
+"""Tokens that prove a right: made from a key, or given as they are."""
 
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from twinbus.auth.sas import make, parse
+from twinbus.client.connection_string import ConnectionString
 from twinbus.clock import Clock
 from twinbus.errors import AuthenticationFailed
-
-SAS: Final = "servicebus.windows.net:sastoken"
 
 _LIFE_MS: Final = 60 * 60_000
 """Of a token that is made from a key."""
@@ -16,22 +15,21 @@ _LIFE_MS: Final = 60 * 60_000
 @dataclass(frozen=True, slots=True)
 class Token:
     text: str = field(repr=False)
-    kind: str
-    # None: it is not known, and cannot be had anew.
+    # None: unknown, and there is no way to get a new one.
     expires_at: int | None
 
 
 class TokenSource(Protocol):
-    """Gives tokens for a path of the namespace and all below it."""
+    """Gives tokens for a path of the namespace and everything below it."""
 
-    # Empty: for the whole namespace.
+    # Empty: the whole namespace.
     scope: str
 
-    async def token(self) -> Token: ...
+    def token(self) -> Token: ...
 
 
 class SharedKey:
-    """Makes tokens from a key of the namespace, or of the entity that is named."""
+    """Makes tokens from a key: of the namespace, or of the entity in `scope`."""
 
     def __init__(
         self, host: str, key_name: str, key: str, clock: Clock, scope: str = ""
@@ -42,7 +40,7 @@ class SharedKey:
         self._key = key
         self._clock = clock
 
-    async def token(self) -> Token:
+    def token(self) -> Token:
         expires_at = self._clock.now() + _LIFE_MS
         text = make(
             resource=f"sb://{self._host}/{self.scope}",
@@ -50,22 +48,31 @@ class SharedKey:
             key=self._key,
             expires_at=expires_at,
         )
-        return Token(text, SAS, expires_at)
+        return Token(text, expires_at)
 
 
 class FixedToken:
-    """A token that somebody else made, for whatever it says."""
+    """A token that somebody else made; its text says what it is for."""
 
     def __init__(self, text: str) -> None:
         self.scope = _scope_of(text)
         self._text = text
 
-    async def token(self) -> Token:
-        return Token(self._text, SAS, None)
+    def token(self) -> Token:
+        return Token(self._text, None)
+
+
+def token_source(
+    parsed: ConnectionString, clock: Clock, scope: str = ""
+) -> TokenSource:
+    """The tokens of a connection string; `scope` is for those made from a key."""
+    if parsed.signature:
+        return FixedToken(parsed.signature)
+    return SharedKey(parsed.host, parsed.key_name, parsed.key, clock, scope)
 
 
 def _scope_of(token: str) -> str:
-    """One that cannot be read is put for the namespace, which says what is wrong."""
+    """The whole namespace if the token cannot be read: the peer says what is wrong."""
     try:
         return parse(token).scope
     except AuthenticationFailed:

@@ -1,19 +1,19 @@
-"""A connection to one namespace that is there when it is needed, with a right to it.
+"""One shared connection to a namespace, with tokens that are kept valid.
 
-It is opened at the first use, and anew when it was lost. A token is put for the whole
-namespace, and put again long before it expires. One that is good for a part of it only
-is put for each path that is asked for, as SDKs do.
+It is opened at the first use, and again after it was lost. A token is put for the whole
+namespace, and renewed long before it expires. A token that is good for a part of the
+namespace only is put for each path that is asked for, as the SDKs do.
 """
 
 import asyncio
 import logging
 from typing import Final
 
+from twinbus.client.address import NamespaceAddress
 from twinbus.client.connection import ClientConnection, connect
+from twinbus.client.credentials import Token
 from twinbus.client.errors import ClientError
 from twinbus.clock import Clock
-from twinbus.pairing.own.address import NamespaceAddress
-from twinbus.pairing.own.credentials import Token
 
 _log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ _CONNECT_SECONDS: Final = 10.0
 _CLOSE_SECONDS: Final = 2.0
 
 _RENEWAL: Final = 0.75
-"""After which part of its life a token is put anew."""
+"""The part of its life after which a token is renewed."""
 
 _RETRY_SECONDS: Final = 10.0
 
@@ -34,14 +34,17 @@ class NamespaceConnection:
         self._clock = clock
         self._connection: ClientConnection | None = None
         self._renewing: asyncio.Task[None] | None = None
-        # What the token was put for, on this connection.
+        # The paths that a token was put for, on this connection.
         self._audiences: set[str] = set()
-        # Two who need it first open it once.
+        # Two first users open one connection.
         self._mutex = asyncio.Lock()
 
     async def get(self, path: str = "") -> ClientConnection:
-        """Open, if it is not, and with a right to this path, if it can be had; to what
-        the token is for if none is named. Raises OSError, TimeoutError, ClientError."""
+        """The open connection, with a token for this path.
+
+        Without a path the token is for its whole scope. Raises OSError, TimeoutError,
+        ClientError.
+        """
         audience = self._audience(path)
         async with self._mutex:
             if self._connection is None or not self._connection.is_open:
@@ -70,13 +73,13 @@ class NamespaceConnection:
         return connection
 
     async def _put_token(self, connection: ClientConnection, audience: str) -> Token:
-        token = await self.address.tokens.token()
-        await connection.put_token(audience, token.text, token_type=token.kind)
+        token = self.address.tokens.token()
+        await connection.put_token(audience, token.text)
         self._audiences.add(audience)
         return token
 
     async def _renew(self, connection: ClientConnection, token: Token) -> None:
-        """Keep the right; a token that cannot be had is asked for again."""
+        """Renew the tokens while the connection is open; after a failure, try again."""
         while token.expires_at is not None and connection.is_open:
             life_ms = max(token.expires_at - self._clock.now(), 0)
             await asyncio.sleep(max(life_ms / 1000 * _RENEWAL, _RETRY_SECONDS))
@@ -84,7 +87,9 @@ class NamespaceConnection:
                 for audience in sorted(self._audiences):
                     token = await self._put_token(connection, audience)
             except (ClientError, OSError, TimeoutError) as error:
-                _log.warning("a token for %s: %s", self.address.text, error)
+                _log.warning(
+                    "a token for %s was not renewed: %s", self.address.text, error
+                )
 
     async def _drop(self) -> None:
         if self._renewing is not None:
@@ -97,7 +102,7 @@ class NamespaceConnection:
         self._connection = None
 
     def forget(self) -> None:
-        """It does not answer: drop it without a word. The next use opens another."""
+        """Drop a connection that does not answer. The next use opens another."""
         connection, self._connection = self._connection, None
         self._audiences.clear()
         if self._renewing is not None:
@@ -113,7 +118,7 @@ class NamespaceConnection:
 async def connected(
     address: NamespaceAddress, timeout_seconds: float
 ) -> ClientConnection:
-    """A new connection, without any right yet."""
+    """A new connection, before any token is put."""
     return await connect(
         address.host,
         address.port,
