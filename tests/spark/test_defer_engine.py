@@ -14,10 +14,11 @@ from azure.servicebus import (
 )
 
 from twinbus.errors import ServerBusy
+from twinbus.sdk_internals import blocking_links
 from twinbus.server import management
 from twinbus.spark.offsets import OffsetError, read_offset
 from twinbus.spark.option_reader import OptionError
-from twinbus.spark.portable import deferring, internals, taking, watching
+from twinbus.spark.portable import deferring, taking, watching
 from twinbus.spark.portable.delivered import MARK
 from twinbus.spark.portable.errors import EntityMissing
 from twinbus.spark.ranges_read import DataLoss
@@ -489,7 +490,7 @@ def test_a_request_that_is_cut_off_is_made_again(
     run = engines("orders")
     start = run.begun()
     cut_off = ValueError("Management Operation error occurred.")
-    ask, failed = internals.ask, []
+    ask, failed = blocking_links.ask, []
 
     def failing(*arguments: Any) -> Any:
         if not failed:
@@ -497,7 +498,7 @@ def test_a_request_that_is_cut_off_is_made_again(
             raise cut_off
         return ask(*arguments)
 
-    monkeypatch.setattr(internals, "ask", failing)
+    monkeypatch.setattr(blocking_links, "ask", failing)
     end = run.engine.advance(start, 10)
     assert failed and run.bodies(start, end) == ["o"]
 

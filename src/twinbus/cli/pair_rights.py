@@ -12,8 +12,8 @@ from azure.core.exceptions import AzureError
 
 from twinbus.cli.sdk_side import PROBE_SECONDS, Side, reason_of
 from twinbus.pairing.failures import FailureKind
-from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.sdk_internals import links
 
 _REFUSED: Final = (FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION)
 
@@ -35,9 +35,9 @@ async def lacking_rights(
 async def _sends(side: Side, path: str) -> str:
     sender = side.client.get_queue_sender(path)
     try:
-        fault = await _fault(internals.open_link(sender, PROBE_SECONDS))
+        fault = await _fault(links.open_link(sender, PROBE_SECONDS))
     finally:
-        await internals.abort(sender)
+        await links.abort(sender)
     return f"Send on '{path}' of the primary: {fault}" if fault else ""
 
 
@@ -46,7 +46,7 @@ async def _listens(side: Side, path: str) -> str:
     try:
         fault = await _fault(receiver.peek_messages(1, timeout=PROBE_SECONDS))
     finally:
-        await internals.abort(receiver)
+        await links.abort(receiver)
     return f"Listen on '{path}' of the secondary: {fault}" if fault else ""
 
 

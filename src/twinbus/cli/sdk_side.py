@@ -21,9 +21,9 @@ from azure.servicebus.aio.management import ServiceBusAdministrationClient
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.pairing.failures import FailureKind
-from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.pairing.sdk.explaining import reason_of as explained_by
+from twinbus.sdk_internals import links
 
 PATIENCE_SECONDS: Final = 30.0
 """For all that is asked of a namespace; one that is well answers within a second."""
@@ -122,7 +122,7 @@ async def reach(side: Side) -> Reach:
     sender = side.client.get_queue_sender(_PROBED)
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            await internals.open_link(sender, PROBE_SECONDS)
+            await links.open_link(sender, PROBE_SECONDS)
     except TimeoutError:
         return Reach(is_up=False, detail=f"silent for {PROBE_SECONDS:g} seconds")
     except (AzureError, OSError) as error:
@@ -131,5 +131,5 @@ async def reach(side: Side) -> Reach:
             return Reach(is_up=False, detail=reason_of(error))
         return Reach(is_up=True, detail="refuses the key" if kind in _KEY else "")
     finally:
-        await internals.abort(sender)
+        await links.abort(sender)
     return Reach(is_up=True)

@@ -15,12 +15,17 @@ from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 
 from twinbus.pairing.failures import Verdict
 from twinbus.pairing.options import SendAvailabilityPairedNamespaceOptions
-from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.batch import PairedMessageBatch
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.pairing.sdk.messages import outgoing_copy
 from twinbus.pairing.sdk.pairing import Pairing, open_pairing
 from twinbus.pairing.status import PairStatus
+from twinbus.sdk_internals.clients import entity_of
+from twinbus.sdk_internals.messages import (
+    BATCH_BYTES_STANDARD,
+    as_messages,
+    messages_of,
+)
 
 __all__ = ["PairedNamespaceClient", "PairedServiceBusSender", "pair_namespace"]
 
@@ -75,7 +80,7 @@ class PairedNamespaceClient:
         return self._sender(topic_name, link)
 
     def _sender(self, path: str, link: dict[str, Any]) -> "PairedServiceBusSender":
-        only = internals.entity_of(self._primary)
+        only = entity_of(self._primary)
         if only is not None and path != only:
             raise ValueError(
                 f"The connection string of the client is for '{only}' alone, and not "
@@ -186,7 +191,7 @@ class PairedServiceBusSender:
         if known is None and not pairing.pair.entity(path).is_diverted():
             await self._ask_for_batch_bytes()
             known = pairing.primary.batch_bytes(path)
-        return known or internals.BATCH_BYTES_STANDARD
+        return known or BATCH_BYTES_STANDARD
 
     async def _ask_for_batch_bytes(self) -> None:
         """Open a link, which tells it; a primary that is away leaves it unknown."""
@@ -218,8 +223,8 @@ class PairedServiceBusSender:
 def outgoing(messages: Any) -> list[ServiceBusMessage]:
     """Copies of all forms of messages that the SDK takes, also of a batch."""
     if isinstance(messages, ServiceBusMessageBatch):
-        return [outgoing_copy(one) for one in internals.messages_of(messages)]
-    return [outgoing_copy(one) for one in internals.as_messages(messages)]
+        return [outgoing_copy(one) for one in messages_of(messages)]
+    return [outgoing_copy(one) for one in as_messages(messages)]
 
 
 def check_arguments(timeout: float | None, unknown: dict[str, Any]) -> None:

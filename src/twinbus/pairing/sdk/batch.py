@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from azure.servicebus import ServiceBusMessageBatch
 
-from twinbus.pairing.sdk.internals import as_messages
 from twinbus.pairing.sdk.messages import outgoing_copy, stamp
+from twinbus.sdk_internals.messages import as_messages
 
 _SEND_ID_BYTES: Final = 16
 

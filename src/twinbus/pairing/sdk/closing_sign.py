@@ -7,8 +7,8 @@ the client, and being closed is how it learns of it: nothing of the client is re
 from collections.abc import Callable
 from typing import Any
 
-from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.twins import is_asynchronous
+from twinbus.sdk_internals import clients
 
 
 class ClosingSign:
@@ -41,5 +41,5 @@ def put_sign(client: Any, tell: Callable[[], None]) -> ClosingSign | AsyncClosin
     holds it weakly."""
     kind = AsyncClosingSign if is_asynchronous(client) else ClosingSign
     sign = kind(tell)
-    internals.close_with(client, sign)
+    clients.close_with(client, sign)
     return sign

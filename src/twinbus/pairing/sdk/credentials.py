@@ -13,11 +13,13 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from azure.core.credentials import AzureSasCredential
+
 from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
-from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.pairing.sdk.explaining import explained
 from twinbus.pairing.sdk.namespace import SdkNamespace
+from twinbus.sdk_internals import clients
 
 _NOBODYS_ENTITY: Final = "x-servicebus-transfer"
 """Asked for where no entity is known. It does not exist, and only who has a good key is
@@ -110,13 +112,13 @@ def _entity_to_ask(client: Any) -> str:
 
 def _scope_of(client: Any) -> str | None:
     """The part of the namespace that the client is good for; None for all of it."""
-    named = internals.entity_of(client)
+    named = clients.entity_of(client)
     if named is not None:
         return named
-    credential = internals.credential_of(client)
-    token = getattr(credential, "token", None) or getattr(credential, "signature", "")
-    text = token.decode() if isinstance(token, bytes) else str(token)
-    return entity_of_token(text)
+    credential = clients.credential_of(client)
+    if isinstance(credential, AzureSasCredential):
+        return entity_of_token(credential.signature)
+    return entity_of_token(clients.signature_of(credential) or "")
 
 
 def entity_of_token(token: str) -> str | None:

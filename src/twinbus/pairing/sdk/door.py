@@ -21,8 +21,8 @@ from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusErro
 from twinbus.limits import CANCEL_SENT_PER_REQUEST
 from twinbus.pairing.errors import CannotCancel
 from twinbus.pairing.failures import FailureKind
-from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.sdk_internals import errors, links
 
 if TYPE_CHECKING:
     from twinbus.pairing.sdk.namespace import SdkNamespace
@@ -149,13 +149,13 @@ class SdkDoor:
     ) -> list[bool]:
         try:
             answer = await self._with_sender(
-                lambda sender: internals.request(
+                lambda sender: links.request(
                     sender, _CANCEL_SENT, {"send-ids": list(send_ids)}, timeout_seconds
                 ),
                 timeout_seconds,
             )
         except ServiceBusError as error:
-            if internals.condition_of(error) not in _UNKNOWN_OPERATION:
+            if errors.condition_of(error) not in _UNKNOWN_OPERATION:
                 raise
             raise CannotCancel(
                 f"'{self._namespace.name}' cannot cancel what waits in '{self._path}': "
@@ -168,7 +168,7 @@ class SdkDoor:
     async def open(self, timeout_seconds: float) -> None:
         """Prove that the entity can be sent to, without sending."""
         await self._with_sender(
-            lambda sender: internals.open_link(sender, timeout_seconds),
+            lambda sender: links.open_link(sender, timeout_seconds),
             timeout_seconds,
         )
 
@@ -209,7 +209,7 @@ class SdkDoor:
             self._sender = self._namespace.keep(sender)
         sender = self._sender
         result = await self._over(sender, action(sender))
-        self._namespace.note_batch_bytes(self._path, internals.batch_bytes_of(sender))
+        self._namespace.note_batch_bytes(self._path, links.batch_bytes_of(sender))
         return result
 
     async def _over(self, link: Any, work: Work[T]) -> T:

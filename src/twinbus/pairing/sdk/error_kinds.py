@@ -21,7 +21,7 @@ from azure.servicebus import exceptions
 from twinbus.pairing.errors import PairingError
 from twinbus.pairing.failures import FailureKind, busy_kind
 from twinbus.pairing.sdk.explaining import is_untrusted, reason_of
-from twinbus.pairing.sdk.internals import condition_of, token_status_of
+from twinbus.sdk_internals.errors import condition_of, token_status_of
 
 _BY_CLASS: Final[tuple[tuple[type[BaseException], FailureKind], ...]] = (
     (exceptions.OperationTimeoutError, FailureKind.TIMEOUT),

@@ -12,7 +12,7 @@ from typing import Final
 
 from azure.servicebus.exceptions import MessagingEntityNotFoundError
 
-from twinbus.pairing.sdk.internals import token_status_of
+from twinbus.sdk_internals.errors import token_status_of
 
 _NOT_FOUND: Final = 404
 _DESCRIPTION: Final = re.compile(r"Description: (.*)", re.DOTALL)

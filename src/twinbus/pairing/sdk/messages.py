@@ -25,7 +25,7 @@ from twinbus.pairing.detour import (
     diverted_properties,
     read_detour,
 )
-from twinbus.pairing.sdk.internals import encoding_of, message_of
+from twinbus.sdk_internals.messages import encoding_of, message_of
 
 _SCHEDULED: Final = "x-opt-scheduled-enqueue-time"
 

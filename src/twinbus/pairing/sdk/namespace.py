@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from azure.servicebus.aio import ServiceBusClient
 
-from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.door import SdkDoor
+from twinbus.sdk_internals import links
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class SdkNamespace:
     def keep(self, link: T) -> T:
         """Close the link with the namespace, if nobody does so before."""
         self._links.add(link)
-        internals.remember_connection(link)
+        links.remember_connection(link)
         return link
 
     def call(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -87,11 +87,11 @@ class SdkNamespace:
 async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
     """Wait for tasks that are bound to end."""
     if tasks:
-        await asyncio.wait(set(tasks), timeout=2 * internals.CLOSE_SECONDS)
+        await asyncio.wait(set(tasks), timeout=2 * links.CLOSE_SECONDS)
 
 
 async def _close(link: Any, left: asyncio.Task[Any] | None) -> None:
     if left is not None:
         left.cancel()
-        await asyncio.wait([left], timeout=internals.CLOSE_SECONDS)
-    await internals.close_link(link)
+        await asyncio.wait([left], timeout=links.CLOSE_SECONDS)
+    await links.close_link(link)

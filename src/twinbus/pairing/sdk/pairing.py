@@ -24,7 +24,6 @@ from twinbus.pairing.faulting import FaultWatch, Side
 from twinbus.pairing.options import SendAvailabilityPairedNamespaceOptions
 from twinbus.pairing.pair import Pair
 from twinbus.pairing.primary_name import primary_name
-from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.closing_sign import put_sign
 from twinbus.pairing.sdk.credentials import check_primary, check_secondary
 from twinbus.pairing.sdk.dialect import SdkDialect
@@ -35,6 +34,7 @@ from twinbus.pairing.status import PairStatus
 from twinbus.pairing.syphon.service import SyphonService
 from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon_engines import engine_of_clients
+from twinbus.sdk_internals.clients import endpoint_of
 
 _paired: "WeakSet[Any]" = WeakSet()
 """Clients that are the primary of a pair now."""
@@ -218,7 +218,7 @@ def _check(primary: Any, options: SendAvailabilityPairedNamespaceOptions) -> str
             f"The client of '{primary.fully_qualified_namespace}' is paired already. "
             "Close the pair first, or use another client."
         )
-    if internals.endpoint_of(primary) == internals.endpoint_of(secondary):
+    if endpoint_of(primary) == endpoint_of(secondary):
         raise ValueError(
             f"Primary and secondary are the same namespace, "
             f"'{primary.fully_qualified_namespace}': it would be away with itself."

@@ -22,7 +22,7 @@ from azure.servicebus.aio.management import (
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from twinbus.pairing.daemon_thread import in_daemon_thread
-from twinbus.pairing.sdk import internals
+from twinbus.sdk_internals import clients
 
 
 def is_asynchronous(client: Any) -> bool:
@@ -41,9 +41,9 @@ def twin_of(client: Any) -> AsyncClient:
     """An asynchronous client for the same namespace, that never retries."""
     return AsyncClient(
         client.fully_qualified_namespace,
-        asynchronous_credential(internals.credential_of(client)),
+        asynchronous_credential(clients.credential_of(client)),
         retry_total=0,
-        **internals.connection_settings(client),
+        **clients.connection_settings(client),
     )
 
 
@@ -51,7 +51,7 @@ def asynchronous_credential(credential: Any) -> Any:
     """The credential itself if an asynchronous client takes it, else a twin."""
     if isinstance(credential, AzureNamedKeyCredential | AzureSasCredential):
         return credential
-    key = internals.asynchronous_key(credential)
+    key = clients.asynchronous_key(credential)
     if key is not None:
         return key
     if inspect.iscoroutinefunction(credential.get_token):

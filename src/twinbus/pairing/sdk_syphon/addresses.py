@@ -11,7 +11,12 @@ from twinbus.client.connection_string import PLAIN_PORT, TLS_PORT
 from twinbus.client.credentials import FixedToken, SharedKey, TokenSource
 from twinbus.clock import Clock
 from twinbus.pairing.primary_name import without_port
-from twinbus.pairing.sdk.internals import connection_settings, credential_of
+from twinbus.sdk_internals.clients import (
+    connection_settings,
+    credential_of,
+    key_of,
+    signature_of,
+)
 
 _WEB_PORT: Final = 443
 
@@ -66,10 +71,7 @@ def _tokens(credential: Any, host: str, clock: Clock) -> TokenSource | None:
         return SharedKey(host, *credential.named_key, clock)
     if isinstance(credential, AzureSasCredential):
         return FixedToken(credential.signature)
-    # The SDK's own, of connection strings.
-    policy, key = getattr(credential, "policy", None), getattr(credential, "key", None)
-    if isinstance(policy, str) and isinstance(key, str):
-        return SharedKey(host, policy, key, clock)
-    token = getattr(credential, "token", None)
-    text = token.decode() if isinstance(token, bytes) else token
-    return FixedToken(text) if isinstance(text, str) else None
+    key, signature = key_of(credential), signature_of(credential)
+    if key is not None:
+        return SharedKey(host, *key, clock)
+    return None if signature is None else FixedToken(signature)

@@ -13,10 +13,10 @@ from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
 from twinbus.pairing.detour import RESTORED_FROM, SEND_ID, restored_properties
-from twinbus.pairing.sdk.internals import binary_value, message_of
 from twinbus.pairing.sdk.messages import raw_copy
 from twinbus.pairing.syphon.ports import BacklogMessage
 from twinbus.pairing.syphon.reading import read
+from twinbus.sdk_internals.messages import binary_value, message_of
 
 _DUE: Final = "x-opt-scheduled-enqueue-time"
 _BUS_ANNOTATIONS: Final = frozenset(

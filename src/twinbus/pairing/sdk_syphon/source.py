@@ -11,11 +11,11 @@ from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundErr
 
 from twinbus.clock import Clock
 from twinbus.pairing.detour import restored_from
-from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.pairing.sdk_syphon.errors import secondary_errors
 from twinbus.pairing.sdk_syphon.messages import SdkMessage, read_received
 from twinbus.pairing.syphon.ports import BacklogQueue, Fault, Glimpse, Page
+from twinbus.sdk_internals import links
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class SdkSource:
                 self.path, prefetch_count=_PREFETCH_COUNT
             )
             link: Any = self._receiver
-            await internals.open_link(link, _OPEN_SECONDS)
+            await links.open_link(link, _OPEN_SECONDS)
             self._waiting_since = self._clock.monotonic()
         return self._receiver
 
@@ -181,7 +181,7 @@ class SdkSource:
         one still has."""
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
-            await internals.close_link(receiver, _CLOSE_SECONDS)
+            await links.close_link(receiver, _CLOSE_SECONDS)
 
 
 def _glimpse(message: SdkMessage) -> Glimpse:

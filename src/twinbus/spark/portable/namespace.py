@@ -30,9 +30,10 @@ from azure.servicebus.exceptions import (
 
 from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.sdk_internals import blocking_links
+from twinbus.sdk_internals.errors import requires_sessions
 from twinbus.spark.connection import Connection
 from twinbus.spark.patience import BUSY_SECONDS, Patience
-from twinbus.spark.portable import internals
 from twinbus.spark.portable.entity_path import entity_path
 from twinbus.spark.portable.errors import (
     EntityMissing,
@@ -84,7 +85,7 @@ class PortableNamespace:
         self._client = ServiceBusClient.from_connection_string(
             opened.connection_string, retry_total=0, **trust
         )
-        self._links: OrderedDict[str, internals.Link] = OrderedDict()
+        self._links: OrderedDict[str, blocking_links.Link] = OrderedDict()
 
     def another(self) -> "PortableNamespace":
         """The same one, for another thread."""
@@ -114,17 +115,19 @@ class PortableNamespace:
         """Raises PortableError."""
 
         def attempt() -> Mapping[bytes, Any]:
-            return internals.ask(self._link(path), operation, body, _ATTEMPT_SECONDS)
+            return blocking_links.ask(
+                self._link(path), operation, body, _ATTEMPT_SECONDS
+            )
 
         return self.patiently(path, attempt, lambda: self._drop(path))
 
-    def _link(self, path: str) -> internals.Link:
+    def _link(self, path: str) -> blocking_links.Link:
         link = self._links.get(path)
         if link is None:
             while len(self._links) >= _OPEN_LINKS:
                 self._drop(next(iter(self._links)))
             entity, subscription = entity_path(path).address_parts
-            link = internals.management_link(self._client, entity, subscription)
+            link = blocking_links.management_link(self._client, entity, subscription)
             self._links[path] = link
         self._links.move_to_end(path)
         return link
@@ -237,12 +240,12 @@ def known_refusal(path: str, error: Exception) -> PortableError | None:
         return LockLost(f"'{path}': {error}")
     if isinstance(error, SessionCannotBeLockedError):
         return SessionTaken(f"'{path}': {error}")
-    if internals.requires_sessions(error):
+    if requires_sessions(error):
         return SessionsRequired(f"'{path}' requires sessions.")
     return None
 
 
-def close_quietly(link: internals.Link) -> None:
+def close_quietly(link: blocking_links.Link) -> None:
     """What is left of it ends with its connection."""
     with contextlib.suppress(*FAILURES):
-        internals.close_link(link)
+        blocking_links.close_link(link)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from twinbus.broker.message import DEFERRED
-from twinbus.spark.portable import internals
+from twinbus.sdk_internals import blocking_links
 from twinbus.spark.portable.delivered import Delivered
 from twinbus.spark.portable.namespace import PortableNamespace
 from twinbus.spark.portable.number_ranges import NumberRanges
@@ -24,7 +24,7 @@ def peek(
     answer = namespace.ask(
         path,
         "peek-message",
-        {"from-sequence-number": internals.long(first), "message-count": count},
+        {"from-sequence-number": blocking_links.long(first), "message-count": count},
     )
     return [Delivered(bytes(m[b"message"])) for m in answer.get(b"messages", ())]
 

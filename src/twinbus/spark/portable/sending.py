@@ -8,7 +8,7 @@ A batch is taken or refused as a whole. Nothing here knows what was sent before.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from azure.servicebus import (
@@ -20,6 +20,7 @@ from azure.servicebus import (
 from twinbus.amqp.messaging import decode_message
 from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.sdk_internals.messages import add_encoded, set_envelope
 from twinbus.spark.patience import BUSY_SECONDS, Patience
 from twinbus.spark.portable.namespace import FAILURES, TRANSIENT, close_quietly
 from twinbus.spark.row_messages import EncodedRows
@@ -37,9 +38,6 @@ _REMEDIES: Final = {
     FailureKind.NOT_FOUND: "Make the queue or topic, or name another one.",
     FailureKind.DISABLED: "Enable it for sending.",
 }
-
-_SECTION_BYTES: Final = (5, 8)
-"""What a message costs in a batch besides its bytes: up to 255 of them, and more."""
 
 
 class SdkSender:
@@ -134,35 +132,25 @@ class SdkSender:
 
 
 def _add(batch: ServiceBusMessageBatch, message: bytes, limit_bytes: int) -> bool:
-    """Whether there is room for it. Touches what is not the SDK's public interface,
-    which has no place for messages that are encoded."""
-    size = batch._size + len(message) + _SECTION_BYTES[len(message) > 255]
-    if size > limit_bytes:
+    """Whether the batch has taken the message."""
+    if not add_encoded(batch, message, limit_bytes):
         return False
-    batch._message[5].append(message)
-    batch._size = size
-    batch._count += 1
-    if batch._count == 1:
+    if len(batch) == 1:
         _address(batch, message)
     return True
 
 
 def _address(batch: ServiceBusMessageBatch, message: bytes) -> None:
-    """A batch says for its first message where it belongs, as those of the SDK do: a
-    partitioned entity goes by it."""
     decoded = decode_message(message)
     properties = decoded.properties
     key = (decoded.message_annotations or {}).get("x-opt-partition-key")
     message_id = None if properties is None else properties.message_id
     session_id = None if properties is None else properties.group_id
-    batch._amqp_transport.set_batch_envelope_properties(
-        batch._message, *_texts(message_id, session_id, key)
-    )
+    set_envelope(batch, *map(_text, (message_id, session_id, key)))
 
 
-def _texts(*values: object) -> Iterator[str | None]:
-    for value in values:
-        yield value if isinstance(value, str) else None
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _may_wait(error: Exception, patience: Patience) -> bool:

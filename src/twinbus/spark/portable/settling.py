@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
-from twinbus.spark.portable import internals
+from twinbus.sdk_internals import blocking_links
 from twinbus.spark.portable.deferred_offset import DeferredPart
 from twinbus.spark.portable.errors import EntityMissing, NotDeferred, SessionTaken
 from twinbus.spark.portable.namespace import (
@@ -85,8 +85,8 @@ _OPERATION: Final = "receive-by-sequence-number"
 
 def _removal(numbers: Sequence[int]) -> dict[str, Any]:
     return {
-        "sequence-numbers": internals.longs(numbers),
-        "receiver-settle-mode": internals.unsigned(_RECEIVE_AND_DELETE),
+        "sequence-numbers": blocking_links.longs(numbers),
+        "receiver-settle-mode": blocking_links.unsigned(_RECEIVE_AND_DELETE),
     }
 
 
@@ -179,7 +179,8 @@ def _settle_session(
     def remove(numbers: Sequence[int]) -> object:
         body = {**_removal(numbers), "session-id": session_id}
         return namespace.patiently(
-            path, lambda: internals.ask(receiver, _OPERATION, body, _ATTEMPT_SECONDS)
+            path,
+            lambda: blocking_links.ask(receiver, _OPERATION, body, _ATTEMPT_SECONDS),
         )
 
     try:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
 from azure.servicebus.amqp import AmqpMessageBodyType
 
-from twinbus.spark.portable import internals
+from twinbus.sdk_internals import blocking_links
 from twinbus.spark.portable.allowance import Allowance
 from twinbus.spark.portable.delivered import MARK
 from twinbus.spark.portable.errors import LockLost, PortableError, SessionTaken
@@ -164,7 +164,7 @@ class Taker:
             ask(
                 {
                     "disposition-status": "defered",
-                    "lock-tokens": internals.uuids(one.token for one in messages),
+                    "lock-tokens": blocking_links.uuids(one.token for one in messages),
                     "properties-to-modify": {MARK: self._mark},
                 }
             )
@@ -186,7 +186,7 @@ class Taker:
 
     def _disposition_on(self, receiver: ServiceBusReceiver, body: Any) -> None:
         try:
-            internals.ask(receiver, "update-disposition", body, _ATTEMPT_SECONDS)
+            blocking_links.ask(receiver, "update-disposition", body, _ATTEMPT_SECONDS)
         except FAILURES as error:
             known = known_refusal(self._path, error)
             raise known or error from None

@@ -6,8 +6,8 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from twinbus.pairing.sdk.batch import PairedMessageBatch
-from twinbus.pairing.sdk.internals import messages_of
 from twinbus.pairing.sdk.messages import outgoing_copy, send_id_of, stamp
+from twinbus.sdk_internals.messages import messages_of
 
 
 def full_batch(assign_message_ids: bool) -> PairedMessageBatch:

@@ -32,7 +32,6 @@ from twinbus.pairing.detour import (
     Detour,
 )
 from twinbus.pairing.own.messages import read_payload, restored
-from twinbus.pairing.sdk.internals import as_messages
 from twinbus.pairing.sdk.messages import (
     detour_of,
     divert,
@@ -40,6 +39,7 @@ from twinbus.pairing.sdk.messages import (
     send_id_of,
     stamp,
 )
+from twinbus.sdk_internals.messages import as_messages
 
 DUE = datetime(2030, 5, 17, 12, 30, 15, 250_000, tzinfo=UTC)
 DUE_MS = 1_905_251_415_250

@@ -17,13 +17,13 @@ from azure.servicebus.aio.management import (
 )
 from azure.servicebus.management import ServiceBusAdministrationClient
 
-from twinbus.pairing.sdk.internals import connection_settings, credential_of
 from twinbus.pairing.sdk.twins import (
     ThreadedCredential,
     asynchronous_credential,
     is_asynchronous,
     twin_of,
 )
+from twinbus.sdk_internals.clients import connection_settings, credential_of
 
 HOST = "contoso.servicebus.windows.net"
 KEY = f"Endpoint=sb://{HOST};SharedAccessKeyName=name;SharedAccessKey=c2VjcmV0"

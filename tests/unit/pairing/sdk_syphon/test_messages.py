@@ -10,8 +10,8 @@ from twinbus.amqp.codec import encode
 from twinbus.amqp.messaging import Data, Message, decode_message, encode_message
 from twinbus.amqp.types import Long, Symbol, Timestamp
 from twinbus.pairing.detour import PATH, SCHEDULED, SESSION_ID
-from twinbus.pairing.sdk.internals import as_messages
 from twinbus.pairing.sdk_syphon.messages import SdkMessage, read_received, restored
+from twinbus.sdk_internals.messages import as_messages
 
 NUMBER = 7
 

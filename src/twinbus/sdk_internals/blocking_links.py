@@ -1,23 +1,18 @@
-"""All that reading touches of the SDK and is not its public interface.
+"""Requests over links of the blocking SDK, as Spark needs them.
 
 The public interface settles messages one by one, decodes every message that it peeks
 at, and opens a link, with credit for a message, even to peek. The requests that it
-makes for that are documented (AMQP request-response operations of Service Bus) and know
-more: many locks in one request, properties to set with them, and no link at all.
-
-Tested with azure-servicebus 7.15. When a release moves something, this file changes.
+makes for that are documented (AMQP request-response operations of Service Bus) and can
+do more: many locks in one request, properties to set with them, and no link at all.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from azure.core.exceptions import AzureError
 from azure.servicebus import ServiceBusClient
 from azure.servicebus._common import mgmt_handlers
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
-
-from twinbus.pairing.sdk.internals import condition_of
 
 _OPERATIONS: Final = "com.microsoft:"
 _OK: Final = 200
@@ -30,14 +25,17 @@ Link = Any
 def management_link(
     client: ServiceBusClient, entity: str, subscription: str | None
 ) -> Link:
-    """For requests alone: the one that the SDK lists sessions with."""
+    """A link for requests alone: the one that the SDK lists sessions with."""
     make: Callable[..., Link] = client._create_session_browser
     return make(entity, subscription)
 
 
 def close_link(link: Link) -> None:
-    """Its own close waits up to a second for the thread that keeps the connection
-    alive; that ends by itself as soon as the connection is gone."""
+    """Close a link at once.
+
+    Its own close waits up to a second for the thread that keeps the connection alive.
+    That thread ends by itself as soon as the connection is gone.
+    """
     client = getattr(link, "_handler", None)
     if client is not None:
         client._keep_alive_thread = None
@@ -47,7 +45,7 @@ def close_link(link: Link) -> None:
 def ask(
     link: Link, operation: str, body: Mapping[str, Any], timeout_seconds: float
 ) -> Mapping[bytes, Any]:
-    """The value of the answer; empty if there is none."""
+    """The value of the answer; empty if it has none."""
     answer = link._mgmt_request_response_with_retry(
         f"{_OPERATIONS}{operation}".encode(), body, _value, timeout=timeout_seconds
     )
@@ -77,11 +75,3 @@ def unsigned(number: int) -> Any:
 
 def uuids(tokens: Iterable[UUID]) -> Any:
     return PyamqpTransport.AMQP_ARRAY_VALUE(list(tokens))
-
-
-def requires_sessions(error: BaseException) -> bool:
-    """A receiver was opened without one, where that is not possible."""
-    is_refused = isinstance(error, AzureError) and (
-        condition_of(error) == "amqp:not-allowed"
-    )
-    return is_refused and "session" in str(error).lower()
