@@ -6,7 +6,6 @@ work with the vendor's SDK, so the namespace may be of any kind.
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Final
@@ -14,12 +13,13 @@ from typing import Annotated, Any, Final
 import typer
 
 from twinbus.cli import exit_codes
+from twinbus.cli.confirming import Yes, make_sure
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
 from twinbus.cli.dead_letter_choice import Choice
 from twinbus.cli.entity_flags import ConnectionString, Data, Json, Port
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import examples, group
-from twinbus.cli.pair_flags import PrimaryName, Secondary, Yes, require_sdk
+from twinbus.cli.pair_flags import PrimaryName, Secondary, require_sdk
 
 Entity = Annotated[
     str | None,
@@ -160,7 +160,7 @@ def _remove(
     text = _namespace(is_backlog, secondary, connection, data, port)
     require_sdk()
     if not is_sure:
-        _make_sure(target)
+        make_sure("remove", f"dead letters of '{target}'")
     import asyncio
 
     from twinbus.cli.dead_letters import removed_all
@@ -222,17 +222,6 @@ def _choice(
             exit_codes.USAGE,
         )
     return Choice(numbers=frozenset(numbers or ()), count=count)
-
-
-def _make_sure(target: str) -> None:
-    """Messages do not come back; a script has to say that it means it."""
-    what = f"dead letters of '{target}'"
-    if not sys.stdin.isatty():
-        raise Failure(
-            f"Nobody can be asked whether to remove {what}: give --yes.",
-            exit_codes.USAGE,
-        )
-    typer.confirm(f"Remove {what}?", abort=True, err=True)
 
 
 @contextmanager

@@ -5,12 +5,10 @@ What a server refuses is told in its words, with the next step.
 """
 
 import json
-import sys
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from twinbus.cli import exit_codes
+from twinbus.cli.confirming import Yes, make_sure
 from twinbus.cli.create_command import app as create
 from twinbus.cli.entity_flags import (
     AutoDelete,
@@ -137,9 +135,7 @@ def _show_one(
 )
 def _delete(
     name: Name,
-    is_sure: Annotated[
-        bool, typer.Option("--yes", help="Do not ask. Needed where nobody can answer.")
-    ] = False,
+    is_sure: Yes = False,
     connection_string: ConnectionString = None,
     data: Data = None,
     port: Port = None,
@@ -149,20 +145,14 @@ def _delete(
     server = connection_string, data, port
     entity = ask_server(*server, "get-entity", path=name)
     if not is_sure:
-        _make_sure(entity)
+        make_sure("delete", _described(entity))
     ask_server(*server, "delete-entity", path=name)
     path = entity["path"]
     print(json.dumps({"deleted": path}) if is_json else f"Deleted '{path}'.")
 
 
-def _make_sure(entity: dict[str, Any]) -> None:
-    """Messages do not come back; a script has to say that it means it."""
-    what = f"{entity['kind']} '{entity['path']}'"
+def _described(entity: dict[str, Any]) -> str:
+    what = f"the {entity['kind']} '{entity['path']}'"
     if "counts" in entity:
         what += f" and its {sum(entity['counts'].values())} messages"
-    if not sys.stdin.isatty():
-        raise Failure(
-            f"Nobody can be asked whether to delete the {what}: give --yes.",
-            exit_codes.USAGE,
-        )
-    typer.confirm(f"Delete the {what}?", abort=True, err=True)
+    return what

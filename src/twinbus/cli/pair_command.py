@@ -6,17 +6,15 @@ any kind. What a running application thinks of its pair is in its own metrics.
 
 import json
 import os
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twinbus.cli import exit_codes
+from twinbus.cli.confirming import Yes, make_sure
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
 from twinbus.cli.entity_flags import Json
-from twinbus.cli.failure import Failure
 from twinbus.cli.flags import examples, group
-from twinbus.cli.pair_flags import Primary, PrimaryName, Secondary, Yes, require_sdk
+from twinbus.cli.pair_flags import Primary, PrimaryName, Secondary, require_sdk
 
 if TYPE_CHECKING:
     from twinbus.pairing.backlog_status import BacklogSurvey
@@ -104,7 +102,7 @@ def _clean(
     removed: list[str] = []
     if unused and not is_dry:
         if not is_sure:
-            _make_sure(unused)
+            make_sure("remove", f"these {len(unused)} backlog queues", unused)
         removed = asyncio.run(remove_unused(text, unused))
         kept += [path for path in unused if path not in removed]
     if is_json:
@@ -112,19 +110,6 @@ def _clean(
         print(json.dumps(answer, indent=2))
     else:
         _print_cleaned(survey, unused if is_dry else removed, kept, is_dry=is_dry)
-
-
-def _make_sure(paths: list[str]) -> None:
-    """Queues do not come back; a script has to say that it means it."""
-    if not sys.stdin.isatty():
-        raise Failure(
-            f"Nobody can be asked whether to remove {len(paths)} backlog queues "
-            f"({paths[0]} and so on): give --yes.",
-            exit_codes.USAGE,
-        )
-    for path in paths:
-        print(path, file=sys.stderr)
-    typer.confirm(f"Remove these {len(paths)} backlog queues?", abort=True, err=True)
 
 
 def _print_cleaned(

@@ -50,9 +50,6 @@ CountsBacklog = Annotated[
         help="The time in the backlog is part of a message's time to live.",
     ),
 ]
-Yes = Annotated[
-    bool, typer.Option("--yes", help="Do not ask. Needed where nobody can answer.")
-]
 
 
 def require_sdk() -> None:

@@ -1,12 +1,10 @@
 """The connection with all rights that a data folder gives."""
 
-import os
-
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.config import ROOT_KEY_NAME, Config, ConfigError, local_connection_string
+from twinbus.cli.root_key import root_key
+from twinbus.config import ROOT_KEY_NAME, Config, local_connection_string
 from twinbus.server.certificates import ca_file
-from twinbus.server.data_folder import kept_root_key
 
 
 def root_connection(config: Config, is_tls: bool, entity: str) -> dict[str, str | None]:
@@ -23,7 +21,7 @@ def root_connection(config: Config, is_tls: bool, entity: str) -> dict[str, str 
             "server a TLS port.",
             exit_codes.USAGE,
         )
-    key = _key(config)
+    key = root_key(config)
     text = local_connection_string(config.host, config.port, key, tls=is_tls)
     if entity:
         text += f"EntityPath={entity};"
@@ -35,19 +33,3 @@ def root_connection(config: Config, is_tls: bool, entity: str) -> dict[str, str 
         "entity_path": entity or None,
         "ca_file": None if authority is None else str(authority.absolute()),
     }
-
-
-def _key(config: Config) -> str:
-    if config.key:
-        return config.key
-    try:
-        return kept_root_key(config.data).text
-    except ConfigError as error:
-        raise Failure(str(error), exit_codes.USAGE) from None
-    except OSError as error:
-        raise Failure(
-            f"The key is not known: {config.data / 'root-key'}: "
-            f"{os.strerror(error.errno or 0)}. It is made at the first start of "
-            "`twinbus serve`; name its data folder with --data.",
-            exit_codes.USAGE,
-        ) from None

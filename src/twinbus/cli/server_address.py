@@ -4,13 +4,12 @@ A connection string says all of it. Without one it is the server of this machine
 its port, and the key in its data folder.
 """
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
+from twinbus.cli.root_key import root_key
 from twinbus.client.connection_string import (
     ConnectionString,
     ConnectionStringError,
@@ -43,7 +42,7 @@ def server_address(
         port=config.port,
         is_tls=False,
         key_name=ROOT_KEY_NAME,
-        key=config.key or _kept_key(config.data),
+        key=root_key(config, ", or a connection string with --connection-string"),
     )
 
 
@@ -56,15 +55,3 @@ def _with_key(address: ConnectionString) -> ConnectionString:
         "SharedAccessKeyName and SharedAccessKey.",
         exit_codes.USAGE,
     )
-
-
-def _kept_key(data: Path) -> str:
-    file = data / "root-key"
-    try:
-        return file.read_text().strip()
-    except OSError as error:
-        raise Failure(
-            f"The server's key is not known: {file}: {os.strerror(error.errno or 0)}. "
-            "Give the server's data folder with --data, or --connection-string.",
-            exit_codes.USAGE,
-        ) from None

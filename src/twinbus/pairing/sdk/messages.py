@@ -89,7 +89,7 @@ def divert(
     )
     if raw.properties is not None:
         raw.properties.group_id = None
-    own = _texts(raw.application_properties)
+    own = texts_of(raw.application_properties)
     diverted: dict[Any, Any] = {**diverted_properties(own, detour)}
     raw.application_properties = diverted
     return message_of(raw)
@@ -97,7 +97,7 @@ def divert(
 
 def detour_of(message: ServiceBusMessage) -> Detour:
     """What a diverted message says; raises DetourError."""
-    return read_detour(_texts(message.raw_amqp_message.application_properties))
+    return read_detour(texts_of(message.raw_amqp_message.application_properties))
 
 
 # --- parts of a message -----------------------------------------------------------
@@ -152,13 +152,13 @@ def _take(section: MutableMapping[Any, Any] | None, name: str) -> Any:
     return next((value for value in found if value is not None), None)
 
 
-def _texts(section: Mapping[Any, Any] | None) -> dict[str, Any]:
-    """Names and values as an application wrote them: texts come as bytes."""
-    return {str(_text(key)): _text(value) for key, value in (section or {}).items()}
+def texts_of(section: Mapping[Any, Any] | None) -> dict[str, Any]:
+    """Names and values as the application wrote them: the SDK gives texts as bytes."""
+    return {str(text_of(key)): text_of(value) for key, value in (section or {}).items()}
 
 
-def _text(value: Any) -> Any:
-    """Bytes that are no text stay bytes: other clients send such values."""
+def text_of(value: Any) -> Any:
+    """Bytes that are not a text stay bytes: other clients send such values."""
     if not isinstance(value, bytes):
         return value
     try:

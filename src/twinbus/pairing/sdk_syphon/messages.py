@@ -13,7 +13,7 @@ from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
 from twinbus.pairing.detour import RESTORED_FROM, SEND_ID, restored_properties
-from twinbus.pairing.sdk.messages import raw_copy
+from twinbus.pairing.sdk.messages import raw_copy, text_of, texts_of
 from twinbus.pairing.syphon.ports import BacklogMessage
 from twinbus.pairing.syphon.reading import read
 from twinbus.sdk_internals.messages import binary_value, message_of
@@ -53,7 +53,7 @@ class SdkMessage(BacklogMessage):
 def read_received(
     received: ServiceBusReceivedMessage, *, is_deferred: bool
 ) -> SdkMessage:
-    detour, fault = read(_texts(received.raw_amqp_message.application_properties))
+    detour, fault = read(texts_of(received.raw_amqp_message.application_properties))
     message = SdkMessage(
         sequence_number=received.sequence_number or 0,
         enqueued_at=instant_ms(received.enqueued_time_utc),
@@ -89,10 +89,10 @@ def restored(message: SdkMessage, now: int) -> ServiceBusMessage:
     raw = raw_copy(message.received.raw_amqp_message)
     if raw.body_type is AmqpMessageBodyType.VALUE:
         raw = AmqpAnnotatedMessage(
-            value_body=_text(raw.body), header=raw.header, properties=raw.properties
+            value_body=text_of(raw.body), header=raw.header, properties=raw.properties
         )
     given = message.received.raw_amqp_message
-    own: dict[Any, Any] = restored_properties(_texts(given.application_properties))
+    own: dict[Any, Any] = restored_properties(texts_of(given.application_properties))
     raw.application_properties = {
         name: binary_value(value) if isinstance(value, bytes) else value
         for name, value in own.items()
@@ -108,9 +108,9 @@ def _annotations(
 ) -> dict[str | bytes, Any]:
     assert message.detour is not None
     kept = {
-        str(_text(key)): value if _text(key) == SEND_ID else _text(value)
+        str(text_of(key)): value if text_of(key) == SEND_ID else text_of(value)
         for key, value in (given or {}).items()
-        if _text(key) not in _BUS_ANNOTATIONS
+        if text_of(key) not in _BUS_ANNOTATIONS
     }
     kept[RESTORED_FROM] = message.restored_from
     if message.detour.scheduled_at is not None:
@@ -125,7 +125,7 @@ def _restore_properties(
     properties, header = raw.properties, raw.header
     assert properties is not None and header is not None
     for name in _TEXT_PROPERTIES:
-        properties[name] = _text(properties[name])
+        properties[name] = text_of(properties[name])
     properties.group_id = message.detour.session_id
     header.delivery_count = None
     ttl_ms = message.time_to_live_ms
@@ -133,16 +133,3 @@ def _restore_properties(
     if ttl_ms and ttl_ms > _LONGEST_TTL_MS:
         properties.creation_time = now
         properties.absolute_expiry_time = now + ttl_ms
-
-
-def _texts(section: Mapping[Any, Any] | None) -> dict[str, Any]:
-    return {str(_text(key)): _text(value) for key, value in (section or {}).items()}
-
-
-def _text(value: Any) -> Any:
-    if not isinstance(value, bytes):
-        return value
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value
