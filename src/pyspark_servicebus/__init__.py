@@ -1,8 +1,8 @@
 """The Spark format `servicebus`.
 
 Spark imports every module whose name begins with `pyspark_` when it looks for a format,
-in every worker, and one that fails takes the others with it. So there is nothing here
-but the name; the rest is imported when it is used.
+in every worker. If one of them fails, no other format is found either. So this module
+has only the name of the format; everything else is imported when it is used.
 """
 
 from pyspark.sql.datasource import (

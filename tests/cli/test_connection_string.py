@@ -61,7 +61,7 @@ def refusal(tmp_path: Path, *flags: str) -> str:
 
 
 def test_what_it_cannot_know_it_does_not_guess(tmp_path: Path) -> None:
-    assert "The key of the server is not known: data/root-key: No such" in refusal(tmp_path)
+    assert "data/root-key: No such file" in refusal(tmp_path)
     data = data_folder(tmp_path)
     assert "Name the one that it has taken" in refusal(tmp_path, "--port", "0")
     (tmp_path / "bus.toml").write_text("[server]\ntls_port = 0\n")

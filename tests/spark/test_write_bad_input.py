@@ -37,7 +37,7 @@ def orders(namespace: Namespace) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({}, "It is not said where the rows go. Give the option 'entity'"),
+        ({}, "The rows have no destination. Give the option 'entity'"),
         (
             {"entity": "orders", "entityColumn": "x"},
             "Give either 'entity' (one queue or topic for all rows) or 'entityColumn'",

@@ -1,5 +1,4 @@
-"""The command line: flags and words in, calls to the bus, tables and codes out.
+"""The command line: it reads flags, calls the bus, prints tables and sets exit codes.
 
-It holds no rules of messaging; what it refuses, the server or the configuration
-refused.
+It has no rules of messaging: the server and the configuration check what is asked for.
 """

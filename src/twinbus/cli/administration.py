@@ -1,6 +1,6 @@
-"""One question to a running server, for a command: trouble becomes a Failure.
+"""One request of a command to a running server; errors become a Failure.
 
-It is asked over AMQP, which works with any server that can be reached at all.
+The request is sent over AMQP, which every server speaks at every port.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from twinbus.errors import (
 )
 
 _PATIENCE_SECONDS: Final = 30.0
-"""For all of it; a server that is well answers in milliseconds."""
+"""For the whole request; a healthy server answers in milliseconds."""
 
 _CODES: Final[dict[type[ServiceBusError], int]] = {
     ArgumentError: exit_codes.USAGE,
@@ -75,9 +75,9 @@ async def _ask(
 
 
 def _refused(error: ServiceBusError) -> Failure:
-    """The server's own words, and what to do next."""
+    """The server's own text, and what to do next."""
     kind = type(error)
-    # The tracking id is for those who can read the server's log.
+    # The tracking id helps only those who can read the server's log.
     text = error.text.partition(" TrackingId:")[0]
     code = _CODES.get(kind, exit_codes.FAILED)
     return Failure(f"{text} {_next_step(error)}", code)
@@ -91,8 +91,8 @@ def _next_step(error: ServiceBusError) -> str:
     subscription, _, rule = error.entity_path.lower().rpartition(_RULES)
     if subscription and rule:
         name = error.entity_path[: len(subscription)]
-        return f"'twinbus entities show {name}' shows the rules that there are."
-    return "'twinbus entities list' shows what there is."
+        return f"'twinbus entities show {name}' shows the rules that exist."
+    return "'twinbus entities list' shows the entities that exist."
 
 
 def _cut_off(server: ConnectionString, error: ClientError) -> Failure:

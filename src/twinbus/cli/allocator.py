@@ -1,9 +1,10 @@
-"""Memory that was freed goes back to the system.
+"""Gives freed memory back to the system.
 
-By default the C library learns from what is freed: after one buffer of 16 MB it takes
-all smaller ones from its heap, where a single survivor keeps everything below it. A
-bus that was flooded for a moment would look that large for days. With fixed
-thresholds large buffers are pages of their own, which go when they are freed.
+By default the C library raises its threshold when a large buffer is freed: after one
+buffer of 16 MB it takes all smaller ones from its heap, where one buffer that is still
+in use keeps all memory below it. A bus that was flooded for a moment would stay that
+large for days. With fixed thresholds, large buffers have pages of their own, which go
+back to the system when they are freed.
 """
 
 import ctypes
@@ -20,7 +21,7 @@ _SPARE_BYTES: Final = 1024 * 1024
 
 
 def give_memory_back() -> None:
-    """For the rest of the process, unless its environment says otherwise."""
+    """Set the thresholds for this process, unless its environment sets them."""
     if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

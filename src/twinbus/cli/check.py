@@ -1,6 +1,6 @@
-"""Are the files of a stopped bus whole? What is found, and what to do next.
+"""Checks the files of a stopped bus for damage, and says what to do next.
 
-Progress goes to stderr, what was found to stdout, as text or as one JSON object.
+Progress goes to stderr, the findings to stdout, as text or as one JSON object.
 """
 
 import json

@@ -23,7 +23,7 @@ def check(
         bool,
         typer.Option(
             "--accept-loss",
-            help="If something is gone, take what is left as all there is, so that "
+            help="If something is gone, accept the loss and keep what is left, so that "
             "the bus starts again.",
         ),
     ] = False,

@@ -1,4 +1,4 @@
-"""What a start says of how to connect: all of it once, and then without the key."""
+"""The lines of a start that tell how to connect: with the key only if it is new."""
 
 from pathlib import Path
 from shlex import join
@@ -8,8 +8,8 @@ from twinbus.server.data_folder import RootKey
 
 
 def connection_lines(config: Config, port: int, root: RootKey) -> tuple[str, ...]:
-    """The connection string, on a line of its own; with the key if it is new. Else
-    where the key is, and the command that prints both."""
+    """The connection string on a line of its own, with the key if that is new. If not,
+    the file with the key, and the command that prints both."""
     if root.is_new:
         return (local_connection_string(config.host, port, root.text),)
     where = "the key that was given" if root.file is None else f"in {root.file}"
@@ -20,7 +20,7 @@ def connection_lines(config: Config, port: int, root: RootKey) -> tuple[str, ...
 
 
 def own_command(name: str, config: Config, port: int) -> str:
-    """A command about this very server, as a shell takes it."""
+    """A command about this server, quoted for a shell."""
     default = Config()
     flags: list[str] = []
     for flag, value, usual in (

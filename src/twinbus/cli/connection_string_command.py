@@ -1,4 +1,4 @@
-"""`twinbus connection-string`: what a client of this machine's bus is given.
+"""`twinbus connection-string`: prints what a client of this machine's bus needs.
 
 It reads the settings as `serve` does, and the key in the data folder. It asks no
 server, so the port is the one of the settings.

@@ -1,8 +1,8 @@
-"""Connection strings of commands: a flag, a variable, or a file that has one.
+"""Finds the connection string of a command: in a flag, a variable, or a file.
 
-A connection string is a secret. A flag can be seen in the list of processes, so it may
-name a file instead (`file:PATH`); and no text that we print ever has any part of one
-but the host.
+A connection string is a secret. Other users can see flags in the list of processes, so
+a flag may name a file instead (`file:PATH`). Nothing that we print has any part of a
+connection string except the host.
 """
 
 import os
@@ -23,7 +23,7 @@ _FILE: Final = "file:"
 def connection_string(
     given: str | None, flag: str, variable: str, environment: Mapping[str, str]
 ) -> str:
-    """The connection string that is meant. Raises Failure."""
+    """The connection string from the flag or the variable. Raises Failure."""
     text = given or environment.get(variable, "")
     if not text:
         raise Failure(

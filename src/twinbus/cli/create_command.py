@@ -105,7 +105,7 @@ def _topic(
     port: Port = None,
     is_json: Json = False,
 ) -> None:
-    """Create a topic. What is sent to it goes to its subscriptions."""
+    """Create a topic. Messages that are sent to it go to its subscriptions."""
     server = connection_string, data, port
     properties = given(locals())
     entity = ask_server(*server, "create-topic", path=name, properties=properties)
@@ -138,7 +138,7 @@ def _subscription(
     port: Port = None,
     is_json: Json = False,
 ) -> None:
-    """Create a subscription of a topic, with the rule that takes every message."""
+    """Create a subscription of a topic. Its rule $Default takes every message."""
     server = connection_string, data, port
     properties = given(locals())
     path = f"{topic}/Subscriptions/{name}"
@@ -167,7 +167,7 @@ def _rule(
     port: Port = None,
     is_json: Json = False,
 ) -> None:
-    """Create a rule of a subscription, beside those that it has."""
+    """Create a further rule of a subscription."""
     rule = _written_rule(name, sql_filter, correlation, action)
     server = connection_string, data, port
     path = f"{topic}/Subscriptions/{subscription}"

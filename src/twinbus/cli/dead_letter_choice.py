@@ -1,11 +1,11 @@
-"""Which dead letters of an entity a command means."""
+"""Which dead letters of an entity a command works on."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Some by number, or the first so many, or all."""
+    """Some by sequence number, or the first so many, or all."""
 
     numbers: frozenset[int] = frozenset()
     # None: all.

@@ -1,4 +1,4 @@
-"""Dead letters as people and scripts read them."""
+"""Dead letters as a table for people and as JSON for scripts."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from twinbus.cli.entity_tables import console, readable_age
 
 
 def as_json(dead_letter: DeadLetter) -> dict[str, Any]:
-    """A stable shape, for scripts."""
+    """The JSON for scripts; its shape does not change."""
     return asdict(dead_letter)
 
 
@@ -38,5 +38,5 @@ def print_dead_letters(found: Iterable[DeadLetter], *, is_backlog: bool) -> None
 
 
 def _one_line(text: str) -> str:
-    """Whatever a stranger wrote: no escapes of a terminal, no further lines."""
+    """A text from a stranger on one line, without control characters."""
     return escape("".join(c if c.isprintable() else " " for c in text))

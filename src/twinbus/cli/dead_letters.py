@@ -1,10 +1,10 @@
-"""Dead letters by the vendor's SDK: looked at, sent again, removed.
+"""Shows, resubmits and removes dead letters, with the vendor's SDK.
 
-Who sends a dead letter again sends a copy and then removes the dead letter, so that a
-crash in between leaves both, and never none.
+To resubmit a dead letter, a copy is sent and then the dead letter is removed. A crash
+in between leaves both; a message is never lost.
 
-A dead letter can be received only in its turn. Those in front of a wanted one are held
-meanwhile and given back afterwards.
+Dead letters can only be received in order. Those in front of a wanted one are locked
+meanwhile, and released afterwards.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ Progress = Callable[[int], None]
 _ROLE: Final = "The namespace"
 _AT_A_TIME: Final = 100
 _WAIT_SECONDS: Final = 2.0
-"""An empty dead-letter queue is known by its silence."""
+"""If nothing comes for so long, the dead-letter queue is empty."""
 
 _HELD: Final = 2_000
-"""Dead letters that are held while others are looked for."""
+"""Dead letters that may be locked while others are searched for."""
 
 _SUBSCRIPTIONS: Final = "/subscriptions/"
 _KEPT_ANNOTATIONS: Final = ("x-opt-partition-key", "x-opt-via-partition-key")
@@ -60,7 +60,7 @@ class DeadLetter:
 async def listed(
     connection_string: str, target: str, limit: int, *, is_backlog: bool
 ) -> list[DeadLetter]:
-    """The first dead letters of each entity that is meant. Raises Failure."""
+    """The first dead letters of each of the entities. Raises Failure."""
     found: list[DeadLetter] = []
     async with opened(connection_string, _ROLE) as side:
         for entity in await _entities(side, target, is_backlog=is_backlog):
@@ -133,8 +133,8 @@ async def resubmitted_all(
 
 
 async def _remembered_for(side: Side, entity: str) -> timedelta:
-    """How long the queue takes a copy for a duplicate, and drops it. Zero, too, where
-    only who may manage the queue is told."""
+    """How long the queue would drop a copy as a duplicate. Zero also if the key has no
+    right to ask."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             properties = await side.administration.get_queue(entity)
@@ -147,7 +147,7 @@ async def _remembered_for(side: Side, entity: str) -> timedelta:
 
 
 class _Again:
-    """Sends dead letters to their queue again, but none that it would drop."""
+    """Resubmits dead letters, except those that the queue would drop."""
 
     def __init__(self, sender: Any, remembered_for: timedelta) -> None:
         self._sender = sender
@@ -196,9 +196,9 @@ async def _complete(receiver: Any, message: Any) -> bool:
 
 
 def resubmitted(message: Any) -> ServiceBusMessage:
-    """A copy to be sent: a message of its own, without what the bus wrote on it.
+    """A copy to send: a new message, without what the bus wrote into it.
 
-    Its send id goes, too: the queue knows it, and would take the copy for a repetition.
+    The send id is removed, too: the queue knows it, and would drop the copy.
     """
     copy = outgoing_copy(message)
     raw = copy.raw_amqp_message
@@ -249,14 +249,14 @@ async def _each(
     act: Callable[[Any, Any], Awaitable[bool]],
     progress: Progress,
 ) -> int:
-    """Do something with every dead letter that is meant; `act` tells whether it did.
-    Returns how many."""
+    """Call `act` with every chosen dead letter; it returns whether it has done it.
+    Returns how many were done."""
     taken = 0
     passed_by: list[Any] = []
     async with _receiver(side, entity) as receiver:
         try:
             while not choice.is_done(taken) and len(passed_by) < _HELD:
-                # Not more than are meant: what is received is locked.
+                # Receive no more than are wanted: they are locked.
                 wanted = _AT_A_TIME if choice.count is None else choice.count - taken
                 messages = await receiver.receive_messages(
                     min(wanted, _AT_A_TIME), max_wait_time=_WAIT_SECONDS
@@ -279,6 +279,6 @@ async def _each(
 
 async def _give_back(receiver: Any, messages: Sequence[Any]) -> None:
     for message in messages:
-        # One whose lock has ended is back already.
+        # If its lock has ended, it was released already.
         with suppress(ServiceBusError):
             await receiver.abandon_message(message)

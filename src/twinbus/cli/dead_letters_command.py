@@ -1,7 +1,7 @@
-"""`twinbus dead-letters`: look at dead letters, send them again, remove them.
+"""`twinbus dead-letters`: list, resubmit and remove dead letters.
 
-Of a queue or subscription, or of all backlog queues of a primary (`--backlog`). They
-work with the vendor's SDK, so the namespace may be of any kind.
+They are those of a queue or subscription, or of all backlog queues of a primary
+(`--backlog`). The commands use the vendor's SDK, so the namespace may be of any kind.
 """
 
 import json
@@ -36,17 +36,17 @@ Backlog = Annotated[
     ),
 ]
 Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, help="Show so many of an entity.")
+    int, typer.Option("--limit", metavar="N", min=1, help="Show at most N.")
 ]
 Numbers = Annotated[
     list[int] | None,
     typer.Option(
-        "--sequence-number", metavar="N", help="This one; may be given several times."
+        "--sequence-number", metavar="N", help="Only this one; may be repeated."
     ),
 ]
 Count = Annotated[
     int | None,
-    typer.Option("--count", metavar="N", min=1, help="So many, from the first."),
+    typer.Option("--count", metavar="N", min=1, help="The first N of them."),
 ]
 All = Annotated[bool, typer.Option("--all", help="All of them.")]
 
@@ -58,7 +58,7 @@ _EXAMPLES: Final = (
 
 app = group(
     "dead-letters",
-    "List dead letters, send them again, or remove them.",
+    "List, resubmit or remove dead letters.",
     examples(*_EXAMPLES),
 )
 
@@ -114,7 +114,7 @@ def _resubmit(
     port: Port = None,
     is_json: Json = False,
 ) -> None:
-    """Send dead letters to the queue that they come from, and remove them there.
+    """Send dead letters to their queue again, and remove them as dead letters.
 
     Those of a backlog queue go back into it, and the syphon tries them again.
     """
@@ -173,7 +173,7 @@ def _remove(
 
 
 def _target(entity: str | None, is_backlog: bool, primary_name: str | None) -> str:
-    """Path of an entity, or the name of a primary. Raises Failure."""
+    """The path of the entity, or the name of the primary. Raises Failure."""
     if is_backlog == (entity is not None):
         raise Failure("Give the path of an entity, or --backlog.", exit_codes.USAGE)
     if entity is not None:
@@ -193,7 +193,7 @@ def _namespace(
     data: str | None,
     port: str | None,
 ) -> str:
-    """The connection string of the namespace that is meant. Raises Failure."""
+    """The connection string of the namespace. Raises Failure."""
     if is_backlog:
         return connection_string(secondary, "--secondary", SECONDARY, os.environ)
     from twinbus.cli.server_address import CONNECTION_STRING_VARIABLE, server_address
@@ -211,14 +211,14 @@ def _namespace(
 def _choice(
     is_all: bool, count: int | None, numbers: list[int] | None, *, is_backlog: bool
 ) -> Choice:
-    """Which dead letters are meant. Raises Failure."""
+    """Which dead letters the flags choose. Raises Failure."""
     if sum((is_all, count is not None, bool(numbers))) != 1:
         text = "Say which: --all, --count N, or --sequence-number N."
         raise Failure(text, exit_codes.USAGE)
     if is_backlog and not is_all:
         raise Failure(
-            "With --backlog it is --all. For some of them, give the path of a backlog "
-            "queue and the connection string of the secondary.",
+            "With --backlog, only --all is possible. For some of them, give the path "
+            "of a backlog queue and the connection string of the secondary.",
             exit_codes.USAGE,
         )
     return Choice(numbers=frozenset(numbers or ()), count=count)
@@ -226,7 +226,7 @@ def _choice(
 
 @contextmanager
 def _progress(verb: str) -> Iterator[Any]:
-    """A counter that runs, where somebody is looking."""
+    """A counter on stderr, if that is a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)

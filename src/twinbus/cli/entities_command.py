@@ -1,7 +1,7 @@
-"""`twinbus entities`: look at, change and delete what there is.
+"""`twinbus entities`: list, show, update and delete entities.
 
-They ask a running server, so what they say and do is what the server says and does.
-What a server refuses is told in its words, with the next step.
+The commands ask a running server, which makes all decisions. Its refusals are printed
+as they are, with what to do next.
 """
 
 import json
@@ -73,12 +73,12 @@ def _update(
     port: Port = None,
     is_json: Json = False,
 ) -> None:
-    """Change properties of an entity; what is not named stays as it is."""
+    """Change properties of an entity. Those that are not given stay as they are."""
     server = connection_string, data, port
     properties = given(locals())
     if properties == "{}":
         raise Failure(
-            f"Nothing to change of '{name}': give a property, for instance "
+            f"There is nothing to change in '{name}': give a property, for instance "
             "--max-delivery-count 5.",
             exit_codes.USAGE,
         )
@@ -96,7 +96,7 @@ def _list(
     port: Port = None,
     is_json: Json = False,
 ) -> None:
-    """List all entities with their numbers of messages."""
+    """List all entities, with how many messages each has."""
     from twinbus.cli.entity_tables import print_list
 
     entities = ask_server(connection_string, data, port, "list-entities")
@@ -122,7 +122,7 @@ def _show_one(
     port: Port = None,
     is_json: Json = False,
 ) -> None:
-    """Show properties and numbers of messages of an entity."""
+    """Show the properties of an entity, and how many messages it has."""
     show(ask_server(connection_string, data, port, "get-entity", path=name), is_json)
 
 
@@ -141,7 +141,7 @@ def _delete(
     port: Port = None,
     is_json: Json = False,
 ) -> None:
-    """Delete an entity with all that is in it."""
+    """Delete an entity with all its messages."""
     server = connection_string, data, port
     entity = ask_server(*server, "get-entity", path=name)
     if not is_sure:

@@ -16,8 +16,8 @@ Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="Path of the entity; TOPIC/Subscriptions/NAME for a subscription, and "
-        "/Rules/NAME behind that for a rule.",
+        help="Path of the entity. A subscription is TOPIC/Subscriptions/NAME, a rule "
+        "TOPIC/Subscriptions/NAME/Rules/RULE.",
     ),
 ]
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
@@ -58,7 +58,8 @@ MaxDeliveryCount = Annotated[
 TimeToLive = Annotated[
     Text,
     typer.Option(
-        metavar="DURATION", help="Life of messages that bring none; or: unlimited."
+        metavar="DURATION",
+        help="Time to live of messages that have none of their own; or: unlimited.",
     ),
 ]
 DeadLettering = Annotated[
@@ -68,19 +69,20 @@ DeadLettering = Annotated[
 DeadLetteringFilterErrors = Annotated[
     bool | None,
     typer.Option(
-        help="Of a subscription: whether messages that a rule cannot judge are "
-        "dead-lettered or passed by."
+        help="Of a subscription: whether a message is dead-lettered if a filter cannot "
+        "be evaluated for it. If not, the subscription does not get it."
     ),
 ]
 MaxSize = Annotated[
     Number,
     typer.Option(
         metavar="N",
-        help="1024, 2048, 3072, 4096 or 5120; up to 81920 if the server allows.",
+        help="1024, 2048, 3072, 4096 or 5120; up to 81920 if the server allows it.",
     ),
 ]
 MaxMessageSize = Annotated[
-    Number, typer.Option(metavar="N", help="Largest message; 0: the server's limit.")
+    Number,
+    typer.Option(metavar="N", help="Size of the largest message; 0: server's limit."),
 ]
 Status = Annotated[
     Text,
@@ -89,46 +91,56 @@ Status = Annotated[
     ),
 ]
 UserMetadata = Annotated[
-    Text, typer.Option(metavar="TEXT", help="A text of yours, kept with the entity.")
+    Text, typer.Option(metavar="TEXT", help="Any text; it is kept with the entity.")
 ]
 RequiresSession = Annotated[
     bool | None, typer.Option(help="Whether messages belong to sessions.")
 ]
 RequiresDuplicateDetection = Annotated[
-    bool | None, typer.Option(help="Whether a message id is taken only once.")
+    bool | None,
+    typer.Option(help="Whether a message is dropped if its id was seen before."),
 ]
 DuplicateWindow = Annotated[
     Text,
-    typer.Option(metavar="DURATION", help="For how long ids are known, 20s to 7d."),
+    typer.Option(
+        metavar="DURATION", help="How long message ids are remembered, 20s to 7d."
+    ),
 ]
 ForwardTo = Annotated[
     Text,
-    typer.Option(metavar="PATH", help="Where messages go on to; '' for nowhere."),
+    typer.Option(metavar="PATH", help="Where messages are forwarded to; '' for none."),
 ]
 ForwardDeadLetters = Annotated[
     Text,
-    typer.Option(metavar="PATH", help="Where dead letters go; '' for nowhere."),
+    typer.Option(
+        metavar="PATH", help="Where dead letters are forwarded to; '' for none."
+    ),
 ]
 AutoDelete = Annotated[
     Text,
     typer.Option(
-        metavar="DURATION", help="Deleted after so long unused, 5m or more; unlimited."
+        metavar="DURATION",
+        help="The entity is deleted if it is unused for so long, 5m or more; or: "
+        "unlimited.",
     ),
 ]
 SqlFilter = Annotated[
-    Text, typer.Option(metavar="SQL", help="Which messages, such as: amount > 100.")
+    Text,
+    typer.Option(metavar="SQL", help="Which messages match, such as: amount > 100."),
 ]
 CorrelationFilter = Annotated[
     list[str] | None,
     typer.Option(
         "--correlation",
         metavar="NAME=VALUE",
-        help="Which messages: those with this property, such as label=eu; of several "
-        "all. Names that are none of Service Bus's are application properties.",
+        help="Messages match that have this property, such as label=eu. If it is given "
+        "several times, all must match. A name that is not a property of Service Bus "
+        "means an application property.",
     ),
 ]
 Action = Annotated[
-    Text, typer.Option(metavar="SQL", help="What is changed, such as: SET eu = TRUE.")
+    Text,
+    typer.Option(metavar="SQL", help="What the rule changes, such as: SET eu = TRUE."),
 ]
 
 PROPERTIES: Final = (
@@ -151,7 +163,7 @@ PROPERTIES: Final = (
 
 
 def given(arguments: dict[str, Any]) -> str:
-    """The properties among a command's arguments that were given, as JSON."""
+    """The properties that were given to a command, as JSON. Raises Failure."""
     from twinbus.config_entities import entity_properties
 
     properties = {

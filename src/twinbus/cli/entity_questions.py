@@ -1,4 +1,4 @@
-"""What all commands about entities do: ask the server, and show the answer."""
+"""Asks the server and shows its answer, for all commands about entities."""
 
 import json
 import os
@@ -12,7 +12,7 @@ def ask_server(
     operation: str,
     **arguments: str,
 ) -> Any:
-    """The answer of the server that the flags mean. Raises Failure."""
+    """The answer of the server that the flags name. Raises Failure."""
     from twinbus.cli.administration import ask
     from twinbus.cli.server_address import server_address
     from twinbus.cli.settings import settings

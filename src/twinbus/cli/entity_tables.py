@@ -1,4 +1,4 @@
-"""Entities as people read them: a list, and one entity in full."""
+"""Entities as tables for people: a list, and one entity in full."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -91,7 +91,7 @@ def _readable_filter(filter: Mapping[str, Any]) -> str:
 
 
 def console() -> Console:
-    """Colours are for terminals, and lines are not cut where none reads along."""
+    """A console with colours on a terminal; elsewhere, lines are not cut."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=10_000)
 
@@ -114,13 +114,13 @@ def _readable_instant(at: int) -> str:
 
 
 def readable_age(age_ms: int) -> str:
-    """Whole seconds: nobody reads the rest."""
-    # Zero would be read as unlimited.
+    """A duration in whole seconds."""
+    # Zero would mean unlimited.
     return readable_duration(age_ms // 1000 * 1000) if age_ms >= 1000 else "0s"
 
 
 def readable_size(size_bytes: int) -> str:
-    """Three digits at most, for a quick look."""
+    """A size with at most three digits."""
     size = float(size_bytes)
     for unit in ("B", "KB", "MB", "GB"):
         if size < 999.5:

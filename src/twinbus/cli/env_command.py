@@ -1,4 +1,4 @@
-"""`twinbus env`: the variables by which SDKs find and trust the bus, for a shell.
+"""`twinbus env`: prints variables for a shell, so that SDKs find and trust the bus.
 
 It reads the settings as `serve` does, and the data folder. It asks no server, so the
 port is the one of the settings.
@@ -37,9 +37,9 @@ def env(
     ] = "sh",
     is_json: Json = False,
 ) -> None:
-    """Print what makes the SDKs of a shell find and trust the bus of this machine.
+    """Print shell commands that let SDKs find and trust the bus of this machine.
 
-    The connection string is among it, with the key: keep it out of logs.
+    They include the connection string with the key: keep them out of logs.
     """
     flags: dict[str, object] = {"data": data, "host": host, "port": port}
     from twinbus.cli.failure import complain

@@ -1,6 +1,6 @@
-"""How `twinbus` ends: one number per kind of trouble, so that scripts can tell.
+"""Exit codes of `twinbus`: one for each kind of failure, for scripts.
 
-The numbers are part of the public surface; a new kind of trouble gets a new one.
+The numbers are public and do not change; a new kind of failure gets a new number.
 """
 
 from typing import Final
@@ -8,10 +8,10 @@ from typing import Final
 OK: Final = 0
 
 FAILED: Final = 1
-"""Refused or failed for a reason that has no number of its own."""
+"""Refused or failed for a reason that has no code of its own."""
 
 USAGE: Final = 2
-"""A flag, a variable or the config file is wrong; nothing was begun."""
+"""A flag, a variable or the config file is wrong; nothing was started."""
 
 PORT: Final = 3
 """A port or address cannot be listened on."""

@@ -1,4 +1,4 @@
-"""Trouble that ends a command: one line for people, one number for scripts."""
+"""The error that ends a command: one line for people, an exit code for scripts."""
 
 import sys
 

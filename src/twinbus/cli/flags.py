@@ -1,4 +1,4 @@
-"""How flags, examples and groups are written, so that all commands look alike."""
+"""Makes flags, examples and groups of commands, so that all commands look alike."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ import typer
 
 
 def setting(flag: str, text: str, metavar: str) -> Any:
-    """An option that is also a variable.
+    """An option that can also be given by a variable.
 
-    The value is not read here: it goes to `load_config` as it was written, which
-    knows all sources, their order and the type.
+    The value is not parsed here: `load_config` gets it as it was written, and knows all
+    sources, their order and the type.
     """
     variable = f"TWINBUS_{flag.removeprefix('--').replace('-', '_').upper()}"
     return typer.Option(
@@ -23,7 +23,7 @@ def examples(*lines: str) -> str:
 
 
 def group(name: str, text: str, epilog: str | None = None) -> typer.Typer:
-    """A set of commands. Help is plain: long flags are cut off in boxes."""
+    """A group of commands. Its help has no boxes, which would cut off long flags."""
     return typer.Typer(
         name=name,
         help=text,

@@ -1,6 +1,6 @@
-"""Keys that others can guess or read: what the operator is told at the start.
+"""Warnings at the start about keys that others can guess or read.
 
-They are taken all the same: a bus for tests has the keys of the tests.
+Such keys are accepted all the same: a bus for tests has simple keys.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Addresses to listen on: which are private, which can be had, and why not."""
+"""Addresses to listen on: which are private, which can be used, and why not."""
 
 import errno
 import ipaddress
@@ -15,7 +15,7 @@ def is_loopback(host: str) -> bool:
 
 
 def why_not_listen(error: OSError, host: str, port: int, flag: str) -> str:
-    """What to tell about a listener that could not be opened."""
+    """The text for a listener that could not be opened."""
     if isinstance(error, socket.gaierror):
         return f"{host} is no address of this machine ({error.strerror}): see --host."
     if error.errno == errno.EADDRINUSE:

@@ -1,8 +1,8 @@
 """Log lines that stay lines, whatever a client put into them.
 
-Refusals name what was asked for, and a stranger decides what that is. A line feed in
-it would begin a line that the server never wrote, and other control characters would
-reach the terminal of whoever reads the log; so they are written as escapes. Only
+A refusal repeats what a client asked for, and the client may be a stranger. A line feed
+in it would look like a line that the server wrote, and other control characters would
+reach the terminal of the person who reads the log. So they are written as escapes. Only
 tracebacks, which are our own text, have several lines.
 """
 

@@ -1,8 +1,8 @@
 """The command `twinbus`: which commands there are, and how they end.
 
-A command's module is imported when the command runs, so that `--help` and each
-command pay for themselves only. Trouble is one line on stderr and an exit code;
-a traceback means a bug.
+A command's module is imported when the command runs, so that `--help` and the other
+commands start fast. A failure is one line on stderr and an exit code; a traceback means
+a bug.
 """
 
 import sys
@@ -82,7 +82,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command. Returns its exit code."""
     try:
-        # What a command returns is nothing; `typer.Exit` comes out as its code.
+        # Commands return None; `typer.Exit` is returned as its code.
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
         complain(f"{error.format_message().rstrip('.')}. Try '{PROGRAM} --help'.")

@@ -1,7 +1,7 @@
-"""`twinbus pair`: how a pair is, and removing what it no longer needs.
+"""`twinbus pair`: shows the state of a pair, and removes queues it no longer needs.
 
-They look at the two namespaces from outside, with the vendor's SDK, so either may be of
-any kind. What a running application thinks of its pair is in its own metrics.
+The commands ask the two namespaces with the vendor's SDK, so each may be of any kind.
+They do not ask applications: those have metrics of their own.
 """
 
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = group(
     "pair",
-    "Look at paired namespaces, and clean up after them.",
+    "Show the state of a pair, remove unused backlog queues.",
     examples(
         "twinbus pair status --primary file:site-a --secondary file:site-b",
         "twinbus pair clean --secondary file:site-b --primary-name site-a --dry-run",
@@ -84,8 +84,8 @@ def _clean(
 ) -> None:
     """Remove backlog queues that have neither messages nor dead letters.
 
-    For a primary that is no longer paired: applications that are running do not make
-    their queues anew. No message is lost, even if one is sent just then.
+    Use it for a primary that is no longer paired: a running application does not make
+    the queues again. No message is lost, even if one is sent at the same time.
     """
     text = connection_string(secondary, "--secondary", SECONDARY, os.environ)
     other = None

@@ -1,4 +1,4 @@
-"""Flags of commands about pairs, and what their values mean."""
+"""Flags of commands about pairs."""
 
 import importlib.util
 from typing import Annotated
@@ -30,8 +30,8 @@ PrimaryName = Annotated[
     typer.Option(
         "--primary-name",
         metavar="NAME",
-        help="What the paths of its backlog queues begin with. Default: the first part "
-        "of the primary's host.",
+        help="The primary's name in the paths of its backlog queues. Default: the "
+        "first part of the primary's host.",
     ),
 ]
 Cover = Annotated[
@@ -39,8 +39,8 @@ Cover = Annotated[
     typer.Option(
         "--cover",
         metavar="PATTERN",
-        help="Entities that messages may go to, as 'orders*'; again for more. "
-        "Default: all.",
+        help="Entities that messages may go to, such as 'orders*'; may be given "
+        "several times. Default: all.",
     ),
 ]
 CountsBacklog = Annotated[
@@ -53,7 +53,7 @@ CountsBacklog = Annotated[
 
 
 def require_sdk() -> None:
-    """The vendor's SDK is an extra. Raises Failure."""
+    """Raises Failure if the vendor's SDK, which is an extra, is not installed."""
     for module in ("azure.servicebus", "aiohttp"):
         try:
             is_there = importlib.util.find_spec(module) is not None

@@ -1,4 +1,4 @@
-"""What commands about pairs ask the two namespaces, and do at the secondary."""
+"""Requests of commands about pairs to the two namespaces."""
 
 import asyncio
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _SECONDARY: Final = "The secondary"
 
 
 async def pair_report(primary: str, secondary: str, name: str | None) -> PairReport:
-    """How the pair is. Raises Failure."""
+    """The state of the pair. Raises Failure."""
     async with (
         opened(primary, _PRIMARY) as first,
         opened(secondary, _SECONDARY) as second,
@@ -63,8 +63,8 @@ async def pair_report(primary: str, secondary: str, name: str | None) -> PairRep
 
 
 async def _survey(side: Side, name: str) -> tuple[BacklogSurvey, str]:
-    """The backlog and the lease; without a look into queues that may not be listened
-    to, which is told with the other rights that are missing."""
+    """The backlog and the lease. Without the right to listen, queues are not peeked at;
+    the report names that right among the missing ones."""
     try:
         survey = await survey_backlog(side.administration, side.client, name)
         return survey, await _lease(side, survey.lease)
@@ -76,10 +76,10 @@ async def _survey(side: Side, name: str) -> tuple[BacklogSurvey, str]:
 
 
 async def _lease(side: Side, path: str | None) -> str:
-    """Whether a server runs the syphon: it holds the lock of a session then.
+    """Whether a server runs the syphon: then it holds the lock of a session.
 
-    There is no way to ask but to try; who gets the lock gives it back at once, and
-    servers try again by themselves.
+    The only way to find out is to take the lock. If that succeeds, the lock is given
+    back at once; servers try again by themselves.
     """
     if path is None:
         return "none"
@@ -92,7 +92,7 @@ async def _lease(side: Side, path: str | None) -> str:
 
 
 def backlog_name(primary: str | None, given: str | None) -> str:
-    """What the paths of its backlog queues begin with. Raises Failure."""
+    """The primary's name in the paths of its backlog queues. Raises Failure."""
     host = "" if primary is None else parsed(primary).host
     return _checked_name(host, given)
 
@@ -101,16 +101,16 @@ def _checked_name(host: str, given: str | None) -> str:
     try:
         return name_of(host, given)
     except ValueError:
-        why = f"The host '{host}' does not tell it. " if host else ""
+        why = f"It does not follow from the host '{host}'. " if host else ""
         raise Failure(
-            f"The name of the primary is not known. {why}Give --primary-name, as the "
-            "applications that are paired do.",
+            f"The name of the primary is not known. {why}Give --primary-name, with the "
+            "name that the paired applications use.",
             exit_codes.USAGE,
         ) from None
 
 
 async def backlog_of(secondary: str, name: str) -> BacklogSurvey:
-    """The backlog queues of a primary, counted and not looked into. Raises Failure."""
+    """The backlog queues of a primary, counted but not peeked at. Raises Failure."""
     async with opened(secondary, _SECONDARY) as side:
         with told_as_failure(side):
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -120,15 +120,15 @@ async def backlog_of(secondary: str, name: str) -> BacklogSurvey:
 
 
 async def remove_unused(secondary: str, paths: Sequence[str]) -> list[str]:
-    """Remove those that are empty still; returns them. Raises Failure."""
+    """Remove those that are still empty; returns them. Raises Failure."""
     async with opened(secondary, _SECONDARY) as side:
         with told_as_failure(side):
             return [path for path in paths if await _is_removed(side, path)]
 
 
 async def _is_removed(side: Side, path: str) -> bool:
-    """A message may be on its way just now. So the queue is closed to senders first,
-    which then take another one, and only then is it known to be empty."""
+    """Remove the queue if it is empty. A message may be sent just now, so sending is
+    disabled first: senders then take another queue, and the count is final."""
     administration = side.administration
     properties = await administration.get_queue(path)
     before = properties.status
@@ -142,7 +142,7 @@ async def _is_removed(side: Side, path: str) -> bool:
                 await administration.delete_queue(path)
                 is_removed = True
     finally:
-        # Also if something failed in between: it must not stay closed.
+        # Also after a failure: sending must not stay disabled.
         if not is_removed:
             properties.status = before
             async with asyncio.timeout(PATIENCE_SECONDS):

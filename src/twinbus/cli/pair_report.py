@@ -1,4 +1,4 @@
-"""A pair as people and scripts read it: both sides, and what waits between them."""
+"""The report about a pair, for people and scripts: both sides, and the backlog."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ class PairReport:
     secondary: Reach
     # None if the secondary does not answer.
     survey: BacklogSurvey | None
-    # held, free, or none: no server was ever told to run the syphon. Those of
-    # applications, and `twinbus syphon`, need none.
+    # held, free, or none: no server was ever configured to run the syphon.
+    # Applications and `twinbus syphon` need no lease.
     lease: str
     # Rights that a syphon with these keys lacks; None if that could not be asked.
     lacking: tuple[str, ...] | None
@@ -45,16 +45,16 @@ class PairReport:
 
     @property
     def is_complete(self) -> bool:
-        """Every waiting message was looked at."""
+        """Whether every waiting message was peeked at."""
         return all(queue.looked_at >= queue.waiting for queue in self.queues)
 
     @property
     def not_looked_at(self) -> int:
-        """Messages that wait, and that no entity is shown for."""
+        """How many messages wait that were not peeked at: their entity is unknown."""
         return sum(queue.waiting - queue.looked_at for queue in self.queues)
 
     def entities(self) -> list[tuple[str, int, int]]:
-        """Paths on the primary with messages that wait, and that are parked."""
+        """Paths on the primary, with how many messages wait and how many are parked."""
         waiting: Counter[str] = Counter()
         parked: Counter[str] = Counter()
         for queue in self.queues:
@@ -67,7 +67,7 @@ class PairReport:
 
 
 def as_json(report: PairReport) -> dict[str, Any]:
-    """A stable shape, for scripts."""
+    """The JSON for scripts; its shape does not change."""
     survey = report.survey
     return {
         "primary": {

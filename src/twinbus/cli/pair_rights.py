@@ -1,7 +1,7 @@
-"""What the keys of a command lack for a syphon: Listen there, Send here.
+"""Which rights a syphon with the keys of the command would lack.
 
-A backlog that stays is most often one whose syphon may not do its work, and that syphon
-has the keys that whoever asks has, too.
+It needs Listen on the backlog queues and Send on the primary. A missing right is the
+usual reason why a backlog stays.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from twinbus.sdk_internals import links
 _REFUSED: Final = (FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION)
 
 _MOST_ASKED: Final = 5
-"""Entities of the primary that are asked; each takes a connection."""
+"""How many entities of the primary are tried; each needs a connection."""
 
 
 async def lacking_rights(
     primary: Side, secondary: Side, queues: Sequence[str], entities: Sequence[str]
 ) -> tuple[str, ...]:
-    """What is refused, as texts; `entities` are those that messages wait for."""
+    """The rights that are refused, as texts; messages wait for these `entities`."""
     asked = [_sends(primary, path) for path in entities[:_MOST_ASKED]]
     if queues:
         asked.append(_listens(secondary, queues[0]))
@@ -51,7 +51,7 @@ async def _listens(side: Side, path: str) -> str:
 
 
 async def _fault(attempt: Awaitable[object]) -> str:
-    """Why it is refused; that it fails otherwise is told elsewhere."""
+    """Why it is refused; None for other failures, which the report shows elsewhere."""
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             await attempt

@@ -1,7 +1,7 @@
-"""`twinbus recover`: bring entities back that the catalog has lost.
+"""`twinbus recover`: brings back entities that the catalog has lost.
 
-It works on the data folder itself, so the bus must not run. What it does is decided
-in `server/recovery_plan.py`; here it is told.
+It works on the data folder itself, so the bus must not run. What to do is decided in
+`server/recovery_plan.py`; here it is started and reported.
 """
 
 import asyncio

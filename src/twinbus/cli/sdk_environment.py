@@ -1,8 +1,8 @@
 """The variables by which each SDK finds and trusts the bus of this machine.
 
-Those that name what is to be trusted replace what a client trusts otherwise, so they
-name the files that hold the machine's roots, too. The SDK for Python reads none of them
-for messages: its `connection_verify` takes the path.
+The variables for trust replace the authorities of the machine. So they name files that
+have both: the authorities of the machine, and that of the bus. For messages, the SDK
+for Python reads none of them; it has the argument `connection_verify`.
 """
 
 import shlex
@@ -22,7 +22,7 @@ from twinbus.server.certificates import (
 )
 
 SDK_CONNECTION_STRING: Final = "SERVICEBUS_CONNECTION_STRING"
-"""As most of the vendor's samples call it."""
+"""The name in most samples of the vendor."""
 
 _BUNDLES: Final = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 _JAVA: Final = "JAVA_TOOL_OPTIONS"
@@ -32,11 +32,11 @@ _JAVA_STORE: Final = "-Djavax.net.ssl.trustStore"
 def sdk_environment(
     config: Config, is_plain: bool, present: Mapping[str, str]
 ) -> dict[str, str]:
-    """All variables; `present` are those there are already. Raises Failure."""
+    """All variables; `present` are those of the shell. Raises Failure."""
     connection = root_connection(config, not is_plain, "")["connection_string"]
     assert connection is not None
     found = {SDK_CONNECTION_STRING: connection, CONNECTION_STRING_VARIABLE: connection}
-    # A certificate that was brought is trusted by whoever knows its authority.
+    # With a certificate of your own, clients have to know its authority already.
     if config.tls_port and not config.tls_cert:
         found |= _trust(config, present)
     return found
@@ -61,7 +61,7 @@ def _made(file: Path) -> str:
 
 
 def _java_options(present: str, store: str) -> str:
-    """The options that there are, without the trust store that they may name."""
+    """The present options with our trust store instead of the one they may name."""
     own = (f"{_JAVA_STORE}={store}", f"{_JAVA_STORE}Password={JAVA_PASSWORD}")
     kept = [word for word in _words(present) if not word.startswith(_JAVA_STORE)]
     return " ".join(f'"{word}"' if " " in word else word for word in (*kept, *own))
@@ -75,7 +75,7 @@ def _words(options: str) -> list[str]:
 
 
 def replaced(found: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:
-    """What of the shell's own will not hold any more: a line each."""
+    """A line for each variable of the shell that loses its effect."""
     for name in _BUNDLES:
         if name in found and name in present and not _holds(found[name], present[name]):
             yield f"{name} was {present[name]}, which is not trusted any more."
@@ -85,7 +85,7 @@ def replaced(found: Mapping[str, str], present: Mapping[str, str]) -> Iterator[s
 
 
 def _holds(bundle: str, file: str) -> bool:
-    """Whether all that the file says is in the bundle, too."""
+    """Whether the bundle has everything that the file has."""
     try:
         return Path(file).read_bytes() in Path(bundle).read_bytes()
     except OSError:
@@ -107,11 +107,11 @@ SHELLS: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
     "fish": ("set -gx {} {}", _fish),
     "powershell": ("$env:{} = {}", _powershell),
 }
-"""How each sets a variable, and writes a text as it stands."""
+"""For each shell: how it sets a variable, and how it quotes a text."""
 
 
 def shell_lines(variables: Mapping[str, str], shell: str) -> Iterator[str]:
-    """What the shell is to run. Raises Failure."""
+    """The commands for the shell. Raises Failure."""
     if shell not in SHELLS:
         raise Failure(
             f"--shell is '{shell[:60]}'; it must be {', '.join(SHELLS)}.",

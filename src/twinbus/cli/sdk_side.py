@@ -1,9 +1,9 @@
-"""A namespace as commands about pairs reach it: by the vendor's SDK, so that it may be
-any namespace. Trouble becomes a Failure that names it.
+"""A namespace of commands about pairs. They use the vendor's SDK, so it may be of any
+kind. Errors become a Failure that names the namespace.
 
-The administration client speaks HTTPS only; `SSL_CERT_FILE` names the authority of a
-bus that made its own. Nothing is tried twice: whoever asks how things are wants to know
-it now.
+The administration client speaks HTTPS only; `SSL_CERT_FILE` names a file with the
+authority of a bus that made its own. Nothing is retried: a command reports the present
+state, and fast.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from twinbus.pairing.sdk.explaining import reason_of as explained_by
 from twinbus.sdk_internals import links
 
 PATIENCE_SECONDS: Final = 30.0
-"""For all that is asked of a namespace; one that is well answers within a second."""
+"""For all requests to a namespace; a healthy one answers within a second."""
 
 PROBE_SECONDS: Final = 10.0
 _PROBED: Final = "x-servicebus-transfer"
-"""An entity that need not exist: being told so is an answer, too."""
+"""An entity that does not have to exist: "not found" is an answer, too."""
 
-# What it has to say about an error comes with the error; a command says it once.
+# The error itself has the same text, and the command prints it once.
 logging.getLogger("azure").addHandler(logging.NullHandler())
 
 _AWAY: Final = (
@@ -47,7 +47,7 @@ _KEY: Final = (FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION)
 class Side:
     """A namespace, with both clients of the SDK."""
 
-    # What it is called in texts: "The secondary".
+    # Its name in texts: "The secondary".
     role: str
     client: Any
     administration: Any
@@ -81,7 +81,7 @@ async def opened(connection_string: str, role: str) -> AsyncIterator[Side]:
 
 @contextmanager
 def told_as_failure(side: Side, entity: str = "") -> Iterator[None]:
-    """The SDK's errors, as one line and an exit code; `entity` is what is asked for."""
+    """Turn the SDK's errors into a Failure; `entity` is what the command asks for."""
     try:
         yield
     except (AzureError, OSError) as error:
@@ -96,13 +96,13 @@ def _failure(error: Exception, side: str, entity: str) -> Failure:
     if kind in _AWAY:
         return Failure(f"{side} does not answer: {why}", exit_codes.UNREACHABLE)
     if kind is FailureKind.NOT_FOUND and entity:
-        # The SDK's text does not tell which.
+        # The SDK's text does not name it.
         return Failure(f"{side} has no entity '{entity}'.", exit_codes.NOT_FOUND)
     return Failure(f"{side}: {why}", exit_codes.FAILED)
 
 
 def reason_of(error: Exception) -> str:
-    """One line, without what only the server's log understands."""
+    """The text in one line, without the tracking id."""
     text = " ".join(explained_by(error).split()).partition(" TrackingId:")[0]
     return text or type(error).__name__
 
@@ -112,13 +112,13 @@ class Reach:
     """Whether a namespace answers."""
 
     is_up: bool
-    # Why it does not, or what is wrong all the same.
+    # Why it does not answer, or what is wrong although it does.
     detail: str = ""
 
 
 async def reach(side: Side) -> Reach:
-    """Whether it answers over AMQP; no right to anything is needed for that. Whether an
-    entity takes messages is another question, and pings are for that."""
+    """Whether the namespace answers over AMQP, which needs no right. It does not tell
+    whether an entity takes messages: pings do."""
     sender = side.client.get_queue_sender(_PROBED)
     try:
         async with asyncio.timeout(PROBE_SECONDS):

@@ -1,7 +1,7 @@
 """Which server a command talks to, and with which key.
 
-A connection string says all of it. Without one it is the server of this machine:
-its port, and the key in its data folder.
+A connection string has both. Without one, the command talks to the server of this
+machine: at the port of the settings, with the key in the data folder.
 """
 
 from collections.abc import Mapping

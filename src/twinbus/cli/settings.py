@@ -1,4 +1,4 @@
-"""The configuration, for commands: its errors end the command."""
+"""Loads the configuration for a command; its errors end the command."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -47,8 +47,8 @@ def _syphon(
         typer.Option(
             "--secondary-name",
             metavar="NAME",
-            help="What the primary's ledger calls the secondary: that of [pair] where "
-            "a server runs the syphon, too. Default: its host.",
+            help="Name of the secondary in the primary's ledger. If a server runs the "
+            "syphon, too, give the same as its [pair] section. Default: its host.",
         ),
     ] = None,
     cover: Cover = None,
@@ -72,8 +72,8 @@ def _syphon(
         str | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where Spark keeps how far it has come: a folder, or a URL. Default: "
-            "a folder that is removed in the end.",
+            help="Where Spark keeps its progress: a folder, or a URL. Default: a "
+            "folder that is removed at the end.",
         ),
     ] = None,
     max_messages_per_batch: Annotated[
@@ -86,24 +86,24 @@ def _syphon(
         str,
         typer.Option(
             metavar="DURATION",
-            help="How long a side that does not answer is waited for.",
+            help="How long to wait for a side that does not answer.",
         ),
     ] = "60s",
     conf: Annotated[
         list[str] | None,
         typer.Option(
-            "--conf", metavar="KEY=VALUE", help="A setting of Spark; again for more."
+            "--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated."
         ),
     ] = None,
     is_json: Json = False,
 ) -> None:
     """Bring messages from the backlog queues back to the primary, by Spark.
 
-    For large backlogs: on all cores, or on a cluster, in order within each session. May
-    run beside other syphons. Ends with 0 when the backlog is empty, with 7 if a side
-    does not answer, with 11 if messages had to stay or became dead letters. With
-    --continuous it runs until it is told to stop (SIGTERM, or Ctrl-C), through outages
-    of either side.
+    For large backlogs: it uses all cores, or a cluster, and keeps the order within each
+    session. Other syphons may run at the same time. Ends with 0 when the backlog is
+    empty, with 7 if a side does not answer, with 11 if messages had to stay or became
+    dead letters. With --continuous it runs until it is told to stop (SIGTERM, or
+    Ctrl-C), through outages of either side.
     """
     from twinbus.cli.spark_environment import reference, require_spark
 
@@ -136,8 +136,8 @@ def _package(
 ) -> None:
     """Write an archive of what executors need, for spark-submit --py-files.
 
-    Not needed for --master, which sends it along, nor where twinbus is installed on all
-    hosts of a cluster. These need pyarrow in any case.
+    It is not needed with --master, which sends it along, nor if twinbus is installed on
+    all hosts of the cluster. The hosts need pyarrow in any case.
     """
     from twinbus.spark.packaging import write_archive
 

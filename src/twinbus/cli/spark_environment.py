@@ -1,9 +1,9 @@
-"""What Spark finds where it is started: Java, Python, and where the secrets are.
+"""Prepares the environment of Spark: Java, Python, and references to secrets.
 
-Spark gets references to connection strings and never these themselves: what is in its
-configuration or its options can be seen in logs and on pages. Processes that it starts
-on this host inherit our environment; hosts of a cluster have files or variables of
-their own, under the same names.
+Spark gets references to connection strings and never the connection strings: its
+configuration and its options can be seen in logs and on web pages. Processes that it
+starts on this host inherit our environment. The hosts of a cluster need files or
+variables of the same names.
 """
 
 import importlib.util
@@ -30,7 +30,7 @@ _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-"""Nobody else is to reach a Spark that runs in one process."""
+"""A Spark that runs in one process must not be reachable from other hosts."""
 
 _MASTER: Final = re.compile(
     r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn"
@@ -38,8 +38,8 @@ _MASTER: Final = re.compile(
 
 
 def reference(given: str | None, flag: str, variable: str) -> str:
-    """Where the connection string is that is meant: `file:` with a full path, or
-    `env:`. Raises Failure if there is none."""
+    """A reference to the connection string: `file:` with a full path, or `env:`. Raises
+    Failure if there is none."""
     text = connection_string(given, flag, variable, os.environ)
     told = given or os.environ[variable]
     if told.startswith(_FILE):
@@ -49,7 +49,7 @@ def reference(given: str | None, flag: str, variable: str) -> str:
 
 
 def require_spark() -> None:
-    """PySpark is an extra, and Java no package of Python's. Raises Failure."""
+    """Raises Failure if PySpark, which is an extra, or Java is not installed."""
     for module in ("pyspark", "pyarrow"):
         if importlib.util.find_spec(module) is None:
             raise Failure(

@@ -1,6 +1,6 @@
-"""A Spark syphon as a process: progress while it runs, a summary at its end.
+"""Runs a Spark syphon: shows progress while it runs, and a summary at its end.
 
-Progress goes to stderr, and only to a terminal; the summary is the answer, on stdout.
+Progress goes to stderr, and only if that is a terminal. The summary goes to stdout.
 """
 
 import json
@@ -36,7 +36,7 @@ _LONGEST_MS = 7 * 24 * 3_600_000
 
 
 def syphon_options(sides: tuple[str, str], **flags: Any) -> SyphonOptions:
-    """What the flags mean. Raises Failure."""
+    """The options that the flags ask for. Raises Failure."""
     primary, secondary = sides
     try:
         host = parse_address(Secret.parse("primary", primary).reveal()).host
@@ -91,12 +91,12 @@ class SparkSyphonRun:
         return exit_codes.BACKLOG if is_left else exit_codes.OK
 
     def _check_sides(self) -> None:
-        """What is wrong with them is told at once, and not after Spark has started."""
+        """Check both sides before Spark is started, which takes a while."""
         with _failures():
             try:
                 check_sides(self._options)
             except SideAway:
-                # It is waited for then.
+                # The run waits for it.
                 if not self._options.is_continuous:
                     raise
 
@@ -123,7 +123,7 @@ class SparkSyphonRun:
         for reason, count in summary.dead_lettered.items():
             print(f"dead-lettered: {count} as {reason}")
         for path, count in summary.parked.items():
-            print(f"parked: {count} of {path or 'nobody knows whom'}")
+            print(f"parked: {count} of {path or 'an unknown entity'}")
 
 
 @contextmanager
@@ -150,7 +150,7 @@ def _started(
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """What ends a run, as the command tells it. Raises Failure."""
+    """Turns errors that end a run into a Failure."""
     try:
         yield
     except SideAway as error:
@@ -164,15 +164,14 @@ def _failures() -> Iterator[None]:
 
 
 def _said(error: Exception) -> str:
-    """Of what Java has to say, which goes on and on: the first line, after the one that
-    tells which call it was."""
+    """The first line of a long Java error, after the line that names the call."""
     lines = (str(error).strip() or type(error).__name__).splitlines()
     is_call = len(lines) > 1 and lines[1].startswith(": ")
     return lines[1].removeprefix(": ") if is_call else lines[0]
 
 
 class _Progress:
-    """A bar on a terminal, and nothing elsewhere."""
+    """A progress bar, if stderr is a terminal."""
 
     def __init__(self, is_json: bool) -> None:
         console = Console(stderr=True)

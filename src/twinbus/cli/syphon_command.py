@@ -1,4 +1,4 @@
-"""`twinbus syphon`: bring a backlog back to its primary, once or until told to stop."""
+"""`twinbus syphon`: brings a backlog back to its primary, once or until stopped."""
 
 import os
 from typing import Annotated, Final
@@ -35,7 +35,7 @@ def syphon(
         bool,
         typer.Option(
             "--keep-session-order",
-            help="Let nothing overtake what another syphon has left locked.",
+            help="Keep order also behind messages that another syphon left locked.",
         ),
     ] = False,
     is_json: Json = False,

@@ -1,6 +1,6 @@
-"""A syphon as a process: progress while it runs, a summary at its end.
+"""Runs a syphon: shows progress while it runs, and a summary at its end.
 
-Progress goes to stderr, and only to a terminal; the summary is the answer, on stdout.
+Progress goes to stderr, and only if that is a terminal. The summary goes to stdout.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class SyphonRun:
         log_to_stderr()
         status = asyncio.run(self._main())
         self._print(status)
-        # What is left is what a script has to know.
+        # A script has to know whether messages are left.
         is_left = status.parked_entities or status.poison
         return exit_codes.BACKLOG if self._flags.is_once and is_left else exit_codes.OK
 
@@ -116,7 +116,7 @@ class SyphonRun:
     async def _shown(
         self, work: Awaitable[Any], syphon: "Syphon[Any] | SyphonService"
     ) -> None:
-        """Show progress until the work is done; raises what it does."""
+        """Show progress until the work is done; raises its errors."""
         task = asyncio.ensure_future(work)
         console = Console(stderr=True)
         try:
@@ -155,7 +155,7 @@ def _line(status: SyphonStatus) -> str:
 
 
 async def _either(work: Awaitable[None], told_to_stop: asyncio.Event) -> None:
-    """Until the work is done, or somebody says stop."""
+    """Wait until the work is done, or until a signal says stop."""
     task = asyncio.ensure_future(work)
     stop = asyncio.ensure_future(told_to_stop.wait())
     await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -168,9 +168,9 @@ async def _either(work: Awaitable[None], told_to_stop: asyncio.Event) -> None:
 
 
 def log_to_stderr() -> None:
-    """What goes wrong while a command runs, for people."""
+    """Log warnings of a running command to stderr."""
     to_stderr = logging.StreamHandler(sys.stderr)
     to_stderr.setFormatter(LogLine())
     logging.basicConfig(level=logging.WARNING, handlers=[to_stderr])
-    # The SDK warns of every connection that is lost, which is what we are here for.
+    # The SDK warns of every lost connection, and a syphon expects to lose some.
     logging.getLogger("azure").setLevel(logging.ERROR)

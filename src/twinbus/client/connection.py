@@ -1,7 +1,8 @@
 """The client's connection: an asyncio protocol around the sans-I/O engine.
 
-Bytes in, events to links, bytes out; a timer for heartbeats. Every protocol rule is in
-twinbus.amqp; every wait of a user ends when the connection does.
+It gives received bytes to the engine, the engine's events to links, and writes what the
+engine has to send; a timer sends heartbeats. The rules of the protocol are all in
+twinbus.amqp. When the connection ends, so does everything that waits for it.
 """
 
 import asyncio
@@ -58,9 +59,9 @@ async def connect(
     properties: dict[object, object] | None = None,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> "ClientConnection":
-    """Connect and open; SASL is anonymous unless credentials are given.
+    """Connect and open; SASL is anonymous if no credentials are given.
 
-    `hostname` is the namespace that is asked for, the host unless given. Raises
+    `hostname` is the namespace to ask for; by default, the host. Raises
     OSError, TimeoutError, or ConnectionLost with the peer's reason.
     """
     loop = asyncio.get_running_loop()
@@ -98,7 +99,7 @@ class ClientConnection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._failure: ConnectionLost | None = None
-        # What the peer said of itself in its open: product, extensions.
+        # The properties in the peer's open: product, extensions.
         self.peer_properties: dict[object, object] = {}
         self._links: set[ClientLink] = set()
         self._requesters: dict[str, Requester] = {}
@@ -130,7 +131,7 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """It can still be used, as far as is known."""
+        """Whether it can still be used, as far as we know."""
         return self._failure is None and self._transport is not None
 
     async def opened(self) -> None:
@@ -138,7 +139,7 @@ class ClientConnection(asyncio.Protocol):
         await asyncio.shield(self._opened)
 
     async def close(self, *, timeout_seconds: float = 5.0) -> None:
-        """Close in order; a peer that does not answer in time is left."""
+        """Close, and wait for the peer; after the time-out, drop the transport."""
         self._engine.close()
         self.flush()
         try:
@@ -148,7 +149,7 @@ class ClientConnection(asyncio.Protocol):
             self.abort()
 
     def abort(self) -> None:
-        """Drop the transport without another word."""
+        """Drop the transport without telling the peer."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -184,8 +185,8 @@ class ClientConnection(asyncio.Protocol):
     ) -> Receiver:
         """Attach a link to receive on. Raises LinkClosed if the peer refuses.
 
-        `settled`: the peer sends settled (receive and delete); else messages wait to
-        be settled (peek-lock).
+        `settled`: the peer sends messages settled (receive and delete). Otherwise each
+        message has to be settled (peek-lock).
         """
         name = name or self._new_name("receiver")
         link = self._begin().attach_receiver(
@@ -210,7 +211,7 @@ class ClientConnection(asyncio.Protocol):
     ) -> Message:
         """Send a request to a node such as `queue/$management`, return its response.
 
-        `state` is that of a transaction. Raises NotAccepted if it is not known.
+        `state` names a transaction. Raises NotAccepted if the peer does not know it.
         """
         requester = await self._requester(address, timeout_seconds)
         return await requester.request(
@@ -302,7 +303,7 @@ class ClientConnection(asyncio.Protocol):
         self._failure = failure
         if not self._opened.done():
             self._opened.set_exception(failure)
-            # Nobody may be waiting for it any more.
+            # Maybe nobody waits for it: then asyncio must not complain.
             self._opened.exception()
         for link in list(self._links):
             link.on_lost(failure)

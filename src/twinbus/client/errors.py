@@ -1,10 +1,10 @@
-"""What can go wrong for a user of the client; each carries the peer's error, if any."""
+"""Errors of the client; each carries the error that the peer sent, if it sent one."""
 
 from twinbus.amqp.errors import AmqpError
 
 
 class ClientError(Exception):
-    """Base of all errors of the client. `error` is what the peer said, if it did."""
+    """Base of all errors of the client. `error` is what the peer sent, if anything."""
 
     def __init__(self, text: str, error: AmqpError | None = None) -> None:
         super().__init__(text if error is None else f"{text}: {error}")
@@ -20,7 +20,7 @@ class LinkClosed(ClientError):
 
 
 class NotAccepted(ClientError):
-    """A message or a settlement ended in another outcome than the wanted one."""
+    """A message or a settlement was not accepted; `outcome` is what it got instead."""
 
     def __init__(
         self, text: str, outcome: object, error: AmqpError | None = None

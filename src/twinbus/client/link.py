@@ -1,8 +1,8 @@
 """What senders and receivers share: attaching, waiting for a change, ending.
 
-A link is told of events by its connection and never looks for them itself. Whoever
-waits is woken by any change and looks again at what it waits for; so there is one kind
-of waiting, and no future per message.
+The connection tells a link of events. Any event wakes everybody who waits at the link;
+each of them then checks whether its own condition is true. So there is one way to wait,
+and no future per message.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class ClientLink:
         self._wire = wire
         self._link = link
         self._attached = False
-        # Why the link is of no use any more; None while it is.
+        # Why the link cannot be used any more; None while it can.
         self._failure: ClientError | None = None
         self._detached = False
         self._waiters: list[asyncio.Future[None]] = []
@@ -52,7 +52,7 @@ class ClientLink:
             await self.changed()
 
     async def close(self) -> None:
-        """Detach and wait until the peer has done so, too."""
+        """Detach, and wait until the peer has detached, too."""
         if not self._detached and self._failure is None:
             self._failure = LinkClosed(f"link {self.name} was closed by us")
             self._link.detach()
@@ -63,7 +63,7 @@ class ClientLink:
         self._wire.flush()
 
     def check(self) -> None:
-        """Raise why the link cannot be used, if so."""
+        """Raise the link's failure, if it has one."""
         if self._failure is not None:
             raise self._failure
 
@@ -84,13 +84,13 @@ class ClientLink:
         self.wake()
 
     def on_message(self, message: MessageReceived) -> None:
-        """A receiver takes it; nothing else gets messages."""
+        """A message has come. Only receivers get messages, and override this."""
 
     def on_detached(self, error: AmqpError | None) -> None:
         self.on_lost(LinkClosed(f"the peer detached link {self.name}", error))
 
     def on_lost(self, failure: ClientError) -> None:
-        """The link or all below it is gone; whoever waits is told."""
+        """The link, its session or its connection is gone: tell everybody who waits."""
         self._detached = True
         if self._failure is None:
             self._failure = failure

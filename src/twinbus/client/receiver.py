@@ -42,7 +42,8 @@ class Confirmation:
 class Receiver(ClientLink):
     def __init__(self, wire: Wire, link: Link, credit: int) -> None:
         super().__init__(wire, link)
-        # Upper bound of messages here and on their way; 0: issue_credit decides.
+        # At most so many messages have arrived or are on their way; with 0 the user
+        # calls issue_credit.
         self._credit = credit
         self._messages: deque[MessageReceived] = deque()
         self._unconfirmed: dict[int, Confirmation] = {}
@@ -60,7 +61,7 @@ class Receiver(ClientLink):
 
     @property
     def waiting_count(self) -> int:
-        """Messages that are here and were not taken yet."""
+        """Messages that have arrived and were not taken yet."""
         return len(self._messages)
 
     @property
@@ -73,8 +74,8 @@ class Receiver(ClientLink):
     ) -> list[MessageReceived]:
         """Wait for at least one message and take up to `max_count`.
 
-        Empty when none came in time. Messages that are here are given out even if the
-        link has gone; after them, raises LinkClosed or ConnectionLost.
+        Returns an empty list if none came in time. Messages that have arrived are given
+        out even if the link is gone; after them, raises LinkClosed or ConnectionLost.
         """
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -89,13 +90,13 @@ class Receiver(ClientLink):
         return batch
 
     def issue_credit(self, count: int, *, drain: bool = False) -> None:
-        """Allow this many messages from now on; for receivers without a window."""
+        """Let the peer send this many messages; for receivers with `credit` 0."""
         self.check()
         self._link.issue_credit(count, drain)
         self._wire.flush()
 
     async def drain(self) -> list[MessageReceived]:
-        """Take back all credit; the messages that were sent before that."""
+        """Take back all credit. Returns the messages that the peer had sent before."""
         self.issue_credit(max(self._link.credit, 0), drain=True)
         while self._link.drain:
             self.check()
@@ -116,7 +117,7 @@ class Receiver(ClientLink):
     async def settle_confirmed(
         self, first: int, last: int, outcome: bytes = ACCEPTED
     ) -> None:
-        """Settle the deliveries `first` to `last` and wait for the peer's word on all.
+        """Settle the deliveries `first` to `last` and wait until the peer confirms all.
 
         Raises NotAccepted with the peer's error, LinkClosed or ConnectionLost.
         """
@@ -139,7 +140,7 @@ class Receiver(ClientLink):
             self.wake()
 
     def on_disposition(self, event: DispositionReceived) -> None:
-        # What is part of a transaction is confirmed now and settled by its commit.
+        # A settlement in a transaction is confirmed now, and settled by the commit.
         if not event.settled and not isinstance(event.state, TransactionalState):
             return
         for delivery_id in find_ids(self._unconfirmed, event.first, event.last):

@@ -1,7 +1,7 @@
-"""Requests and responses over a pair of links, as $cbs and $management want it.
+"""Requests and responses over a pair of links, as $cbs and $management need them.
 
-Both links are on one session, and a response is found by the correlation id that
-repeats the request's message id.
+Both links are on one session. The correlation id of a response is the message id of its
+request.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class ResponseLink(ClientLink):
 
     def __init__(self, wire: Wire, link: Link) -> None:
         super().__init__(wire, link)
-        # Requests that wait, by message id, with their response once it is here.
+        # Message ids of requests that wait -> their response, once it has arrived.
         self.expected: dict[str, Message | None] = {}
 
     def on_attached(self) -> None:

@@ -1,8 +1,8 @@
 """Sends messages, many at a time.
 
 All messages of one call share one future, which is done when the peer has settled the
-last of them. Sending goes as far as credit and the peer's window allow and then waits
-for more of both.
+last of them. A call sends as many as credit and the peer's window allow, then waits for
+more of both.
 """
 
 import asyncio
@@ -45,12 +45,12 @@ class SendBatch:
             self.done.set_exception(failure)
 
     def abandon(self) -> None:
-        """Nobody waits any more: what comes late is not reported as unhandled."""
+        """Nobody waits any more: a late failure must not be reported as unhandled."""
         if not self.done.cancel() and not self.done.cancelled():
             self.done.exception()
 
     def _judge(self, state: object) -> None:
-        """Note the first outcome that is no success."""
+        """Note the first outcome that is not a success."""
         outcome = state.outcome if isinstance(state, TransactionalState) else state
         if self._failure is not None or isinstance(outcome, Accepted | Declared):
             return
@@ -68,7 +68,7 @@ class Sender(ClientLink):
 
     @property
     def max_message_bytes(self) -> int:
-        """What the peer takes at most; 0 if it did not say."""
+        """The largest message that the peer takes; 0 if it did not say."""
         return self._link.max_message_size
 
     async def send(self, payload: bytes, *, state: bytes | None = None) -> object:
@@ -126,7 +126,7 @@ class Sender(ClientLink):
         message_format: int,
         state: bytes | None,
     ) -> int:
-        """Send from `start` on while it is possible; return where it ended."""
+        """Send from `start` on while credit lasts; return the index of the next one."""
         link = self._link
         end = min(len(payloads), start + _WRITE_COUNT)
         while start < end and self._can_send():

@@ -1,4 +1,4 @@
-"""Transactions as a client sees them: declared on a control link, then named by work.
+"""Transactions of a client: declared on a control link, then named by each operation.
 
     controller = await connection.controller()
     transaction = await controller.declare()
@@ -6,7 +6,7 @@
     await receiver.settle_confirmed(at, at, transaction.state(ACCEPTED_OUTCOME))
     await transaction.commit()
 
-What is sent or settled with the transaction's state happens with its commit.
+Messages that are sent or settled with the transaction's state are so once it commits.
 """
 
 from twinbus.amqp.composite import encode_composite, to_described
@@ -50,16 +50,16 @@ class ClientTransaction:
         self.txn_id = txn_id
 
     def state(self, outcome: object | None = None) -> bytes:
-        """The delivery state of work in this transaction, encoded."""
+        """The delivery state, encoded, for operations in this transaction."""
         state = TransactionalState(txn_id=self.txn_id, outcome=outcome)
         return encode_composite(state)
 
     async def commit(self) -> None:
-        """Let all of it happen. Raises NotAccepted if nothing of it did."""
+        """Commit. Raises NotAccepted if the peer has rolled back instead."""
         await self._controller.discharge(self.txn_id, fail=False)
 
     async def roll_back(self) -> None:
-        """Let nothing of it happen."""
+        """Undo everything in it."""
         await self._controller.discharge(self.txn_id, fail=True)
 
 

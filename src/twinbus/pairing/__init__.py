@@ -1,8 +1,8 @@
 """Paired namespaces: sends go on while the primary namespace is away.
 
-`pair_namespace` is all that an application calls; it needs azure-servicebus, which
-comes with `twinbus[pairing]`. What else is here does without it: the server and the
-simulator use the same policy.
+`pair_namespace` is all that an application calls. It needs azure-servicebus, which
+comes with `twinbus[pairing]`. The server and the simulator use the same policy without
+the SDK.
 """
 
 from collections.abc import Coroutine
@@ -56,12 +56,12 @@ def pair_namespace(
 ) -> Any:
     """Pair the primary with the secondary of the options.
 
-    Given asynchronous clients it is a coroutine and gives `aio.PairedNamespaceClient`;
-    given synchronous ones it blocks and gives `client.PairedNamespaceClient`. When it
-    returns, the pair is ready; bad credentials and backlog queues that cannot be made
-    are raised here.
+    With asynchronous clients it is a coroutine that returns
+    `aio.PairedNamespaceClient`. With synchronous clients it blocks and returns
+    `client.PairedNamespaceClient`. When it returns, the pair is ready. It raises if
+    credentials are bad or backlog queues cannot be made.
     """
-    # Here, because the rest of this package does without the SDK.
+    # Imported here, because the rest of this package works without the SDK.
     from twinbus.pairing import aio, client
     from twinbus.pairing.sdk.twins import is_asynchronous
 

@@ -1,7 +1,7 @@
 """The asynchronous face of a pair: what an application calls instead of the SDK.
 
-Senders have the SDK's interface, take what it takes and raise what it raises. All else
-is the primary client's own, so that receivers come from the primary.
+Senders have the interface of the SDK's senders, and raise the same errors. Everything
+else is passed on to the primary's client, so receivers come from the primary.
 """
 
 import warnings
@@ -37,8 +37,8 @@ async def pair_namespace(
 ) -> "PairedNamespaceClient":
     """Pair the primary with the secondary of the options; all clients asynchronous.
 
-    When it returns, the pair is ready. Bad credentials and backlog queues that cannot
-    be made are raised here, as the SDK's errors.
+    When it returns, the pair is ready. It raises the SDK's errors if credentials are
+    bad or backlog queues cannot be made.
     """
     return PairedNamespaceClient(primary, await open_pairing(primary, options))
 
@@ -89,7 +89,7 @@ class PairedNamespaceClient:
         return PairedServiceBusSender(self._pairing, path, link)
 
     def status(self) -> PairStatus:
-        """How the pair is, as this process sees it."""
+        """The state of the pair, as this process sees it."""
         return self._pairing.status()
 
     async def close(self) -> None:
@@ -112,8 +112,8 @@ class PairedServiceBusSender:
     """Sends to one entity of the primary, or to its backlog on the secondary."""
 
     def __init__(self, pairing: Pairing, path: str, link: dict[str, Any]) -> None:
-        """Made by `get_queue_sender` and `get_topic_sender`; `link` is for those of the
-        SDK."""
+        """Made by `get_queue_sender` and `get_topic_sender`; `link` has the options for
+        the SDK's senders."""
         self._pairing = pairing
         self.client_identifier = link.get("client_identifier") or f"twinbus-{uuid4()}"
         self._link = {**link, "client_identifier": self.client_identifier}
@@ -150,7 +150,7 @@ class PairedServiceBusSender:
         timeout: float | None = None,  # noqa: ASYNC109
         **unknown: Any,
     ) -> list[int]:
-        """Numbers to cancel them by; negative ones for those that made the detour."""
+        """Returns numbers to cancel the messages by; for diverted ones, negative."""
         check_arguments(timeout, unknown)
         due_at = _instant_ms(schedule_time_utc)
         with self._pairing.pair.pending():
@@ -172,7 +172,7 @@ class PairedServiceBusSender:
     async def create_message_batch(
         self, max_size_in_bytes: int | None = None
     ) -> PairedMessageBatch:
-        """Works while the primary is away, too: with the size that was last known, or
+        """While the primary is away, the batch has the size that was last known, or
         that of the standard tier."""
         limit = await self._batch_bytes()
         if max_size_in_bytes and max_size_in_bytes > limit:
@@ -194,7 +194,7 @@ class PairedServiceBusSender:
         return known or BATCH_BYTES_STANDARD
 
     async def _ask_for_batch_bytes(self) -> None:
-        """Open a link, which tells it; a primary that is away leaves it unknown."""
+        """Open a link, which tells the size; unknown while the primary is away."""
         settings = self._pairing.options.settings
         door = self._pairing.primary.door(self.entity_name, self._link)
         try:

@@ -1,7 +1,7 @@
-"""The backlog queues of a pair on its secondary namespace (P4): found, or made.
+"""Finds or makes the backlog queues of a pair on its secondary namespace (P4).
 
-An existing one is used as it is, whatever its settings; one too many is left alone.
-Nothing is ever deleted here.
+An existing queue is used as it is, whatever its settings. Surplus queues are left
+alone; nothing is deleted here.
 """
 
 import logging
@@ -26,8 +26,8 @@ SETTINGS: Final[dict[str, Any]] = {
     "dead_lettering_on_message_expiration": True,
     "enable_batched_operations": True,
 }
-"""P4. A message waits there as long as the primary is away, and is taken as often as a
-syphon tries."""
+"""P4: a message may wait as long as the primary is away, and a syphon may take it as
+often as it has to."""
 
 
 _UNFIT: Final = {
@@ -39,7 +39,7 @@ _UNFIT: Final = {
 
 
 class QueueAdministration(Protocol):
-    """What is needed of the secondary's administration client."""
+    """The methods that we call of the secondary's administration client."""
 
     async def get_queue(self, path: str) -> Any: ...
 
@@ -53,8 +53,8 @@ def backlog_queue_path(primary_name: str, index: int) -> str:
 async def find_or_make(
     administration: QueueAdministration, primary_name: str, count: int
 ) -> tuple[str, ...]:
-    """Paths of the backlog queues; raises what the administration client does, and
-    PairingError if something else has such a path."""
+    """Paths of the backlog queues. Raises the errors of the administration client, and
+    PairingError if another entity has such a path."""
     paths = tuple(backlog_queue_path(primary_name, index) for index in range(count))
     for path in paths:
         await _find_or_make(administration, path)
@@ -83,12 +83,12 @@ async def _found(administration: QueueAdministration, path: str) -> Any:
     try:
         return await administration.get_queue(path)
     except (ResourceNotFoundError, AttributeError):
-        # The SDK stumbles over a topic: its answer has no description of a queue.
+        # For a topic: the SDK finds no description of a queue in the answer.
         return None
 
 
 def _look_at(path: str, properties: Any) -> None:
-    """Say what is wrong with an existing queue, before an outage does."""
+    """Warn of an unsuitable queue now, and not in an outage."""
     for setting, why in _UNFIT.items():
         if getattr(properties, setting):
             _log.warning("backlog queue '%s' has %s: %s", path, setting, why)

@@ -1,9 +1,9 @@
 """The detour: messages of one sender into the backlog queues of the secondary (P8).
 
-The sender keeps to one queue, chosen at random, until it fails. Then the queue is out
-of rotation for all senders of the pair, and the rest of the messages goes into another.
-While there is no other, a call with time left waits and tries again. Where order is
-kept, a session has a queue of its own.
+The sender stays with one queue, chosen at random, until that queue fails. Then the
+queue is out of rotation for all senders of the pair, and the rest of the messages goes
+into another. If there is no other, the call waits and tries again while it has time.
+Where order is kept, all messages of a session go into the same queue.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ class BacklogSender(Generic[M]):
     async def divert(
         self, messages: list[M], due_at: int | None, deadline: Deadline
     ) -> bool:
-        """True when backlog queues have all of them; False if the primary is back
-        before any has one. Raises if none of these can be used until the call's time
-        ends, or the message is refused by any."""
+        """True when backlog queues have all messages; False if the primary is back
+        before they have any. Raises if no queue can be used before the call's time
+        ends, or if a queue refuses a message."""
         path, dialect = self._entity.path, self._pair.dialect
         turn = _Turn(self._entity, deadline)
         for session_id, run in _runs(messages, self._session_of):
@@ -66,7 +66,7 @@ class BacklogSender(Generic[M]):
         return self._pair.dialect.session_id(message)
 
     async def _pick(self, session_id: str | None, turn: "_Turn") -> str | None:
-        """None if the primary is back, and has to have the messages."""
+        """The queue to use; None if the primary is back and gets the messages."""
         pair = self._pair
         if session_id is not None:
             return await pair.the_sessions().pick(
@@ -83,7 +83,7 @@ class BacklogSender(Generic[M]):
         return queue
 
     async def _wait(self, turn: "_Turn") -> None:
-        """No queue is left for the moment. Raises when the call's time is."""
+        """No queue can be used now: wait. Raises when the call's time ends."""
         if self._pair.settings.wait_during_failover:
             await turn.pauses.wait(turn.deadline)
             if not turn.deadline.is_over():
@@ -91,7 +91,7 @@ class BacklogSender(Generic[M]):
         raise self._pair.no_backlog_queue_left()
 
     async def _send_some(self, queue: str, copies: list[M], deadline: Deadline) -> int:
-        """How many of the first the queue took; 0 if it failed."""
+        """How many messages the queue took, from the first on; 0 if it failed."""
         limit_ms = min(self._pair.settings.attempt_timeout_ms, deadline.left_ms())
         if limit_ms == 0:
             raise self._timed_out()
@@ -101,9 +101,9 @@ class BacklogSender(Generic[M]):
                 sent_count = await door.send_some(copies, limit_ms / 1000)
         except Exception as error:
             if self._doors.get(queue) is not door:
-                raise  # cut off by its own sender, which was closed
+                raise  # The sender was closed meanwhile.
             if isinstance(error, TimeoutError) and deadline.is_over():
-                # The call had too little time; that says nothing of the queue.
+                # The call had too little time; the queue may be healthy.
                 raise self._timed_out() from error
             self._failed(queue, error)
             return 0
@@ -123,7 +123,7 @@ class BacklogSender(Generic[M]):
         """For a call whose time ended while a queue was being tried."""
         pair = self._pair
         if pair.rotation.pick(pair.clock.monotonic(), self._queue) is None:
-            # It was one that had failed before, as all of them had.
+            # The queue had failed before, like all of them.
             return pair.no_backlog_queue_left()
         return pair.dialect.timed_out(
             f"The send to '{self._entity.path}' did not get into the backlog in its "
@@ -136,7 +136,7 @@ class BacklogSender(Generic[M]):
         return self._doors[queue]
 
     def _failed(self, queue: str, error: Exception) -> None:
-        """Take the queue out of rotation; raise what is not the queue's fault."""
+        """Take the queue out of rotation. Raises if it was not the queue's fault."""
         pair = self._pair
         kind = FailureKind.TIMEOUT
         if not isinstance(error, TimeoutError):
@@ -165,7 +165,7 @@ class _Turn:
     def __init__(self, entity: PairedEntity, deadline: Deadline) -> None:
         self.deadline = deadline
         self.pauses = Pauses()
-        # A backlog queue has some of its messages; the rest goes there, too.
+        # A backlog queue has some of its messages already: the rest follows them.
         self.has_sent = False
         self._entity = entity
         self._was_diverted = entity.is_diverted()
@@ -178,7 +178,7 @@ class _Turn:
 def _runs(
     messages: list[M], session_of: Callable[[M], str | None]
 ) -> list[tuple[str | None, list[M]]]:
-    """Neighbours of one session together."""
+    """Group adjacent messages of the same session."""
     return [
         (session_id, list(run)) for session_id, run in groupby(messages, session_of)
     ]

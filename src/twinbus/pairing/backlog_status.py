@@ -1,4 +1,4 @@
-"""What waits in the backlog queues of a primary, as a value: for people and metrics."""
+"""The content of the backlog queues of a primary, for people and for metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ class BacklogQueueStatus:
     """One backlog queue."""
 
     path: str
-    # Messages that are there, but for dead letters: those that were looked at if all
-    # were, else as many as the namespace counts.
+    # Number of messages without dead letters: as peeked if all messages were peeked
+    # at, else as the namespace counts them.
     waiting: int
     dead_letters: int
     size_bytes: int
     # When the oldest was enqueued; None if there is none.
     oldest_at: int | None = None
-    # Of those that were looked at: how many wait for each entity of the primary, and
-    # how many of these are deferred, because the entity did not take them.
+    # Among the messages that were peeked at: how many wait for each entity of the
+    # primary, and how many of these are deferred, because the entity did not take them.
     entities: Mapping[str, int] = field(default_factory=dict)
     parked: Mapping[str, int] = field(default_factory=dict)
     looked_at: int = 0
@@ -33,22 +33,22 @@ class BacklogSurvey:
 
     primary_name: str
     queues: tuple[BacklogQueueStatus, ...]
-    # Path of the queue by whose session a server holds the right to run the syphon;
-    # None if no server ever did.
+    # Path of the queue whose session lock is the right to run the syphon in a server;
+    # None if no server ever ran one.
     lease: str | None
     # All primaries that have backlog queues there.
     primaries: tuple[str, ...]
 
     @property
     def missing(self) -> str:
-        """What to tell people if there are no queues."""
+        """The text for people if there are no queues."""
         others = f"; those of {', '.join(self.primaries)} are" if self.primaries else ""
         return f"No backlog queues of '{self.primary_name}' are there{others}."
 
     @property
     def entities(self) -> list[str]:
-        """Paths on the primary that messages wait for, as far as they were looked at;
-        those that say nothing of it are none."""
+        """Paths on the primary that the peeked messages wait for. Messages without a
+        path are left out."""
         found = {path for queue in self.queues for path in queue.entities}
         return sorted(path for path in found if path)
 

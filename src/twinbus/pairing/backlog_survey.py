@@ -1,11 +1,11 @@
-"""How much waits in the backlog queues of a primary, seen from outside.
+"""Counts what waits in the backlog queues of a primary, from outside.
 
-For people and for metrics: it looks at the secondary namespace with the vendor's SDK,
-so it can be done from anywhere and of any namespace, and it takes nothing out. Numbers
-come from the administration client; whose messages they are, and how old, is seen by
-peeking at the first ones of each queue.
+It uses the vendor's SDK at the secondary namespace, so it works from anywhere and with
+any namespace, and it takes nothing out of the queues. The numbers come from the
+administration client. Peeking at the first messages of each queue tells which entities
+they are for, and how old they are.
 
-Every look at a queue costs a request and some peeks, which are billed.
+Each queue costs a request and some peeks, which are billed by the vendor.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from twinbus.pairing.backlog_status import BacklogQueueStatus, BacklogSurvey
 from twinbus.pairing.detour import PATH
 
 PEEK_COUNT: Final = 1_000
-"""Messages of a queue that are looked at: enough to see who is waiting."""
+"""Messages to peek at in each queue: enough to see which entities they are for."""
 
 _PEEKED_AT_A_TIME: Final = 250
 _QUEUES_AT_A_TIME: Final = 5
@@ -32,7 +32,7 @@ _PATH: Final = re.compile(
 async def survey_backlog(
     administration: Any, client: Any, primary_name: str, peek_count: int = PEEK_COUNT
 ) -> BacklogSurvey:
-    """Look at the backlog queues; the clients are the SDK's asynchronous ones, of the
+    """Survey the backlog queues. The clients are asynchronous ones of the SDK, for the
     secondary. Raises the SDK's errors."""
     counted: list[tuple[int, BacklogQueueStatus]] = []
     primaries: set[str] = set()
@@ -80,8 +80,8 @@ async def _looked_at(
     paths = Counter(path_of(message) for message in messages)
     parked = Counter(path_of(message) for message in messages if _is_deferred(message))
     times = [message.enqueued_time_utc for message in messages]
-    # The count is older than the look, and a syphon may be at work: what was seen to
-    # its end is what there is, so that queues and entities add up to the same.
+    # The count is older than the peek, and a syphon may be at work. If all messages
+    # were peeked at, count those, so that queues and entities add up to the same.
     is_whole = len(messages) < peek_count
     return BacklogQueueStatus(
         path=queue.path,
@@ -96,7 +96,7 @@ async def _looked_at(
 
 
 async def peeked(receiver: Any, count: int) -> list[Any]:
-    """The first messages of a queue, at most so many."""
+    """Peek at the first messages of a queue."""
     found: list[Any] = []
     number = 0
     while len(found) < count:
@@ -110,7 +110,7 @@ async def peeked(receiver: Any, count: int) -> list[Any]:
 
 
 def path_of(message: Any) -> str:
-    """Where a diverted message belongs; empty if it does not say."""
+    """The entity of a diverted message; empty if the message does not name one."""
     properties = message.application_properties or {}
     value = properties.get(PATH.encode(), properties.get(PATH))
     text = value.decode(errors="replace") if isinstance(value, bytes) else value

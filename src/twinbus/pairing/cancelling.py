@@ -1,12 +1,12 @@
 """Cancels scheduled messages that made the detour.
 
-Such a message waits in a backlog queue, or is on its way out of it, or is on the
-primary's schedule already. It is looked for by its send id in all of these until it is
-found; between twinbus sites, because no other namespace can look for it.
+Such a message waits in a backlog queue, or a syphon is moving it, or it is scheduled on
+the primary already. All places are asked for its send id until one of them has it. Only
+twinbus namespaces can find a message by its send id.
 
-A copy cannot be seen if a syphon has it in its hands, or if it is due and active on a
-primary that did not say that it took it. If there is another one, that one is
-cancelled, and the copy is there all the same.
+Two copies cannot be found: one that a syphon is moving, and one that is due and active
+on a primary that did not answer the send. If there is a second copy elsewhere, only
+that second copy is cancelled.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ _PATIENCE_MS: Final = 5_000
 async def cancel_diverted(
     pair: "Pair[M]", path: str, numbers: Sequence[int], deadline: Deadline
 ) -> None:
-    """Raises CannotCancel, or what the dialect makes of a refusal if one of them
-    waits nowhere any more, or may wait on a primary that is away."""
+    """Raises CannotCancel; and the dialect's error for a refusal if a message was not
+    found anywhere, or may wait on a primary that is away."""
     left = [send_id_of(number) for number in numbers]
     patience = Deadline(pair.clock, min(deadline.left_ms() // 2, _PATIENCE_MS))
     while True:
@@ -48,8 +48,8 @@ async def cancel_diverted(
 
 
 def _check_untried(pair: "Pair[M]", path: str, numbers: Sequence[int]) -> None:
-    """Nobody can be asked whether the primary has a message from an attempt that it
-    did not answer; taken out of the backlog alone, it would come to light later."""
+    """Refuse if the primary is away and may have a message, from an attempt that it did
+    not answer. Removed from the backlog only, that message would still be sent."""
     count = sum(was_tried(number) for number in numbers)
     if count:
         raise pair.dialect.refused(
@@ -62,9 +62,10 @@ def _check_untried(pair: "Pair[M]", path: str, numbers: Sequence[int]) -> None:
 async def _cancel_everywhere(
     pair: "Pair[M]", path: str, send_ids: list[bytes], deadline: Deadline
 ) -> list[bytes]:
-    """Those that were found nowhere. All are asked for all of them: an attempt that was
-    not answered may have left a copy. The primary comes first, because it drops what
-    comes later of what it has had; if it fails, nothing has been touched."""
+    """Cancel messages everywhere; returns the send ids that were not found. Every place
+    is asked for every id, because an attempt without an answer may have left a copy.
+    The primary is asked first: it drops later copies of what it had, and if it fails,
+    nothing has been changed."""
     places = [(queue, False) for queue in pair.rotation.queues]
     if not pair.entity(path).is_diverted():
         places.insert(0, (path, True))
@@ -81,7 +82,7 @@ async def _not_at(
     deadline: Deadline,
     is_primary: bool,
 ) -> list[bytes]:
-    """Those that were not found there."""
+    """Cancel messages at one place; returns the send ids that were not found there."""
     door = (pair.primary if is_primary else pair.secondary).door(path)
     limit_ms = min(pair.settings.attempt_timeout_ms, max(deadline.left_ms(), 1))
     try:

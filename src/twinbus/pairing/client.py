@@ -1,7 +1,7 @@
 """The synchronous face of a pair: the asynchronous one, run in a thread of its own.
 
-Calls may come from many threads at once. A blocking call could not be left when its
-peer freezes; this one can, because what blocks is only the wait for the loop.
+Calls may come from many threads at once. A blocking call into the SDK could not be
+ended when its peer freezes. These calls can, because they only wait for the loop.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ class PairedNamespaceClient:
         return PairedServiceBusSender(self._loop.run(make()), self._loop)
 
     def status(self) -> PairStatus:
-        """How the pair is, as this process sees it."""
+        """The state of the pair, as this process sees it."""
 
         async def read() -> PairStatus:
             return self._client.status()
@@ -117,7 +117,7 @@ class PairedServiceBusSender:
         Without a time-out it waits long enough for a failover.
         """
         aio.check_arguments(timeout, unknown)
-        # Here, because a generator of messages belongs to the caller's thread.
+        # In this thread, because the caller's generator of messages belongs to it.
         messages = aio.outgoing(message)
         self._loop.run(self._sender.send_messages(messages, timeout=timeout))
 
@@ -129,7 +129,7 @@ class PairedServiceBusSender:
         timeout: float | None = None,
         **unknown: Any,
     ) -> list[int]:
-        """Numbers to cancel them by; negative ones for those that made the detour."""
+        """Returns numbers to cancel the messages by; for diverted ones, negative."""
         aio.check_arguments(timeout, unknown)
         return self._loop.run(
             self._sender.schedule_messages(
@@ -152,7 +152,7 @@ class PairedServiceBusSender:
     def create_message_batch(
         self, max_size_in_bytes: int | None = None
     ) -> PairedMessageBatch:
-        """Works while the primary is away, too: with the size that was last known, or
+        """While the primary is away, the batch has the size that was last known, or
         that of the standard tier."""
         return self._loop.run(self._sender.create_message_batch(max_size_in_bytes))
 

@@ -5,6 +5,6 @@ from fnmatch import fnmatchcase
 
 
 def covers_any(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a path fits one of the patterns; all of them if there is none."""
+    """A function: does a path match one of the patterns? Without patterns, all do."""
     lower = [pattern.lower() for pattern in patterns] or ["*"]
     return lambda path: any(fnmatchcase(path.lower(), pattern) for pattern in lower)

@@ -1,7 +1,7 @@
-"""A blocking call in a thread that nobody has to wait for.
+"""A blocking call in a thread that does not keep the process from ending.
 
-A thread of asyncio's own pool cannot be left: the loop waits for it at its end, and so
-does the process. A peer that says nothing would hold up both.
+At their end, the loop and the process wait for the threads of asyncio's own pool. A
+peer that never answers would keep both from ending.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def in_daemon_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """The function's result. If this is cancelled, the thread ends when it can."""
+    """The function's result. After a cancellation the thread ends when it can."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

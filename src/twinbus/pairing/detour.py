@@ -4,11 +4,10 @@ On its way through a backlog queue a message must neither expire, nor be schedul
 belong to a session, and the queue is shared by many entities. So these properties
 travel as application properties, and the message gets them back on the primary.
 
-An application may use the same names for properties of its own. They are kept under
-other names meanwhile; the reader of a namespace that knows nothing of this leaves them
-there, which harms nobody.
+If an application has properties of the same names, they are renamed meanwhile. A syphon
+of another make does not know this, and leaves them renamed, which does no harm.
 
-Pure, and about mappings: adapters and Spark take messages apart and put them together.
+Pure: it reads and writes mappings; adapters and Spark know the messages.
 """
 
 import re
@@ -40,10 +39,10 @@ _TIME_SPAN: Final = re.compile(
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _LATEST_MS: Final = 253_402_300_799_999
-"""The end of the year 9999: what every client can say."""
+"""The end of the year 9999: the latest instant that every client can express."""
 
 _SHOWN_CHARACTERS: Final = 100
-"""Of a value that cannot be read: anybody may have sent it, and a log shows it."""
+"""How much of an unreadable value goes into an error: anybody may have sent it."""
 
 
 class DetourError(ValueError):
@@ -52,7 +51,7 @@ class DetourError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detour:
-    """Where a diverted message belongs, and what it had to leave behind."""
+    """Where a diverted message belongs, and the properties it had before."""
 
     path: str
     session_id: str | None = None
@@ -91,7 +90,7 @@ def restored_properties(properties: Mapping[str, object]) -> dict[str, object]:
 
 
 def read_detour(properties: Mapping[str, object]) -> Detour:
-    """What the application properties of a diverted message say. Raises DetourError."""
+    """Read the application properties of a diverted message. Raises DetourError."""
     path = properties.get(PATH)
     if not isinstance(path, str) or not path.strip("/"):
         raise DetourError(f"The message has no '{PATH}': nobody knows where it goes.")

@@ -1,8 +1,8 @@
-"""What can go wrong with a pair and is nobody's SDK's."""
+"""Errors of a pair that no SDK has."""
 
 
 class PairingError(Exception):
-    """Root of what a pair raises of its own."""
+    """Base of a pair's own errors."""
 
 
 class CannotCancel(PairingError):

@@ -1,4 +1,4 @@
-"""What a pair tells whoever wants to know: callbacks, log lines and metrics alike."""
+"""Events of a pair, for callbacks, log lines and metrics."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -26,7 +26,7 @@ class EventKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairEvent:
-    """One happening; which fields are set depends on its kind."""
+    """One event; its kind decides which fields are set."""
 
     kind: EventKind
     # Entity on the primary, if it is about one.

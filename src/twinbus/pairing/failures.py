@@ -1,7 +1,7 @@
 """What a failed send says about its entity: the table of P7.
 
-An adapter tells which kind of failure an error is; the table says what follows. It is
-a setting: an application may have a kind judged otherwise (`verdicts` of the options).
+An adapter tells which kind of failure an error is; the table says what to do about it.
+An application may change the table (option `verdicts`).
 """
 
 from collections.abc import Mapping
@@ -45,15 +45,15 @@ VERDICTS: Final[Mapping[FailureKind, Verdict]] = MappingProxyType(
         FailureKind.CONNECTION: Verdict.COUNTS,
         FailureKind.COMMUNICATION: Verdict.COUNTS,
         FailureKind.SERVICE: Verdict.COUNTS,
-        # Not transient, and yet the detour is open: who made them may mend them.
+        # Not transient, and diverted all the same: an administrator may fix them.
         FailureKind.NOT_FOUND: Verdict.COUNTS,
         FailureKind.DISABLED: Verdict.COUNTS,
         FailureKind.QUOTA: Verdict.COUNTS,
         # The entity is there, and asks for patience (A2).
         FailureKind.BUSY: Verdict.WAIT,
-        # Nobody knows how long that lasts, and patience does not mend it.
+        # It may last for any time, and waiting does not fix it.
         FailureKind.STORE: Verdict.COUNTS,
-        # The client is misconfigured; no detour mends that.
+        # The client is misconfigured; the backlog does not help.
         FailureKind.AUTHENTICATION: Verdict.RAISE,
         FailureKind.AUTHORIZATION: Verdict.RAISE,
         # The message would be refused anywhere.
@@ -62,7 +62,7 @@ VERDICTS: Final[Mapping[FailureKind, Verdict]] = MappingProxyType(
         FailureKind.ARGUMENT: Verdict.RAISE,
     }
 )
-"""P7: what counts, what is waited out, and what is the caller's."""
+"""P7: which failures count towards a failover, which to wait for, which to raise."""
 
 
 ASKS_FOR_PATIENCE: Final = frozenset((FailureKind.BUSY, FailureKind.STORE))
@@ -70,5 +70,5 @@ ASKS_FOR_PATIENCE: Final = frozenset((FailureKind.BUSY, FailureKind.STORE))
 
 
 def busy_kind(text: str) -> FailureKind:
-    """Why a server says that it is busy, by its text."""
+    """The kind of a busy error, found by its text."""
     return FailureKind.STORE if STORE_TROUBLE in text else FailureKind.BUSY

@@ -1,9 +1,9 @@
-"""When one side of a pair ends, so must the other (P14).
+"""When one client of a pair is closed, the other one is closed, too (P14).
 
 An application that closes one of the two clients has five seconds to close the other.
-Otherwise the other is closed for it, and what is pending fails with an error that says
-so. If it follows in time, the pair ends quietly. It is the syphon that closes: where
-none is hosted, each client is left to its owner.
+Then the pair closes it, and pending calls fail with an error that says so. If both are
+closed in time, the pair ends without an error. Only a process that hosts a syphon does
+this; without one, each client is left to its owner.
 """
 
 import asyncio
@@ -34,13 +34,15 @@ class FaultWatch:
         on_fault: Callable[[Side, str], Coroutine[Any, Any, None]],
         grace_seconds: float | None,
     ) -> None:
-        """`on_fault` is told the side to be closed, and why; never, without a grace."""
+        """`on_fault` is called with the side to close, and why; without a grace,
+        never."""
         self._on_both_ended = on_both_ended
         self._on_fault = on_fault
         self._grace_seconds = grace_seconds
         self._ended: dict[Side, str] = {}
         self._timer: asyncio.TimerHandle | None = None
-        # What follows from an end; kept, so that it is not lost half-way.
+        # The tasks that close the other side; kept here, so that they are not
+        # garbage-collected half-way.
         self._task: asyncio.Task[None] | None = None
         self._is_over = False
 
@@ -68,7 +70,7 @@ class FaultWatch:
         self._task = asyncio.get_running_loop().create_task(work)
 
     def disarm(self) -> None:
-        """The pair is closed in order; ends of clients mean nothing any more."""
+        """The pair is being closed: from now on, a closed client is no fault."""
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,8 +1,9 @@
 """An event loop in a thread of its own, for callers that have none.
 
-Any number of threads may call at once. Who is interrupted while waiting takes the call
-back. The thread is a daemon: a program that forgets to close a pair can still end. A
-process that was forked has no such thread, and is told so instead of waiting for it.
+Any number of threads may call at once. A caller that is interrupted while it waits
+cancels its call. The thread is a daemon, so that a program that forgets to close a pair
+can still end. A forked process does not have the thread; a call there raises an error
+instead of waiting for ever.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ class LoopThread:
             self._loop.close()
 
     async def _end(self) -> None:
-        """What an interrupted caller left behind ends with the loop."""
+        """Cancel what interrupted callers left behind."""
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()

@@ -1,15 +1,15 @@
-"""The pairs of a process as Prometheus metrics, fed by what they tell.
+"""Prometheus metrics of the pairs of a process, made from their events.
 
     metrics = PairMetrics()                       # in the default registry
     options = SendAvailabilityPairedNamespaceOptions(
         ..., on_event=metrics.of("site-a"))
 
-Everything is counted from events, so it costs nothing at scrape time and asks no
-namespace for anything. What waits on the secondary is known there; who wants it here,
-too, looks now and then (`backlog_survey.py`) and notes it.
+All metrics are counted from events, so a scrape costs nothing and asks no namespace for
+anything. The size of the backlog is known at the secondary. An application that wants
+it here surveys the backlog now and then (`backlog_survey.py`) and calls `note_backlog`.
 
-Paths come from messages that anybody may have sent to a backlog queue, so only so many
-get lines of their own.
+Paths come from messages that anybody may have sent to a backlog queue, so the number of
+paths with lines of their own is limited.
 """
 
 from collections.abc import Callable, Mapping
@@ -85,12 +85,12 @@ class PairMetrics:
         )
 
     def of(self, primary: str) -> "PairObserver":
-        """What listens to the pair of this primary: for `on_event`."""
+        """The listener for the pair of this primary: give it as `on_event`."""
         return PairObserver(self, primary)
 
 
 class PairObserver:
-    """Counts what one pair tells; may be called from any thread."""
+    """Counts the events of one pair; may be called from any thread."""
 
     def __init__(
         self, metrics: PairMetrics, primary: str, clock: Clock | None = None
@@ -119,7 +119,7 @@ class PairObserver:
         self._count[event.kind](event)
 
     def note_backlog(self, survey: BacklogSurvey) -> None:
-        """What waits on the secondary, as it was just seen."""
+        """Show the result of a survey of the backlog."""
         metrics, now = self._metrics, self._clock.now()
         for queue in survey.queues:
             labels = (self._primary, queue.path)
@@ -129,7 +129,7 @@ class PairObserver:
             metrics.oldest.labels(*labels).set(age_ms / 1000)
 
     def _entity(self, event: PairEvent) -> str:
-        """Its label; letter case does not tell entities apart."""
+        """The label of an entity; paths that differ in letter case share one."""
         path = event.path.lower()
         if path not in self._entities:
             if len(self._entities) >= _MOST_ENTITIES:

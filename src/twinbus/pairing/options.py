@@ -1,7 +1,7 @@
-"""How a pair is asked for (P2): a base class for kinds of pairing, and the one kind.
+"""The options of a pair (P2): a base class for kinds of pairing, and the one kind.
 
-Durations are seconds or timedelta. What is wrong is said here, before anything is
-sent: each error names the option, its value and what is allowed.
+Durations are seconds or timedelta. Options are checked here, before anything is sent:
+each error names the option, its value and what is allowed.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,8 +75,8 @@ class SendAvailabilityPairedNamespaceOptions(PairedNamespaceOptions):
         verdicts: Mapping[FailureKind, Verdict] | None = None,
         on_event: Callable[[PairEvent], None] | None = None,
     ) -> None:
-        """`primary_name` stands in the paths of backlog queues; it must be given where
-        the primary's host says nothing (localhost, an address). `covered_entities` are
+        """`primary_name` is part of the paths of backlog queues. It must be given if
+        the primary's host is localhost or an IP address. `covered_entities` are
         patterns of the paths that the syphon may send to. The other options are
         described in docs/concepts/pairing.md.
 
@@ -111,11 +111,11 @@ class SendAvailabilityPairedNamespaceOptions(PairedNamespaceOptions):
 
     @property
     def known_entities(self) -> tuple[str, ...]:
-        """Covered entities that are named, and not by a pattern."""
+        """Covered entities that are given by their full path."""
         return tuple(one for one in self.covered_entities if not set(one) & set("*?["))
 
     def covers(self, path: str) -> bool:
-        """The pair's syphon may send to this entity; case does not matter."""
+        """Whether the pair's syphon may send to this entity, in any letter case."""
         return any(fnmatchcase(path.lower(), one) for one in self.covered_entities)
 
 
@@ -154,7 +154,7 @@ def _ms(option: str, value: object, at_least_ms: int) -> int:
         value = value.total_seconds()
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise ValueError(f"{option} is {value!r}; give seconds or a timedelta.")
-    # Not a number is not at least anything, either.
+    # This way round, NaN is refused, too.
     if not value * 1000 >= at_least_ms or value == float("inf"):
         raise ValueError(
             f"{option} is {value:g} seconds; it must be at least "

@@ -1,8 +1,7 @@
 """A pair: two namespaces, and what all senders of a process share of them.
 
-It holds the health of entities, the rotation of backlog queues and the tasks that ping,
-and tells listeners what happens. It knows neither an SDK nor a message: those are the
-adapter's.
+It has the health of entities, the rotation of backlog queues and the tasks that ping,
+and tells listeners what happens. It knows no SDK and no type of message: adapters do.
 """
 
 import asyncio
@@ -59,9 +58,9 @@ class Pair(Generic[M]):
         self._tasks: set[asyncio.Task[Any]] = set()
         # Calls that are under way.
         self._pending: set[asyncio.Task[Any]] = set()
-        # The last failure of a backlog queue: what a send gets that finds none left.
+        # The last failure of a backlog queue, for a send that finds no queue to use.
         self._backlog_failure: Exception | None = None
-        # Set by `close`: what calls get from then on.
+        # Set by `close`: the error of calls from then on.
         self._closed_by: Exception | None = None
 
     def the_sessions(self) -> SessionWatch[M]:
@@ -119,7 +118,7 @@ class Pair(Generic[M]):
         self.report(PairEvent(kind=EventKind.BACKLOG_QUEUE_OUT, queue=queue, text=why))
 
     def no_backlog_queue_left(self) -> Exception:
-        """The error of a send that has nowhere to go."""
+        """The error of a send while no backlog queue can be used."""
         error = self.dialect.refused(
             f"The primary is away, and none of the {len(self.rotation.queues)} backlog "
             f"queues on '{self.secondary.name}' can be used now{self.backlog_trouble()}"
@@ -148,7 +147,7 @@ class Pair(Generic[M]):
 
     @contextmanager
     def pending(self) -> Iterator[None]:
-        """A call is under way: the end of the pair ends it, with the pair's error."""
+        """For the time of a call: if the pair ends, the call fails with its error."""
         task = asyncio.current_task()
         assert task is not None, "a call is made in a task"
         self._pending.add(task)
@@ -156,7 +155,7 @@ class Pair(Generic[M]):
             yield
         except asyncio.CancelledError:
             if task in self._pending:
-                raise  # somebody else's will
+                raise  # The caller itself was cancelled.
             task.uncancel()
             self.check_open()
             raise
@@ -164,7 +163,7 @@ class Pair(Generic[M]):
             self._pending.discard(task)
 
     def check_open(self) -> None:
-        """Raises what the pair was closed with."""
+        """Raises the error that the pair was closed with."""
         if self._closed_by is not None:
             raise self._closed_by
 
@@ -180,8 +179,8 @@ class Pair(Generic[M]):
         )
 
     async def close(self, error: Exception | None = None) -> None:
-        """End pings; calls fail from now on, and those under way, with the error if one
-        is given."""
+        """End pings. Calls under way and later calls fail, with the error if one is
+        given."""
         self._closed_by = error or self.dialect.refused("The pair was closed.")
         for entity in self._entities.values():
             entity.stop()

@@ -1,7 +1,7 @@
-"""One entity of the primary: its health, who waits for a change, and its counters.
+"""One entity of the primary: its health, the senders that wait, and its counters.
 
 The shell around `policy.EntityHealth`: it has the clock and a timer, tells the pair of
-every change of state, and wakes the senders that wait for one.
+every change of state, and wakes the senders that wait for a change.
 """
 
 import asyncio
@@ -47,13 +47,13 @@ class PairedEntity:
         return self.state is State.FAILED_OVER
 
     def until_failover_ms(self) -> int | None:
-        """How long it stays suspect without a success; None if it is not."""
+        """How long it stays suspect without a success; None if it is not suspect."""
         if self.state is not State.SUSPECT:
             return None
         return max(self._health.fails_over_at - self._clock.monotonic(), 0)
 
     async def changed(self, timeout_ms: int) -> None:
-        """Wait for another state, at most so long."""
+        """Wait until the state changes, at most so long."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._changed.wait()
@@ -95,7 +95,7 @@ class PairedEntity:
         self._on_change(self)
 
     def _set_timer(self) -> None:
-        """The end of the interval comes by itself: nobody may be sending then."""
+        """A timer ends the failover interval, because maybe nobody sends then."""
         self.stop()
         left_ms = self.until_failover_ms()
         if left_ms is not None:

@@ -1,12 +1,12 @@
 """A sender whose sends survive the loss of the primary.
 
-Theory of operation. A call goes straight to the primary while the entity is not failed
-over. If an attempt fails in a way that counts, the call waits a little and tries again,
-until it gets through, the entity fails over, or the call's own time ends. From the
-failover on it goes through the detour (`backlog_sender.py`). The ids by which a ledger
-knows a message are written before its first attempt and stay the same on every way.
+Theory of operation. While the entity is not failed over, a call sends to the primary.
+If an attempt fails in a way that counts, the call waits a little and tries again, until
+it succeeds, the entity fails over, or the call's own time ends. After the failover it
+sends to the backlog (`backlog_sender.py`). The ids by which a ledger knows a message
+are written before the first attempt, and are the same in all attempts.
 
-One call at a time: a sender's messages keep their order across a failover, too.
+A sender makes one call at a time, so its messages keep their order across a failover.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE_MS: Final = 100
 _LONGEST_PAUSE_MS: Final = 2_000
-"""Between attempts at a suspect entity: soon at first, then less often."""
+"""Pauses between attempts at a suspect entity: short at first, then longer."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,14 +36,14 @@ class Call(Generic[M]):
 
     messages: list[M]
     deadline: Deadline
-    # The way to the primary: a door and the attempt's time-out in seconds.
+    # Sends to the primary: called with a door and the attempt's time-out in seconds.
     straight: Callable[[Door[M], float], Awaitable[list[int]]]
     # When the messages are due, if they are scheduled by this call.
     due_at: int | None = None
     pause_ms: int = _FIRST_PAUSE_MS
-    # The messages go without the pair's ids: they would not fit with them.
+    # The messages are sent without the pair's ids: with them they would be too large.
     is_bare: bool = False
-    # The primary was asked, and may have the messages whatever it said.
+    # An attempt was made: the primary may have the messages, whatever it answered.
     was_tried: bool = False
 
 
@@ -53,7 +53,7 @@ class PairedSender(Generic[M]):
     def __init__(
         self, pair: "Pair[M]", path: str, link: Mapping[str, Any] | None = None
     ) -> None:
-        """`link` is for the namespaces: what the application says about its links."""
+        """`link` has the application's options for links to both namespaces."""
         self._pair = pair
         self._path = path
         self._entity = pair.entity(path)
@@ -69,8 +69,8 @@ class PairedSender(Generic[M]):
     ) -> None:
         """Returns when the primary or a backlog queue has the messages.
 
-        Raises what the dialect makes of a time-out, of a refusal, or of a failure that
-        no detour mends.
+        Raises the dialect's error for a time-out, for a refusal, and for a failure that
+        the backlog does not help with.
         """
 
         async def straight(door: Door[M], limit: float) -> list[int]:
@@ -84,11 +84,11 @@ class PairedSender(Generic[M]):
     async def schedule(
         self, messages: Sequence[M], due_at: int, timeout_seconds: float | None = None
     ) -> list[int]:
-        """Sequence numbers; negative ones for messages that made the detour."""
+        """Returns sequence numbers; negative ones for messages that were diverted."""
 
         async def straight(door: Door[M], limit: float) -> list[int]:
             numbers = await door.schedule(call.messages, due_at, limit)
-            # No number: it had the message from an attempt that was not answered.
+            # No number: the primary had the message from an attempt without an answer.
             own_numbers = self._own_numbers(call)
             return [
                 number or own for number, own in zip(numbers, own_numbers, strict=True)
@@ -102,7 +102,7 @@ class PairedSender(Generic[M]):
     async def cancel(
         self, numbers: Sequence[int], timeout_seconds: float | None = None
     ) -> None:
-        """Cancel what `schedule` returned, wherever it waits."""
+        """Cancel messages by the numbers of `schedule`, wherever the messages wait."""
         self._check_open()
         deadline = self._deadline(timeout_seconds)
         on_primary = [number for number in numbers if number >= 0]
@@ -111,7 +111,7 @@ class PairedSender(Generic[M]):
             if diverted:
                 await cancel_diverted(self._pair, self._path, diverted, deadline)
             if on_primary:
-                # Another call of this sender may take all of the time.
+                # Waiting for another call of this sender may take all of the time.
                 async with asyncio.timeout(deadline.left_ms() / 1000), self._mutex:
                     await self._door.cancel(on_primary, deadline.left_ms() / 1000)
         except TimeoutError as error:
@@ -149,7 +149,7 @@ class PairedSender(Generic[M]):
 
     def _deadline(self, timeout_seconds: float | None) -> Deadline:
         settings = self._pair.settings
-        # A call that names no time-out outlives a failover.
+        # Without a time-out of its own, a call has time enough for a failover.
         timeout_ms = settings.send_timeout_ms + settings.failover_interval_ms
         if timeout_seconds is not None:
             timeout_ms = max(round(timeout_seconds * 1000), 1)
@@ -186,7 +186,7 @@ class PairedSender(Generic[M]):
             self._mutex.release()
 
     async def _deliver(self, call: Call[M]) -> list[int]:
-        """The numbers that the primary gave, if it was the primary."""
+        """The numbers that the primary gave, if the primary has the messages."""
         while True:
             self._check_open()
             if await self._must_divert(call):
@@ -213,7 +213,7 @@ class PairedSender(Generic[M]):
         return await sessions.must_divert(self._path, call.messages, call.deadline)
 
     async def _attempt(self, call: Call[M]) -> list[int]:
-        """One attempt at the primary; a failover ends it, if nothing else does."""
+        """One attempt at the primary; ends at the latest with a failover."""
         limit_ms = min(self._pair.settings.attempt_timeout_ms, call.deadline.left_ms())
         until_failover_ms = self._entity.until_failover_ms()
         if until_failover_ms is not None:
@@ -221,7 +221,7 @@ class PairedSender(Generic[M]):
         limit = limit_ms / 1000
         async with asyncio.timeout(limit):
             if call.due_at is not None:
-                # A primary that cannot even be reached has nothing to be cancelled.
+                # A primary that cannot be reached has no message to cancel.
                 await self._door.open(limit)
             call.was_tried = True
             numbers = await call.straight(self._door, limit)
@@ -229,8 +229,8 @@ class PairedSender(Generic[M]):
         return numbers
 
     async def _consider(self, call: Call[M], error: Exception) -> None:
-        """Return if the call is to go on; raise the error if it is the caller's."""
-        # A call that was cut off by its own sender says nothing of the entity.
+        """Return if the call goes on; raise the error if the caller has to know it."""
+        # The sender was closed meanwhile: the entity may be healthy.
         self._check_open()
         kind = self._kind_of(error)
         if kind is FailureKind.TOO_LARGE and not call.is_bare:
@@ -254,8 +254,9 @@ class PairedSender(Generic[M]):
         call.pause_ms = min(call.pause_ms * 2, _LONGEST_PAUSE_MS)
 
     def _unstamp(self, call: Call[M]) -> None:
-        """A primary that knows nothing of the ids has no head-room for them, and gets
-        nothing from them: a message that fits without a pair fits with it (P5)."""
+        """Send without the pair's ids if the message is too large with them. A primary
+        that does not know the ids has no head-room for them and does not use them: a
+        message that fits without a pair has to fit with one (P5)."""
         call.is_bare = True
         for message in call.messages:
             self._pair.dialect.unstamp(message)
@@ -271,8 +272,7 @@ class PairedSender(Generic[M]):
         return self._pair.dialect.reason_of(error)
 
     async def _wait_while_busy(self, call: Call[M], error: Exception) -> None:
-        """A2: patience is what it asks for; if the time for it is too short, it is the
-        caller's turn to wait."""
+        """Wait as a busy server asks (A2). Raises if the call has not enough time."""
         wait_ms = self._pair.settings.busy_wait_ms
         if call.deadline.left_ms() <= wait_ms:
             raise error

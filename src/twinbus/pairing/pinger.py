@@ -1,6 +1,6 @@
 """Asks an entity that has failed over whether it is back (P11).
 
-One ping per interval, entity and process, until the first that is accepted.
+Each process pings each such entity once per interval, until a ping is accepted.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Pinger(Generic[M]):
             async with asyncio.timeout(limit):
                 await self._door.ping(limit)
         except Exception as error:
-            # Whatever it is, the entity is not known to be back.
+            # Whatever the error is: nothing says that the entity is back.
             why = str(error) or type(error).__name__
             _log.debug("ping of '%s' failed: %s", self._entity.path, why)
             self._entity.ping_failed(why)

@@ -63,7 +63,7 @@ TRANSITIONS: Final[dict[State, dict[Happening, State]]] = {
         _H.SEND_FAILED: _S.SUSPECT,
     },
 }
-"""The next state, by state and happening. What is not here cannot happen."""
+"""The next state, by state and event. Any other event in a state is a bug."""
 
 
 @final

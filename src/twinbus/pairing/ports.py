@@ -1,12 +1,12 @@
 """What a pair needs of a namespace to send: doors into its entities.
 
-Shells are written against these; `sdk/` has them over the vendor's SDK, and the
-simulator over a bus without sockets. What the syphon needs is in `syphon/ports.py`.
-A message is whatever the adapter makes of it; only its `Dialect` looks inside.
+The code of a pair calls these protocols. `sdk/` implements them over the vendor's SDK,
+the simulator over a bus without sockets. What the syphon needs is in `syphon/ports.py`.
+Each adapter has its own type of message; only its `Dialect` looks inside.
 
-Every call may be cancelled, because a time-out is a cancellation: an adapter then
-drops the link it used, and the next call opens another. Errors are the adapter's own;
-its dialect names their kind.
+Every call may be cancelled, because a time-out is a cancellation: the adapter then
+drops the link that the call used, and the next call opens another. Adapters raise their
+own errors, and their dialect tells which kind of failure an error is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,21 +22,22 @@ class Door(Protocol[M]):
     """A way into one entity, for one user at a time."""
 
     async def send(self, messages: Sequence[M], timeout_seconds: float) -> None:
-        """All of them or none, as the SDK sends a list; one alone as a message."""
+        """Send all of them or none, as the SDK sends a list; one alone as a message."""
         ...
 
     async def send_some(self, messages: Sequence[M], timeout_seconds: float) -> int:
-        """As many of the first as one batch takes, at least one; how many."""
+        """Send the first messages, as many as one batch takes; returns how many."""
         ...
 
     async def open(self, timeout_seconds: float) -> None:
-        """Reach the entity, if it is not reached already; sends nothing."""
+        """Open the link, if it is not open; sends nothing."""
         ...
 
     async def schedule(
         self, messages: Sequence[M], due_at: int, timeout_seconds: float
     ) -> list[int]:
-        """Sequence numbers; `due_at` in milliseconds since the epoch."""
+        """Schedule messages; returns their sequence numbers. `due_at` is in
+        milliseconds since the epoch."""
         ...
 
     async def cancel(self, numbers: Sequence[int], timeout_seconds: float) -> None:
@@ -46,37 +47,38 @@ class Door(Protocol[M]):
     async def cancel_sent(
         self, send_ids: Sequence[bytes], timeout_seconds: float
     ) -> list[bool]:
-        """Remove messages that still wait here, by send id: which of them did.
+        """Remove messages that still wait here, by send id; returns for each whether it
+        was removed.
 
         Raises CannotCancel if the namespace has no such operation.
         """
         ...
 
     async def ping(self, timeout_seconds: float) -> None:
-        """P11: returns if the entity could take a message now."""
+        """Ping (P11): returns if the entity could take a message now, else raises."""
         ...
 
     async def peek(
         self, from_number: int, max_count: int, timeout_seconds: float
     ) -> list[tuple[int, M]]:
-        """Messages that wait here, of every state, from a sequence number on, with
-        their numbers; none are left if none is returned. Takes nothing."""
+        """Peek at messages of every state, from a sequence number on; returns them with
+        their numbers. An empty list means that there are no more."""
         ...
 
     async def close(self) -> None:
-        """Give the link up; never raises, never hangs."""
+        """Close the link; never raises, never hangs."""
         ...
 
 
 class Namespace(Protocol[M]):
     """One side of a pair."""
 
-    # Host as it is known to people: for texts and for the restore ledger.
+    # The host name, for texts and for the restore ledger.
     name: str
 
     def door(self, path: str, link: Mapping[str, Any] | None = None) -> Door[M]:
-        """A new way into the entity; opened when first used. `link` is what the
-        application has to say about its link, in words of the adapter's."""
+        """A new door into the entity, opened when first used. `link` has the options of
+        the application for its link, as the adapter names them."""
         ...
 
 
@@ -84,13 +86,13 @@ class Dialect(Protocol[M]):
     """How an adapter's messages and errors are read and written."""
 
     def stamp(self, message: M, send_id: bytes, message_id: str | None) -> None:
-        """Write the send id, in place of any it has: an application may send again
-        what it received, and that is another message. The message id only if it has
-        none."""
+        """Write the send id, also over one that is there: an application may send a
+        message that it received, and that is a new message. The message id is written
+        only if the message has none."""
         ...
 
     def unstamp(self, message: M) -> None:
-        """Take out what `stamp` wrote."""
+        """Remove what `stamp` wrote."""
         ...
 
     def send_id(self, message: M) -> bytes | None: ...
@@ -98,7 +100,7 @@ class Dialect(Protocol[M]):
     def session_id(self, message: M) -> str | None: ...
 
     def detour(self, message: M) -> Detour | None:
-        """What a message of a backlog queue says; None if it cannot be understood."""
+        """The detour that a message of a backlog queue carries; None if unreadable."""
         ...
 
     def divert(self, message: M, path: str, due_at: int | None = None) -> M:
@@ -114,7 +116,7 @@ class Dialect(Protocol[M]):
         ...
 
     def as_raised(self, error: Exception) -> Exception:
-        """The error as the application is to get it."""
+        """The error that the application gets."""
         ...
 
     def timed_out(self, text: str) -> Exception:

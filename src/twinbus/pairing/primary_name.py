@@ -1,12 +1,13 @@
-"""What stands for a primary in the paths of its backlog queues (P4)."""
+"""The name of a primary in the paths of its backlog queues (P4)."""
 
 from ipaddress import ip_address
 
 
 def primary_name(host: str, given: str | None) -> str:
-    """What stands for the primary in the paths of its backlog queues.
+    """The given name, or the first part of the host.
 
-    Raises ValueError if the host says nothing: two primaries would share their queues.
+    Raises ValueError for hosts such as localhost or an IP address: two primaries would
+    get the same name, and share their queues.
     """
     if given is not None:
         return given

@@ -1,12 +1,12 @@
 """Ids that tell one attempt of a message from another message (D9).
 
-Sixteen bytes: eight of the process, drawn once, and a counter. So a ledger gets the ids
-of a sender in order, which costs it least.
+An id has sixteen bytes: eight random ones that are drawn once per process, and a
+counter. So a ledger gets the ids of a sender in order, which is cheapest for it.
 
-A scheduled message gets eight random bytes instead. They fit into the number that
-`schedule_messages` returns where the primary could not be asked for one: negative, so
-that it is never taken for a sequence number. Its last bit says whether the primary may
-have the message all the same, from an attempt that it did not answer.
+A scheduled message gets eight random bytes instead. If the primary cannot give a
+sequence number, `schedule_messages` returns these bytes as a negative number, which
+cannot be mistaken for a sequence number. The last bit of the number says whether the
+primary may have the message after all, from an attempt that it did not answer.
 """
 
 from collections.abc import Callable
@@ -36,8 +36,8 @@ class SendIds:
 
 
 def number_of(send_id: bytes, *, was_tried: bool) -> int:
-    """What stands for a sequence number of a scheduled message; `was_tried`: on the
-    primary, which did not say that it has it."""
+    """The negative number for a scheduled message. `was_tried`: the primary may have
+    it, from an attempt without an answer."""
     return -(int.from_bytes(send_id, "big") << 1 | was_tried)
 
 
@@ -47,5 +47,5 @@ def send_id_of(number: int) -> bytes:
 
 
 def was_tried(number: int) -> bool:
-    """The primary may have the message that such a number stands for."""
+    """Whether the primary may have the message of such a number."""
     return -number & 1 == 1

@@ -1,14 +1,15 @@
 """Which sessions must wait behind a backlog, where order is to be kept.
 
-A session's diverted messages all go into one backlog queue, so that they stay in
-order. While any of them may still wait there, a new message of that session must not
-overtake them on the straight way. What waits in a queue is found by looking through it:
-that also tells what an earlier process has left there, so a queue that was not looked
-through since the start may hold something of every session. Only one that cannot be
-looked at holds nobody up: a secondary that is away must not keep sends from a primary
-that is well.
+All diverted messages of a session go into one backlog queue, so they stay in order.
+While one of them may still wait there, a new message of that session must not go to the
+primary directly, because it would overtake.
 
-Pure: told what was diverted and what was seen, it says who must wait.
+Peeking through a queue tells which sessions wait in it, including messages that an
+earlier process left. Until a queue was peeked through, it may have messages of any
+session. A queue that cannot be peeked at makes no session wait: if the secondary is
+away, sends to a healthy primary must go on.
+
+Pure: it is told what was diverted and what was seen, and says which sessions wait.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ class SessionOrder:
 
     def __init__(self, queues: Sequence[str]) -> None:
         self._queues = tuple(queues)
-        # Queues that nobody has tried to look through yet, and those where it failed.
+        # Queues that were not peeked through yet, and those where that failed.
         self._unknown = set(queues)
         self._unread: set[str] = set()
         # Where something of a session waits, and the turn in which it last went there.
@@ -35,20 +36,20 @@ class SessionOrder:
         self._turn = 0
 
     def queue_of(self, key: SessionKey) -> str:
-        """The queue of a session: where it waits, else one that depends on its name
-        alone, so that every process and every life of it takes the same."""
+        """The queue of a session: the one where it waits, else one that follows from
+        its name, so that every process takes the same one, also after a restart."""
         behind = self._behind.get(key)
         if behind is not None:
             return behind[0]
         return max(self._queues, key=lambda queue: _weight(queue, key))
 
     def knows(self, key: SessionKey) -> bool:
-        """It is known where something of this session waits, or that nothing does. It
-        may be in any queue: its own may have been out of use when it was diverted."""
+        """Whether we know where messages of this session wait, or that none do. They
+        may be in any queue: its own may have been out of rotation at that time."""
         return key in self._behind or not self._unknown
 
     def is_behind(self, key: SessionKey) -> bool:
-        """A message of this session must not go the straight way now."""
+        """Whether a message of this session must not go to the primary directly now."""
         return key in self._behind or bool(self._unknown)
 
     def diverted(self, key: SessionKey, queue: str) -> None:
@@ -56,21 +57,21 @@ class SessionOrder:
         self._behind[key] = (queue, self._turn)
 
     def to_look_through(self) -> list[str]:
-        """Queues of which more must be known."""
+        """Queues that have to be peeked through."""
         waited_for = {queue for queue, _ in self._behind.values()}
         waited_for |= self._unknown | self._unread
         return [queue for queue in self._queues if queue in waited_for]
 
     def unknown(self) -> list[str]:
-        """Queues of which nothing is known yet."""
+        """Queues that were never peeked through."""
         return [queue for queue in self._queues if queue in self._unknown]
 
     def begin_look(self) -> int:
-        """A queue is going to be looked through; to be handed to `looked`."""
+        """Call before a queue is peeked through; pass the result to `looked`."""
         return self._turn
 
     def looked(self, queue: str, began: int, found: set[SessionKey]) -> None:
-        """All of the queue was looked through, and these sessions are there."""
+        """The whole queue was peeked through; these sessions wait in it."""
         self._unknown.discard(queue)
         self._unread.discard(queue)
         for key, (place, turn) in list(self._behind.items()):
@@ -80,7 +81,7 @@ class SessionOrder:
             self._behind.setdefault(key, (queue, began))
 
     def could_not_look(self, queue: str) -> None:
-        """What is known of the queue stays as it is."""
+        """Peeking through the queue failed: keep what we know of it."""
         if queue in self._unknown:
             self._unknown.discard(queue)
             self._unread.add(queue)

@@ -1,7 +1,7 @@
 """Makes sends of a session wait behind its backlog, where order is kept.
 
-The shell around `session_order.SessionOrder`: it looks through backlog queues while
-somebody waits, and no more often than the looking itself costs.
+The shell around `session_order.SessionOrder`: it peeks through backlog queues while
+sends wait, and limits the share of time that peeking takes.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PORTION: Final = 200
 _PAUSE_MS: Final = 100
 _SHARE: Final = 4
-"""A look may take one part in so many of the time."""
+"""Peeking may take one part in so many of the time."""
 
 
 class SessionWatch(Generic[M]):
@@ -40,9 +40,8 @@ class SessionWatch(Generic[M]):
     async def pick(
         self, path: str, session_id: str, deadline: Deadline, pauses: Pauses
     ) -> str:
-        """The backlog queue of a session; waited for, and tried again, if it is out of
-        rotation and has something of the session; waited for if nobody knows which one
-        that is."""
+        """The backlog queue of a session. Waits while it is unknown which queue that
+        is, and while that queue is out of rotation but has messages of the session."""
         key = (path.lower(), session_id)
         while True:
             knows = self._order.knows(key)
@@ -60,7 +59,8 @@ class SessionWatch(Generic[M]):
                 return queue
 
     def _usable(self, key: SessionKey) -> str | None:
-        """The queue of a session; any other if that is out and the session is free."""
+        """The queue of a session. If that is out of rotation and has no message of the
+        session, any other."""
         rotation, now = self._pair.rotation, self._pair.clock.monotonic()
         queue = self._order.queue_of(key)
         if rotation.is_in(queue, now):
@@ -68,7 +68,7 @@ class SessionWatch(Generic[M]):
         return None if self._order.is_behind(key) else rotation.pick(now)
 
     def _again(self, key: SessionKey) -> str | None:
-        """A queue to be tried although it is out: there is no other."""
+        """A queue to try although it is out of rotation, because there is no other."""
         rotation, now = self._pair.rotation, self._pair.clock.monotonic()
         if not self._order.is_behind(key):
             return rotation.pick(now) or rotation.again(now)
@@ -78,8 +78,8 @@ class SessionWatch(Generic[M]):
     async def must_divert(
         self, path: str, messages: list[M], deadline: Deadline
     ) -> bool:
-        """True if a session of these has a backlog that does not end in time; waits for
-        the end a while, so that a session gets back on the straight way."""
+        """Wait a while for the backlogs of these sessions to end, so that their sends
+        go to the primary again. True if one of them did not end in time."""
         session_ids = {self._pair.dialect.session_id(message) for message in messages}
         keys = {(path.lower(), one) for one in session_ids if one is not None}
         wait_ms = min(self._pair.settings.session_wait_ms, deadline.left_ms() // 2)
@@ -92,13 +92,13 @@ class SessionWatch(Generic[M]):
         return False
 
     def _stop_waiting_for_the_silent(self) -> None:
-        """A queue that has not even begun to answer holds nobody up any longer."""
+        """Let sends go on although these queues have not begun to answer."""
         for queue in self._order.unknown():
             if queue not in self._answering:
                 self._order.could_not_look(queue)
 
     async def _looked(self, patience: Deadline) -> None:
-        """Wait for the end of the next look through the queues."""
+        """Wait until the queues were peeked through once more."""
         if self._look is None:
             self._look = self._pair.start(self._rest_and_look())
         try:

@@ -1,6 +1,6 @@
-"""The settings of a pair as its shells use them: whole milliseconds, checked.
+"""The settings of a pair: checked, with times in milliseconds.
 
-Options are what an application writes (`options.py`); this is what follows from them.
+They are made from the options that an application writes (`options.py`).
 """
 
 from collections.abc import Mapping
@@ -27,18 +27,18 @@ BACKLOG_RETRY_MS: Final = 30_000
 """How long a backlog queue that failed stays out of rotation (P8)."""
 
 PAIRING_TIMEOUT_MS: Final = 60_000
-"""For all that pairing asks of both sides: ten queues are made within seconds."""
+"""For all requests while a pair is made: ten queues are created within seconds."""
 
 SESSION_WAIT_MS: Final = 10_000
-"""How long a send waits for its session's backlog before it joins it."""
+"""How long a send waits for the backlog of its session before it is diverted, too."""
 
 FAULT_GRACE_MS: Final = 5_000
-"""When one side of a pair ends, the other has so long to follow (P14)."""
+"""How long the other client of a pair has to close after the first was closed (P14)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSettings:
-    """What the shells of a pair are told."""
+    """The settings of one pair."""
 
     # Zero: an entity fails over at its first failure that counts (P6).
     failover_interval_ms: int = FAILOVER_INTERVAL_MS
@@ -49,12 +49,13 @@ class PairSettings:
     backlog_retry_ms: int = BACKLOG_RETRY_MS
     # A send to a suspect entity waits; otherwise its first failure is raised.
     wait_during_failover: bool = True
-    # New sends of a session wait behind what its backlog still has.
+    # New sends of a session wait until its backlog is empty.
     keep_session_order: bool = False
     session_wait_ms: int = SESSION_WAIT_MS
     fault_grace_ms: int = FAULT_GRACE_MS
     pairing_timeout_ms: int = PAIRING_TIMEOUT_MS
-    # Messages without a message id get one: what other primaries find duplicates by.
+    # Messages without a message id get one: other namespaces than twinbus find
+    # duplicates by it.
     assign_message_ids: bool = True
     verdicts: Mapping[FailureKind, Verdict] = field(default_factory=lambda: VERDICTS)
 

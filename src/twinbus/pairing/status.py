@@ -1,4 +1,4 @@
-"""How a pair is, as a value: for people, for metrics, and as JSON."""
+"""The state of a pair, as a value: for people, for metrics, and as JSON."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class EntityStatus:
     path: str
     # A text of `policy.State`.
     state: str
-    # How long it has been in that state; 0 if in no other yet.
+    # How long it has been in that state; 0 if it never was in another.
     since_seconds: float
     failovers: int
     diverted: int

@@ -29,8 +29,8 @@ async def engine_of_strings(
     """The engine between the namespaces of two connection strings; `authority` is a
     file with the certificates to trust at the secondary.
 
-    Raises ValueError for what is none, PrimaryAway and SecondaryError for namespaces
-    that do not answer, and SdkMissing.
+    Raises ValueError for a connection string that cannot be used, PrimaryAway and
+    SecondaryError for namespaces that do not answer, and SdkMissing.
     """
     ours = parse_address(primary, clock=clock)
     tls = ssl.create_default_context(cafile=authority) if authority else None
@@ -50,8 +50,8 @@ async def engine_of_strings(
 async def engine_of_clients(
     primary: Any, secondary: Any, administration: Any, clock: Clock
 ) -> Engine[Any]:
-    """The engine between the namespaces of clients of the SDK, of either kind, which
-    stay open. Raises PrimaryAway and SecondaryError."""
+    """The engine between the namespaces of two clients of the SDK, synchronous or
+    asynchronous. The clients stay open. Raises PrimaryAway and SecondaryError."""
     from twinbus.pairing.sdk_syphon.addresses import address_of
     from twinbus.pairing.sdk_syphon.engine import sdk_engine
     from twinbus.pairing.sdk_syphon.listing import AdministeredListing
@@ -65,7 +65,7 @@ async def engine_of_clients(
 
 
 async def speak_twinbus(primary: NamespaceAddress, secondary: NamespaceAddress) -> bool:
-    """Both sides say so. Raises PrimaryAway and SecondaryError."""
+    """Whether both namespaces are twinbus. Raises PrimaryAway and SecondaryError."""
     try:
         is_secondary = await is_twinbus(secondary)
     except (OSError, TimeoutError, ClientError) as error:

@@ -1,4 +1,4 @@
-"""`spark.read`: what is there when the query is planned, and no more."""
+"""`spark.read`: reads the messages that are there when the query is planned."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING

@@ -1,10 +1,10 @@
-"""Where a namespace is, and what proves the right to it.
+"""The options that say where a namespace is, and with which credential to connect.
 
     credential        env:NAME or file:/PATH: where the connection string is
     connectionString  the connection string itself
     namespace         the address of the bus's HTTP listener, if it is not that of the
                       connection string: http://HOST:PORT or https://HOST:PORT
-    caFile            whom to trust instead of the system's authorities
+    caFile            certificates to trust instead of the system's authorities
 
 Picklable, and without a secret in it unless the user gave one as an option.
 """
@@ -26,7 +26,7 @@ from twinbus.spark.secret import Secret, SecretError
 CONNECTION_OPTIONS: Final = ("credential", "connectionString", "namespace", "caFile")
 
 _TOKEN_MS: Final = 3_600_000
-"""After which a signature that was given is looked at again."""
+"""After which a signature that was given is read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Connection:
         return OpenConnection(self)
 
     def tls(self) -> ssl.SSLContext:
-        """Whom to trust, as this host knows them. Raises OptionError."""
+        """The authorities to trust, read on this host. Raises OptionError."""
         try:
             return ssl.create_default_context(cafile=self.ca_file)
         except (OSError, ssl.SSLError) as error:
@@ -120,7 +120,7 @@ def _url(text: str | None) -> str | None:
     except ValueError:
         is_right, port = False, None
     if not is_right:
-        # Not repeated: who puts credentials there has them told to nobody.
+        # The text is not repeated: somebody may have put a credential into it.
         raise OptionError(
             "'namespace' must be the address of the bus, such as "
             "https://bus.example:5300, and nothing else: no key, no path."

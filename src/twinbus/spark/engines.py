@@ -1,7 +1,7 @@
 """Which engine serves a query: the bulk requests of a twinbus, or the vendor's SDK.
 
-What is not a twinbus, or is a strict one, is asked over AMQP alone; the SDK is imported
-only then.
+A namespace that is not twinbus, or is a strict one, is asked over AMQP only. The SDK is
+imported only then.
 """
 
 from pyspark.sql.datasource import InputPartition

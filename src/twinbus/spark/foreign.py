@@ -1,9 +1,9 @@
-"""Telling a namespace that cannot be a twinbus, without waiting for it.
+"""Detects namespaces that cannot be a twinbus, without waiting for them.
 
-A bus that does not answer may be starting, and is waited for. The vendor's service
-would be waited for in vain: it has HTTP at another port, and no bulk requests there.
-So its hosts are known by name, and any other peer by the header that AMQP begins with,
-which it sends whatever it is asked.
+A bus that does not answer may be starting, so a reader waits for it. For the vendor's
+service it would wait in vain: that has HTTP at another port, and no bulk requests. So
+the vendor's hosts are known by name. Other peers are known by the AMQP header that they
+send in answer to anything.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _AMQP: Final = "AMQP"
 
 
 def speaks_amqp_alone(connection: Connection) -> bool:
-    """False is no proof of a twinbus: that is for a bulk request to find out."""
+    """False does not prove that it is a twinbus: a bulk request finds that out."""
     opened = connection.open()
     if opened.host.lower().endswith(_VENDOR_DOMAINS):
         return True

@@ -1,12 +1,12 @@
-"""How far a stream has come: small dicts of numbers, kept in Spark's own log.
+"""The offsets of a stream: small dicts of numbers, kept in Spark's own log.
 
     {"version": 1, "reader": "5f0c...", "entities": {
         "orders": {"generation": "9a1b...", "begin": {"0": 0}, "next": {"0": 1042}}}}
 
-`next` is the first sequence number that was not read, by fragment, `begin` the first
-that was: all between the two is processed when Spark offers the offset as a start. An
-entity that was deleted and made again has another generation, and begins anew. The
-reader's id is that of its leases: a query that is restarted is known again by it.
+By fragment, `begin` is the first sequence number that was read, and `next` the first
+that was not: when Spark gives the offset as a start, all messages between the two are
+processed. An entity that was deleted and made again has another generation, and is read
+from its begin. The reader's id is that of its leases: a restarted query keeps it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from twinbus.spark.plain_error import PlainError
 _VERSION: Final = 1
 
 AMQP_GENERATION: Final = "amqp"
-"""Over AMQP an entity that was made again cannot be told from the one before."""
+"""The generation over AMQP, where an entity that was made again looks the same."""
 
 
 _OTHER_KIND: Final = {
@@ -32,12 +32,12 @@ _OTHER_KIND: Final = {
 
 
 class OffsetError(PlainError, ValueError):
-    """What a checkpoint has is not an offset of this source."""
+    """The checkpoint does not have an offset of this source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where the reading of one entity is."""
+    """How far one entity was read."""
 
     generation: str
     # By fragment index.
@@ -54,8 +54,8 @@ class Offset:
     entities: Mapping[str, Position] = field(default_factory=dict)
 
     def check_namespace(self, *, is_twinbus: bool) -> None:
-        """Raises OffsetError for an offset of the other kind of namespace, which says
-        of no entity which one it was."""
+        """Raises OffsetError for an offset of the other kind of namespace: only those
+        of a twinbus have generations."""
         for position in self.entities.values():
             if (position.generation != AMQP_GENERATION) != is_twinbus:
                 raise OffsetError(_OTHER_KIND[is_twinbus])
@@ -99,7 +99,7 @@ def read_offset(content: Mapping[str, Any]) -> Offset:
 
 @contextmanager
 def telling_malformed() -> Iterator[None]:
-    """What is not understood is told as an OffsetError."""
+    """Turns errors of reading an offset into an OffsetError."""
     try:
         yield
     except OffsetError:

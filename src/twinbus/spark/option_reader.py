@@ -1,7 +1,7 @@
-"""Reading Spark's options: texts in, checked values out.
+"""Reads Spark's options: texts become checked values.
 
-Names do not depend on case. An error names the option, what it was, what it may be; an
-option that nobody knows is an error too, with the one that was probably meant.
+Letter case of names does not matter. An error names the option, its value and what it
+may be. An unknown option is an error, too, which suggests the most similar one.
 """
 
 import re
@@ -22,7 +22,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 _SPARKS_OWN: Final = frozenset(("checkpointlocation", "queryname", "outputmode"))
-"""What Spark hands on to sources and sinks although it is none of their business."""
+"""Options of Spark itself, which it also passes to sources and sinks."""
 
 
 class OptionError(PlainError, ValueError):
@@ -36,7 +36,7 @@ class OptionReader:
         self._values = {name.lower(): value for name, value in options.items()}
 
     def check_known(self, known: Collection[str]) -> None:
-        """Raises OptionError for an option that nobody knows."""
+        """Raises OptionError for an unknown option."""
         by_lower = {name.lower(): name for name in known}
         for name in self._values:
             if name in by_lower or name in _SPARKS_OWN or name.startswith("spark."):
@@ -50,8 +50,8 @@ class OptionReader:
         self._check_secrets()
 
     def _check_secrets(self) -> None:
-        """Raises OptionError for a connection string that is somewhere else than where
-        it belongs: no other option keeps what it has to itself."""
+        """Raises OptionError for a connection string in a wrong option: other options
+        are shown in logs and plans."""
         for name, value in self._values.items():
             if "sharedaccess" in str(value).lower() and name != "connectionstring":
                 raise OptionError(
@@ -60,7 +60,7 @@ class OptionReader:
                 )
 
     def text(self, name: str) -> str | None:
-        """Without blanks around it; None if it is not there, or empty."""
+        """The value without blanks around it; None if it is missing or empty."""
         value = self._values.get(name.lower())
         value = None if value is None else str(value).strip()
         return value or None
@@ -147,6 +147,6 @@ class OptionReader:
                 "2026-11-16T08:00:00Z."
             ) from None
         aware = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
-        # Messages have whole milliseconds, and none is older than the epoch. Parts of
-        # one are rounded up: what was enqueued in it was enqueued before.
+        # Messages have whole milliseconds, and none is older than the epoch. Parts of a
+        # millisecond are rounded up: messages of that millisecond came before.
         return max(0, -((_EPOCH - aware) // _MILLISECOND))

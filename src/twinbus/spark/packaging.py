@@ -1,11 +1,10 @@
-"""What executors need of us, as one archive: for clusters where nobody installed it.
+"""Packs this package into an archive for executors where it is not installed.
 
     spark-submit --py-files twinbus-spark.zip job.py
 
-Python imports from the archive as it is. So there are sources in it and no compiled
-modules, which cannot be imported from an archive; the pure `mypy_extensions` comes
-along. `pyarrow` and, for namespaces that are not twinbus, `azure-servicebus` must be
-installed on the hosts: they are not pure.
+Python imports directly from the archive. So it has only sources, because compiled
+modules cannot be imported from an archive, and the pure package `mypy_extensions`. The
+hosts must have `pyarrow` and, for namespaces that are not twinbus, `azure-servicebus`.
 """
 
 import importlib.util
@@ -24,7 +23,7 @@ _SUFFIXES: Final = (".py", ".lark", ".sql")
 _SKIPPED: Final = ("__pycache__", "_native")
 
 _INSTANT: Final = (1980, 1, 1, 0, 0, 0)
-"""Of all files: the same sources make the same archive."""
+"""The time of all files, so that the same sources make the same archive."""
 
 
 def write_archive(file: Path) -> Path:
@@ -40,7 +39,7 @@ def write_archive(file: Path) -> Path:
 
 
 def _own_archive() -> str | None:
-    """The archive that this very code was imported from, if it was."""
+    """The archive that this code was imported from, if it was."""
     loader: object = twinbus.__spec__.loader
     return loader.archive if isinstance(loader, zipimporter) else None
 

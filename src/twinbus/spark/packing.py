@@ -1,9 +1,9 @@
-"""Packing ranges into few partitions.
+"""Packs ranges into few partitions.
 
-A partition costs Spark some thirty milliseconds however little is in it, so a hundred
-queues must not be a hundred partitions. Ranges are dealt out by size, the largest
-first, each to the partition that has least; within one they stay in the order of their
-entity and number.
+A partition costs Spark some thirty milliseconds, however small it is, so a hundred
+queues must not become a hundred partitions. The ranges are distributed by size, the
+largest first, each to the partition that has least. Within a partition they are in the
+order of entity and number.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _BYTES_PER_MESSAGE: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Neighbouring messages of one fragment."""
+    """A range of sequence numbers of one fragment."""
 
     path: str
     generation: str
@@ -25,7 +25,7 @@ class Range:
     first: int
     # The first number that is not part of it.
     end: int
-    # What was there when it was planned.
+    # How many messages it had when it was planned.
     message_count: int
     size_bytes: int
 

@@ -1,8 +1,8 @@
-"""How long a namespace that does not answer is waited for, and in which steps.
+"""How long to wait for a namespace that does not answer, and in which steps.
 
-A stream must not end because a bus restarts or is busy for a while (A2): what may
-succeed later is tried again until the time is up. Spark itself tries nothing again that
-fails in the driver.
+A stream must not end because a bus restarts or is busy for a while (A2). So a request
+that may succeed later is repeated until the time is up. Spark itself does not repeat
+anything that fails in the driver.
 """
 
 import random
@@ -39,7 +39,7 @@ class Patience:
         left = (self._ends_at - self._clock.monotonic()) / 1000
         if left <= 0:
             return False
-        # Executors that failed together must not come back together.
+        # Random, so that executors that failed together do not retry together.
         step = max(self._step * random.uniform(0.5, 1.0), at_least)
         self._step = min(self._step * 2, _LONGEST_SECONDS)
         self._sleep(min(step, left))

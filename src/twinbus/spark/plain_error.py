@@ -1,7 +1,7 @@
-"""Errors whose text says all, shown without the way through our code.
+"""Errors that are shown without a traceback of our code.
 
-Spark shows the traceback of whatever a source raises, above the text. Of a wrong option
-or an entity that is gone it says nothing that helps, and hides what does.
+Spark shows the traceback of an error above its text. For a wrong option or a missing
+entity, the traceback does not help, and hides the text, which does.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ class PlainError(Exception):
 
 
 def plainly(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that Spark calls: plain errors come without what lies below it."""
+    """For a function that Spark calls: cut the tracebacks of plain errors."""
 
     @wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> T:
@@ -30,7 +30,7 @@ def plainly(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def each_plainly(function: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
-    """The same for one that yields."""
+    """The same for a generator."""
 
     @wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> Iterator[T]:

@@ -1,7 +1,7 @@
 """A stream whose batches are ranges between two positions.
 
-Between Spark's log, which has offsets as JSON, and an engine that knows positions and
-ranges: of a twinbus namespace, or of any by browsing.
+It connects Spark's log, which has offsets as JSON, with an engine that knows positions
+and ranges: the one for twinbus namespaces, or the one that browses any namespace.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from twinbus.spark.read_options import ReadOptions
 
 
 class PositionedEngine(Protocol):
-    """Where a stream begins, how far a batch goes, and what lies between."""
+    """Says where a stream begins, where a batch ends, and which ranges it has."""
 
     def initial(self) -> Offset: ...
 

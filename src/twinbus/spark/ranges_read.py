@@ -1,7 +1,7 @@
 """A partition: ranges of messages, and how an executor reads them.
 
-Reading is stateless: a task may be tried again, run twice, or be one of two that look
-at the same batch. What was read is counted against what was planned.
+Reading has no state: a task may be repeated, run twice at the same time, or read the
+same batch as another task. The number of messages is compared with the plan.
 """
 
 import logging
@@ -66,10 +66,10 @@ class RangePartition(InputPartition):
         try:
             for batch in client.browse(found, self._columns, self._states):
                 count += batch.num_rows
-                # The bus knows the columns in one order, and so do we.
+                # The bus sends the columns in the same order.
                 yield batch.select(schema.names).cast(schema)
         except BulkError as error:
-            # The whole entity is gone, with all that was planned of it.
+            # The whole entity is gone, with all planned messages.
             if not error.is_missing:
                 raise
         if count < found.message_count and self._states == ("active",):

@@ -1,4 +1,4 @@
-"""What a reader is told: the options of `spark.read` and `spark.readStream`.
+"""The options of `spark.read` and `spark.readStream`.
 
 docs/howto/spark.md has them as a table, made from here.
 """
@@ -22,7 +22,7 @@ STATES: Final = ("active", "deferred", "scheduled")
 
 
 class Settlement(StrEnum):
-    """What becomes of messages that a stream has read."""
+    """What happens to messages after a stream has read them."""
 
     BROWSE = "browse"
     EXCLUSIVE = "exclusive"
@@ -64,7 +64,7 @@ class ReadOptions:
     lease_wait_ms: int
     reader: str | None
     is_aligned: bool
-    # Whether messages that others deferred are taken, too.
+    # Whether messages that others deferred are read, too.
     adopts_deferred: bool
     patience_ms: int
 
@@ -72,30 +72,31 @@ class ReadOptions:
 READ_OPTIONS: Final = {
     "entities": "paths, separated by commas: queues, TOPIC/subscriptions/NAME, and "
     "PATH/$deadletterqueue; `load(PATH)` is the same",
-    "entityPattern": "instead: a pattern with * and ?; entities that come later join",
+    "entityPattern": "instead: a pattern with * and ?; new entities are read, too",
     "settlement": "streams: browse, exclusive or defer",
-    "maxMessagesPerBatch": "streams: messages of one micro-batch",
-    "maxBytesPerBatch": "streams: and their bytes, as 256m",
-    "failOnDataLoss": "auto, true or false: what fewer messages than planned are",
+    "maxMessagesPerBatch": "streams: most messages of one micro-batch",
+    "maxBytesPerBatch": "streams: most bytes of one micro-batch, as 256m",
+    "failOnDataLoss": "auto, true or false: whether it is an error if planned messages "
+    "are gone",
     "startingPosition": "streams without a checkpoint: earliest or latest",
-    "fromSequence": "the first sequence number that is wanted",
-    "toSequence": "batches: the last one",
-    "startTime": "enqueued at this time or later, ISO 8601; in UTC unless it says "
-    "otherwise",
-    "endTime": "batches: and before this one",
-    "columns": "all, header (without body and properties), or names",
+    "fromSequence": "the first sequence number to read",
+    "toSequence": "batches: the last sequence number to read",
+    "startTime": "read messages that were enqueued at this time or later; ISO 8601, in "
+    "UTC if it has no zone",
+    "endTime": "batches: read messages that were enqueued before this time",
+    "columns": "all, header (without body and properties), or names of columns",
     "includeRaw": "true: also the whole message as AMQP bytes",
     "states": "batches: which of active, deferred, scheduled",
     "maxPartitions": "at most so many partitions",
-    "leaseDuration": "exclusive: how long others are kept away after a crash",
+    "leaseDuration": "exclusive: how long other readers have to wait after a crash",
     "leaseWait": "exclusive: how long to wait for another reader's lease",
-    "readerId": "exclusive, defer: the id of the reader, instead of one made up",
-    "alignment": "time: batches reach up to one enqueued time over all entities",
-    "adoptDeferred": "defer: own or all: whether the query takes up only what it "
-    "deferred itself before it was stopped, or what others deferred, too",
-    "timeout": "how long a namespace that does not answer, or is busy, is waited for",
+    "readerId": "exclusive, defer: the id of the reader, instead of a random one",
+    "alignment": "time: a batch ends at the same enqueued time in all entities",
+    "adoptDeferred": "defer: own or all: whether the query reads only messages that it "
+    "deferred itself before it was stopped, or also those that others deferred",
+    "timeout": "how long to wait for a namespace that does not answer or is busy",
 }
-"""Every option, besides those of the connection, and what it is for."""
+"""All options, except those of the connection, with their meaning."""
 
 
 def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
@@ -140,7 +141,7 @@ def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
 
 
 def _partitions() -> int:
-    """Twice the cores of this host; a cluster's size is for `maxPartitions` to say."""
+    """Twice the cores of this host; for a cluster, the user sets `maxPartitions`."""
     return 2 * (os.cpu_count() or 4)
 
 
@@ -187,7 +188,7 @@ def _bounds(reader: OptionReader, is_stream: bool) -> Bounds:
 def _fails_on_loss(reader: OptionReader, settlement: Settlement) -> bool:
     value = reader.choice("failOnDataLoss", ("auto", "true", "false"), "auto")
     if value == "auto":
-        # Whoever only looks must expect others to take.
+        # A reader that only browses must expect that others remove messages.
         return settlement is not Settlement.BROWSE
     return value == "true"
 

@@ -1,8 +1,8 @@
 """A pause when there is nothing to read.
 
-A query with the default trigger asks a hundred times a second whether something has
-come. At a twinbus each time is a request or two, and under a lease a commit; elsewhere
-it is billed.
+A query with the default trigger asks a hundred times a second for new messages. Each
+time costs a twinbus a request or two, and with a lease a commit. The vendor's service
+bills each request.
 """
 
 import threading

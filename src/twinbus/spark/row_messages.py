@@ -3,9 +3,9 @@
 A record batch is encoded as a whole before anything of it is sent: one row that cannot
 be a message fails the task, and none of its batch has gone out.
 
-    raw      if it is not null it is the message, and the other columns are not
-             looked at; what a bus said of it is left out
-    body     null is a body without bytes
+    raw      if it is not null, it is the whole message, and other columns are not
+             used; what a bus wrote into it is left out
+    body     null means an empty body
     entity   is never null
 """
 
@@ -139,8 +139,8 @@ def _add(composer: MessageComposer, name: str, column: "pa.Array") -> None:
 def _bytes(
     column: "pa.Array", name: str, *, is_text: bool = True
 ) -> "list[bytes | None]":
-    """Texts as their UTF-8. Spark does not look into strings that were bytes once; a
-    bus does."""
+    """Texts in UTF-8. Spark does not check strings that were made from bytes; a bus
+    does."""
     import pyarrow as pa
 
     if is_text:
@@ -176,7 +176,7 @@ def _times_to_live(column: "pa.Array") -> list[int | None]:
 
 
 def _instants(column: "pa.Array") -> list[int | None]:
-    """Milliseconds of what Spark keeps in microseconds."""
+    """Spark's microseconds as milliseconds."""
     import pyarrow as pa
 
     values = column.cast(pa.int64()).to_pylist()

@@ -1,4 +1,4 @@
-"""What sends the rows of one task, whatever kind of namespace they go to."""
+"""Sends the rows of one task, to any kind of namespace."""
 
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -9,12 +9,12 @@ from twinbus.spark.plain_error import PlainError
 from twinbus.spark.row_messages import EncodedRows
 
 _PATH_CHARACTERS: Final = 260
-"""What is shown of a path: the longest that there can be."""
+"""How much of a path is shown: as long as a path can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentRows:
-    """What became of the rows of a task."""
+    """What happened to the rows of a task."""
 
     sent_count: int
     # Sent by an earlier attempt, and dropped now.
@@ -25,16 +25,16 @@ class RowSender(Protocol):
     """Lives in one task. Rows of an entity arrive in the order in which they came."""
 
     def send(self, rows: EncodedRows) -> None:
-        """Raises RowsRefused, BulkError. Some may wait until the end."""
+        """Send rows; some may be kept until the end. Raises RowsRefused, BulkError."""
 
     def finish(self) -> SentRows:
-        """Send what waits. Raises as `send`."""
+        """Send the rows that were kept. Raises like `send`."""
 
     def close(self) -> None: ...
 
 
 class RowsRefused(PlainError):
-    """A namespace did not take rows. What was sent before stays sent."""
+    """A namespace refused rows. Rows that were sent before stay sent."""
 
     @classmethod
     def because(

@@ -1,7 +1,7 @@
 """The columns of a message, for Spark and for Arrow.
 
-One table, so that the two agree to the last detail: Spark compares what a source yields
-with what it said, exactly.
+Both are made from one table, because Spark compares the columns that a source yields
+with its schema exactly.
 """
 
 from collections.abc import Sequence

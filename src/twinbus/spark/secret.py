@@ -1,9 +1,9 @@
-"""Credentials that show nothing, and are read where they are used.
+"""Credentials that are never shown, and are read where they are used.
 
-`env:NAME` and `file:/path` are resolved in the process that needs the secret, so that
-what travels from the driver to the executors, and what is pickled, logged or planned
-on the way, is the reference. A text that is itself the secret travels with the options;
-its `repr` and `str` are stars.
+`env:NAME` and `file:/path` are resolved in the process that needs the secret. So only
+the reference is sent from the driver to the executors, pickled, logged and shown in
+plans. A secret that is given as an option is sent with the options; its `repr` and
+`str` are stars.
 """
 
 import os
@@ -18,7 +18,7 @@ _FILE: Final = "file:"
 
 
 class SecretError(PlainError, ValueError):
-    """A credential cannot be had; the text says which and why, not what is in it."""
+    """A credential cannot be read; the text says which and why, without its content."""
 
 
 class Secret:
@@ -51,9 +51,9 @@ class Secret:
         found = os.environ.get(name) if kind == "env" else _file_text(name)
         if not found or not found.strip():
             raise SecretError(
-                f"The credential '{self._reference}' is not there, or empty, on this "
-                "host. It is read where it is used: on the driver and on every "
-                "executor, in the environment with which Spark was started there."
+                f"The credential '{self._reference}' is missing or empty on this host. "
+                "It is read on the driver and on every executor, in the environment "
+                "with which Spark was started there."
             )
         return found.strip()
 

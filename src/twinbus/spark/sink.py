@@ -1,8 +1,8 @@
-"""What the format `servicebus` writes with.
+"""Writes DataFrames in the format `servicebus`.
 
-Delivery is at least once: what a task had sent before it failed is sent again by the
-next attempt. With `idColumn`, at a twinbus namespace, it is exactly once in effect, for
-as long as the bus remembers ids (`send_id_window`).
+Delivery is at least once: if a task fails, the next attempt sends its messages again.
+With `idColumn` and a twinbus namespace, each message arrives exactly once, as long as
+the bus remembers ids (`send_id_window`).
 """
 
 import logging
@@ -52,8 +52,8 @@ class Written(WriterCommitMessage):
 
 
 class ServiceBusWriter(DataSourceArrowWriter):
-    """Planned in the driver; `write` runs in executors, in any number of attempts.
-    There is nothing left to do at the end, so a second end does no harm."""
+    """Planned in the driver; `write` runs in executors, in any number of attempts. The
+    end of a write only logs, so it may come twice."""
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan

@@ -1,4 +1,4 @@
-"""What the format `servicebus` reads with."""
+"""Reads DataFrames in the format `servicebus`."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ def stream_reader(
 
 
 def _check_schema(schema: StructType, columns: tuple[str, ...]) -> None:
-    """A schema that the user gave must be the one there is."""
+    """Raises OptionError for a user's schema that is not that of the format."""
     if schema != spark_schema(columns):
         raise OptionError(
             "The format servicebus has a schema of its own: leave .schema(...) out, "

@@ -1,4 +1,4 @@
-"""Spark's streaming source: its calls, handed to the engine of the chosen mode."""
+"""Spark's streaming source: passes Spark's calls on to the engine of the mode."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class StreamEngine(Protocol):
-    """What is behind a stream. Offsets are as Spark's log has them: each engine has a
-    shape of its own."""
+    """The engine of a stream. Offsets are those in Spark's log; each engine has its own
+    form of them."""
 
     def initial(self) -> dict[str, Any]: ...
 
@@ -45,15 +45,15 @@ class ReadablePartition(Protocol):
 
 
 class ServiceBusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives in one process of the driver for as long as the query; only `read` runs
-    in executors."""
+    """Lives in a process of the driver as long as the query; only `read` runs in
+    executors."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._engine: StreamEngine | None = None
 
     def _opened(self) -> StreamEngine:
-        """Made when it is first needed: this object is pickled before."""
+        """The engine, made when first needed: this object is pickled before."""
         if self._engine is None:
             from twinbus.spark.engines import stream_engine
 

@@ -5,7 +5,7 @@ from typing import Final
 from twinbus.spark.plain_error import PlainError
 
 _OLDEST: Final = (7, 15)
-"""The first that browses and defers without receiving."""
+"""The first release that can browse and defer without receiving."""
 
 
 class SdkMissing(PlainError):
@@ -28,5 +28,5 @@ def require_sdk() -> None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Major and minor: what follows may be more than numbers."""
+    """Major and minor number; the rest may have letters."""
     return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())

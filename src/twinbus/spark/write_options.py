@@ -1,4 +1,4 @@
-"""What a writer is told: the options of `df.write` and `df.writeStream`.
+"""The options of `df.write` and `df.writeStream`.
 
 docs/howto/spark.md has them as a table, made from here.
 """
@@ -22,13 +22,13 @@ WRITE_OPTIONS: Final[dict[str, str]] = {
     "entity": "the queue or topic that all rows go to; also the argument of `save`",
     "entityColumn": "the column with the queue or topic of each row; `entity` if the "
     "DataFrame has such a column and the option `entity` is not given",
-    "idColumn": "a column of strings or bytes that tells messages apart: one that was "
-    "sent to its entity before is not sent again (twinbus only)",
-    "idScope": "a name that sets the ids of one use apart from those of another",
-    "maxBytesPerRequest": "how much is sent at a time, 4m by default",
-    "timeout": "how long a namespace that is away or busy is waited for, 5m by default",
+    "idColumn": "a column of strings or bytes that identifies a message: if it was "
+    "sent to its entity before, it is not sent again (twinbus only)",
+    "idScope": "a name that separates the ids of this use from those of others",
+    "maxBytesPerRequest": "most bytes of one request, 4m by default",
+    "timeout": "how long to wait for a namespace that is away or busy, 5m by default",
 }
-"""With what they mean, for the documentation."""
+"""All options with their meaning, for the documentation."""
 
 REQUEST_OVERHEAD_BYTES: Final = 64 * 1024
 """What a request has besides its rows, generously."""
@@ -45,7 +45,7 @@ class WriteOptions:
     """A checked set of options, and the columns that they are for."""
 
     connection: Connection
-    # None: a column says it.
+    # None: a column has it.
     entity: str | None
     columns: WrittenColumns
     id_scope: str
@@ -71,7 +71,7 @@ def write_options(
             "(the column that says it), not both."
         )
     id_column = reader.text("idColumn")
-    # Options before columns: what is wrong with the call comes before the data.
+    # Check options before columns: a wrong call is reported before wrong data.
     return WriteOptions(
         connection=read_connection(reader),
         entity=entity,

@@ -1,4 +1,4 @@
-"""A write as it is planned: which engine sends, and what a task does with its rows."""
+"""The plan of a write: which engine sends, and what a task does with its rows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class WritePlan:
         try:
             for batch in batches:
                 rows = encode_rows(batch, self.options)
-                # Nobody connects for a task without rows.
+                # A task without rows does not connect.
                 sender = sender or self._sender()
                 sender.send(rows)
             return SentRows(sent_count=0) if sender is None else sender.finish()

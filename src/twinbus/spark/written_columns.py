@@ -1,8 +1,8 @@
 """Which columns of a DataFrame make the messages, decided when a write is planned.
 
-The columns are those that a reader yields, so that what was read can be written again:
-those that a bus fills in by itself are passed over then. Any other column is an
-error, because whoever put it there expects it to arrive.
+They are the columns that a reader yields, so that a DataFrame can be read and written
+again; columns that a bus fills in by itself are ignored. Any other column is an error,
+because its author expects it to be sent.
 """
 
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ def written_columns(
         entity_column = ENTITY
     if entity_column is None and not has_entity:
         raise OptionError(
-            "It is not said where the rows go. Give the option 'entity' (a queue or "
+            "The rows have no destination. Give the option 'entity' (a queue or "
             "topic), or have a column 'entity', or name another one by the option "
             "'entityColumn'."
         )

@@ -102,7 +102,7 @@ def test_columns_that_do_not_fit(schema: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"entity": None}, "It is not said where the rows go."),
+        ({"entity": None}, "The rows have no destination."),
         ({"entity": "/"}, "it must be the path of one queue or topic"),
         ({"path": "other"}, "'entity' is 'orders', and save() was given 'other'."),
         ({"entityColumn": "body"}, "Give either 'entity'"),

@@ -1,5 +1,5 @@
 """The syphon's engine over `twinbus.client`, for two namespaces that are twinbus.
 
-Messages stay bytes: what a detour took is put back into them, and the body is never
-looked at. They go out in envelopes, are taken whole, and settled in ranges.
+Messages stay bytes: properties that the detour changed are put back, and the body is
+never decoded. Messages are sent in batches and settled in ranges.
 """

@@ -20,8 +20,8 @@ NAME: Final = "twinbus"
 
 
 async def is_twinbus(address: NamespaceAddress) -> bool:
-    """The namespace offers what this engine counts on. Raises OSError, TimeoutError,
-    ClientError if it cannot be asked."""
+    """Whether the namespace offers the extensions that this engine needs. Raises
+    OSError, TimeoutError, ClientError if it does not answer."""
     connection = await connected(address, _CONNECT_SECONDS)
     offered = connection.peer_properties.get(_EXTENSIONS)
     await connection.close(timeout_seconds=_CLOSE_SECONDS)
@@ -35,8 +35,8 @@ def own_engine(
     secondary_name: str | None = None,
     listing: Listing | None = None,
 ) -> Engine[OwnMessage]:
-    """Opened when first used; `listing` finds backlog queues instead of its own
-    administration."""
+    """An engine that connects when first used. `listing` finds the backlog queues; by
+    default the administration of the secondary does."""
     return Engine(
         NAME,
         OwnSecondary(

@@ -56,7 +56,7 @@ _BY_STATUS: Final = {
 
 
 def kind_of(error: BaseException) -> FailureKind:
-    """What is not known is taken for an error of the service."""
+    """An unknown error counts as an error of the service."""
     if isinstance(error, TimeoutError):
         return FailureKind.TIMEOUT
     if isinstance(error, OSError):

@@ -1,8 +1,8 @@
 """Messages of a backlog queue as bytes: read on arrival, put together for the primary.
 
-Only annotations and application properties are decoded; of these only what the detour
-wrote is changed, so every AMQP type that an application used comes out as it went in.
-The body is never looked at.
+Only annotations and application properties are decoded, and only what the detour wrote
+is changed. So every value of the application keeps its AMQP type. The body is never
+decoded.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ _BUS_ANNOTATIONS: Final = frozenset(
         *(b"x-opt-deadletter-source", _DUE.encode(), RESTORED_FROM.encode()),
     )
 )
-"""What a bus says of a message, and what the restored one says anew."""
+"""Annotations that a bus writes: not copied, or written anew."""
 
 _DETOUR_NAMES: Final = (PATH, SESSION_ID, TIME_TO_LIVE, SCHEDULED)
 _DETOUR_KEYS: Final = frozenset(name.encode() for name in _DETOUR_NAMES)
@@ -67,11 +67,11 @@ _CREATED, _EXPIRES, _GROUP_ID = 9, 8, 10
 """Places among the properties."""
 
 _LONGEST_TTL_MS: Final = (1 << 32) - 1
-"""What the header holds: 49 days. A longer life is told by two times of the properties,
-as the service's own SDKs tell it."""
+"""The longest time to live that the header can hold: 49 days. A longer one is told by
+two times in the properties, as the vendor's SDKs do."""
 
 _HEADERS: Final[dict[tuple[bytes, int], bytes]] = {}
-"""Restored headers by what they are made of: senders repeat themselves."""
+"""A cache of restored headers: many messages have the same."""
 
 _HEADERS_LIMIT: Final = 1_024
 
@@ -84,7 +84,7 @@ class OwnMessage(BacklogMessage):
 
     __slots__ = ("delivery_id", "lock_token", "payload", "restored_from", "sections")
 
-    # On the link that it came by; of no meaning for those taken by number.
+    # On the link that it came by; without meaning for deferred messages.
     delivery_id: int
     lock_token: object
     payload: bytes
@@ -93,15 +93,15 @@ class OwnMessage(BacklogMessage):
 
 
 def received(delivery: MessageReceived) -> OwnMessage:
-    """The message in a delivery. Raises DecodeError for what no bus would send."""
+    """The message in a delivery. Raises DecodeError if it is malformed."""
     message = read_payload(delivery.payload)
     message.delivery_id = delivery.delivery_id
     return message
 
 
 def is_deferred(payload: bytes) -> bool:
-    """The message in these bytes, which were peeked at, is deferred."""
-    # Most are not, and that is seen without taking them apart.
+    """Whether the message in these bytes, which were peeked at, is deferred."""
+    # Most are not, and that can be seen without decoding them.
     if _DEFERRED_BYTES not in payload:
         return False
     annotations = _map(payload, find_sections(payload), MESSAGE_ANNOTATIONS)
@@ -152,8 +152,9 @@ def _map(
 def _detour_properties(
     payload: bytes, sections: Mapping[int, tuple[int, int]]
 ) -> dict[str, object]:
-    """What the detour wrote, without AMQP types of .NET's own. An application's own
-    values are not looked at: some clients send bytes there that are no text."""
+    """The properties that the detour wrote, without AMQP types that only .NET has. The
+    application's own values are not decoded: some clients send bytes that are no
+    text."""
     plain: dict[str, object] = {}
     if APPLICATION_PROPERTIES not in sections:
         return plain
@@ -199,7 +200,7 @@ def envelope(encoded: bytes) -> bytes:
 
 
 def _bare_offset(sections: Mapping[int, tuple[int, int]]) -> int:
-    """Where the sections end that a bus may change."""
+    """The offset where the sections end that a bus may change."""
     ends = [end for code, (_, end) in sections.items() if code < PROPERTIES]
     return max(ends, default=0)
 
@@ -210,7 +211,7 @@ def _slice(message: OwnMessage, code: int) -> bytes:
 
 
 def _header(message: OwnMessage) -> bytes:
-    """Durable and priority as they were, and the time to live."""
+    """The header: durable and priority as they were, and the time to live."""
     key = _slice(message, HEADER), message.time_to_live_ms or 0
     known = _HEADERS.get(key)
     if known is None:
@@ -255,7 +256,7 @@ def _properties(message: OwnMessage, now: int) -> bytes:
 
 
 def _application_properties(message: OwnMessage) -> bytes:
-    """The section without what the detour wrote, or nothing if that was all."""
+    """The section without what the detour wrote; empty if there was nothing else."""
     encoded = _slice(message, APPLICATION_PROPERTIES)
     drop, add = _DETOUR_KEYS, dict[bytes, bytes]()
     if _OWN_BYTES in encoded:
@@ -270,7 +271,7 @@ def _application_properties(message: OwnMessage) -> bytes:
 
 
 def _own_entries(encoded: bytes) -> dict[str, bytes]:
-    """An application's properties that had to go by another name, still encoded."""
+    """The application's properties that were renamed for the detour, still encoded."""
     entries: dict[str, bytes] = {}
     for at, value_at, end in map_entries(encoded, 0):
         name, _ = decode(encoded, at)

@@ -1,7 +1,8 @@
-"""The way into a twinbus primary: messages in envelopes, one at a time for each entity.
+"""Sends to a twinbus primary: batches, one at a time for each entity.
 
-An envelope is taken whole or not at all, so order holds even if it fails. If one of its
-messages is refused for ever, they are sent again one by one to find out which.
+A batch is accepted or refused as a whole, so order is kept even if it fails. If it is
+refused for good because of a message in it, its messages are sent one by one to find
+out which.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from twinbus.pairing.syphon.treatments import CREDENTIALS, TREATMENTS, Treatment
 _log = logging.getLogger(__name__)
 
 _BATCH_BYTES: Final = 256 * 1024
-"""What an envelope may have where the link does not say."""
+"""The size of a batch if the link does not tell the limit."""
 
 _CLOSE_SECONDS: Final = 2.0
 
@@ -38,7 +39,7 @@ class OwnOutlet:
         self._connection = connection
         self._clock = clock
         self._senders: dict[str, Sender] = {}
-        # Two who send to an entity first attach once.
+        # Two first sends to an entity share one link.
         self._mutexes: dict[str, asyncio.Lock] = {}
         # Links that were given up and are being detached.
         self._closing: set[asyncio.Task[None]] = set()
@@ -64,8 +65,8 @@ class OwnOutlet:
         return Restored(count)
 
     async def _send(self, sender: Sender, portion: list[bytes]) -> int:
-        """How many were sent: all of them. Raises _Refused if one is refused for ever,
-        and whatever else goes wrong."""
+        """Send all of them; returns how many that is. Raises _Refused if one is refused
+        for good, and the errors of the client."""
         if len(portion) == 1:
             return await self._send_singly(sender, portion)
         payload = b"".join(map(envelope, portion))
@@ -95,7 +96,7 @@ class OwnOutlet:
             return sender
 
     def _give_up(self, path: str) -> None:
-        """A link that was left in the middle of something is not used again."""
+        """Do not use a link again on which a call did not end."""
         sender = self._senders.pop(path.lower(), None)
         if sender is not None and sender.usable:
             task = asyncio.create_task(_detach(sender))
@@ -103,8 +104,8 @@ class OwnOutlet:
             task.add_done_callback(self._closing.discard)
 
     async def is_reachable(self, timeout_seconds: float) -> bool:
-        """By a connection of its own: the one in use has not answered, and may not
-        know yet that it is dead."""
+        """Try a new connection: the one in use did not answer, and may be dead without
+        having noticed."""
         self._connection.forget()
         try:
             connection = await connected(self._connection.address, timeout_seconds)
@@ -145,7 +146,7 @@ async def _detach(sender: Sender) -> None:
 
 
 def _portions(encoded: Sequence[bytes], max_bytes: int) -> Iterator[list[bytes]]:
-    """As many messages at a time as an envelope takes, at least one."""
+    """Split the messages into batches; each has at least one."""
     limit = min(max_bytes or _BATCH_BYTES, _BATCH_BYTES)
     portion: list[bytes] = []
     size = 0

@@ -1,8 +1,8 @@
 """The backlog queues of a twinbus secondary.
 
-They are found through its own administration, which needs the Manage right. Whoever has
-a better way, as the administration client of a pair, gives it: then the right to listen
-to the queues is enough.
+Its own administration finds them, which needs the Manage right. A `listing` replaces
+that: a pair gives one that uses its administration client. Then the Listen right is
+enough here.
 """
 
 import json

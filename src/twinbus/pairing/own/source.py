@@ -1,7 +1,7 @@
 """One backlog queue over `twinbus.client`: received ahead, settled in ranges.
 
-While a batch is being restored the next one is already on its way. What waited here
-for too long is given back, because its lock may end before it is restored.
+While a batch is being restored, the next one is already on its way. Messages that
+waited here for too long are given back, because their locks may end too soon.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class OwnSource:
         self._ledger_name = f"{namespace_name}/{queue.path}"
         self._clock = clock
         self._receiver: Receiver | None = None
-        # Since when messages may wait here that nobody asked for yet.
+        # Since when messages may wait here, received ahead.
         self._waiting_since = 0
 
     # --- receiving ------------------------------------------------------------
@@ -97,7 +97,8 @@ class OwnSource:
         return self._receiver
 
     def _grant(self, receiver: Receiver, count: int) -> None:
-        """One batch here, another one on its way; few flows for many messages."""
+        """Credit for one batch here and another on its way; topped up rarely, because
+        each flow costs a frame."""
         wanted = 2 * count - receiver.waiting_count
         if receiver.credit * 2 < wanted:
             receiver.issue_credit(wanted)
@@ -228,8 +229,7 @@ class OwnSource:
             return await self._take(list(numbers))
 
     async def _take(self, numbers: list[int]) -> list[OwnMessage]:
-        """All of them or none is what the bus gives, so what is gone is found by
-        halves."""
+        """The bus gives all of them or none. If one is gone, ask for each half."""
         body: dict[object, object] = {
             "sequence-numbers": AmqpArray(_LONG, list(numbers)),
             "receiver-settle-mode": UInt(1),
@@ -269,13 +269,13 @@ class OwnSource:
 
 
 def _settle_all(receiver: Receiver, deliveries: Sequence[MessageReceived]) -> None:
-    """Give back messages that nobody has looked at."""
+    """Release messages that were received ahead and not used."""
     for delivery in deliveries:
         receiver.settle(delivery.delivery_id, delivery.delivery_id, RELEASED)
 
 
 def _ranges(messages: Sequence[OwnMessage]) -> Iterator[tuple[int, int]]:
-    """Runs of delivery ids, each told by its ends."""
+    """Ranges of consecutive delivery ids: first and last."""
     ids = sorted(message.delivery_id for message in messages)
     first = last = ids[0]
     for delivery_id in ids[1:]:

@@ -1,7 +1,7 @@
-"""A batch that knows what a paired sender will add to its messages.
+"""A batch that leaves room for what a paired sender adds to messages.
 
-The ids of a message count in its size, so they are added to the copy that the batch
-takes. A full batch still fits when it is sent; one that is diverted is taken apart.
+The pair's ids are part of a message's size, so they are added to the copy in the batch.
+So a full batch can still be sent. A batch that is diverted is taken apart.
 """
 
 from secrets import token_bytes

@@ -1,7 +1,8 @@
 """Notices that an application closes its client.
 
-A client closes the senders and receivers that it has made. The sign is one more part of
-the client, and being closed is how it learns of it: nothing of the client is replaced.
+A client closes all senders and receivers that it has made. The sign is registered with
+the client like one of these, so its `close` is called, too. No method of the client is
+replaced.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from twinbus.sdk_internals import clients
 class ClosingSign:
     """A part of a synchronous client."""
 
-    # The SDK names its parts so when it logs.
+    # The SDK logs this name.
     _container_id = "twinbus-pair"
 
     def __init__(self, tell: Callable[[], None]) -> None:

@@ -1,11 +1,11 @@
-"""Are the credentials of both sides good? Found out before anything is sent (P1).
+"""Checks the credentials of both sides before anything is sent (P1).
 
-A link is opened and nothing is sent over it. The primary may be away, which is what a
-pair is for; then its credentials are not known to be bad. The secondary must answer.
+It opens links and sends nothing. The primary may be away, because a pair is made for
+that; then its credentials cannot be checked. The secondary has to answer.
 
 A syphon needs more rights than a sender: to listen to the backlog queues, and to send
-to the entities that it covers. What can be known of that now is an error now, and not
-a backlog that nobody brings back.
+to the entities that it covers. What is missing is an error now. Otherwise there would
+be a backlog later that nobody can bring back.
 """
 
 import re
@@ -22,8 +22,8 @@ from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.sdk_internals import clients
 
 _NOBODYS_ENTITY: Final = "x-servicebus-transfer"
-"""Asked for where no entity is known. It does not exist, and only who has a good key is
-told so: backlog queues are below a path of another name."""
+"""The entity to ask for if none is known. It does not exist, because the paths of
+backlog queues are longer; a namespace says so only to a client with a good key."""
 
 _REFUSED: Final = frozenset((FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION))
 
@@ -32,19 +32,19 @@ _UNANSWERED: Final = frozenset(
 )
 
 _MOST_ASKED: Final = 5
-"""Entities of the primary that are asked; each takes a connection of its own."""
+"""How many entities of the primary are tried; each needs a connection of its own."""
 
 _QUEUES_OWN: Final = frozenset(
     (FailureKind.DISABLED, FailureKind.QUOTA, *ASKS_FOR_PATIENCE)
 )
-"""Trouble of a single backlog queue: the rotation of queues is for that (P8)."""
+"""Failures of a single backlog queue, which the rotation of queues deals with (P8)."""
 
 
 async def check_primary(
     primary: SdkNamespace, timeout_seconds: float, entities: Sequence[str] = ()
 ) -> None:
-    """Raises the SDK's error if the credentials are refused, and only then; `entities`
-    are those that a syphon is to send to, as far as they are known."""
+    """Raises the SDK's error if the credentials are refused, and only then. `entities`
+    are those that a syphon will send to, as far as they are known."""
     for path in entities[:_MOST_ASKED] or [_entity_to_ask(primary.client)]:
         try:
             await _open(primary, path, timeout_seconds)
@@ -64,9 +64,8 @@ async def check_secondary(
     *,
     listens: bool,
 ) -> None:
-    """Raises the SDK's error if backlog queues cannot be sent to or, where a syphon is
-    to run, listened to. One of them stands for all, if the client has one key for all
-    of them."""
+    """Raises the SDK's error if backlog queues cannot be sent to or, where a syphon
+    will run, received from. If the client has one key for all queues, one is tried."""
     is_for_all = _scope_of(secondary.client) is None
     for queue in queues[:1] if is_for_all else queues:
         about = (
@@ -89,7 +88,7 @@ async def _check(attempt: Coroutine[Any, Any, None], about: str) -> None:
 
 
 async def _peek(namespace: SdkNamespace, path: str, timeout_seconds: float) -> None:
-    """Look into a queue, which takes nothing out and needs the right to receive."""
+    """Peek at a queue: this needs the right to receive, and takes nothing out."""
     door = namespace.door(path)
     try:
         await door.peek(0, 1, timeout_seconds)
@@ -106,7 +105,7 @@ async def _open(namespace: SdkNamespace, path: str, timeout_seconds: float) -> N
 
 
 def _entity_to_ask(client: Any) -> str:
-    """One that the credential is good for, if it is good for one alone."""
+    """The only entity that the credential is good for, if there is just one."""
     return _scope_of(client) or _NOBODYS_ENTITY
 
 

@@ -1,12 +1,12 @@
-"""A way into one entity over the SDK: one link, opened when first used.
+"""A door into one entity over the SDK: one link, opened when first used.
 
-A call that fails, or is cancelled, gives its link up, and the next one opens another: a
-link that was left in the middle of something is not to be trusted. The peer may be
-frozen, so that the old link is closed in the background (`namespace.py`).
+After a call that failed or was cancelled, the link is dropped, and the next call opens
+another: the state of the old link is unknown. The old link is closed in the background
+(`namespace.py`), because its peer may be frozen.
 
-A link that was idle may have been cut meanwhile, or its token may have run out. That
-says nothing about the entity, so what fails on an old link is tried once more on a new
-one before it is called a failure.
+An idle link may have been cut meanwhile, or its token may have expired. The entity may
+be healthy all the same. So a call that fails on an old link is tried once more on a new
+one before it counts as a failure.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _UNKNOWN_OPERATION: Final = frozenset(
 _ABOUT_THE_MESSAGE: Final = frozenset(
     (FailureKind.TOO_LARGE, FailureKind.MESSAGE, FailureKind.ARGUMENT)
 )
-"""Failures that leave the link as good as it was."""
+"""Failures after which the link can still be used."""
 
 _ABOUT_THE_LINK: Final = frozenset(
     (
@@ -51,7 +51,7 @@ _ABOUT_THE_LINK: Final = frozenset(
         *(FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION),
     )
 )
-"""Failures that an old link may have and a new one not."""
+"""Failures that may go away with a new link."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -85,7 +85,7 @@ class SdkDoor:
         async def fill_and_send(sender: ServiceBusSender) -> int:
             batch = await sender.create_message_batch()
             count = _fill(batch, messages)
-            # Too large for a batch is not too large for the entity.
+            # A message that is too large for a batch may still be sent alone.
             payload = batch if count > 1 else messages[0]
             await sender.send_messages(payload, timeout=timeout_seconds)
             return max(count, 1)
@@ -99,7 +99,7 @@ class SdkDoor:
         try:
             await self._send(message, timeout_seconds)
         except Exception as error:
-            # A namespace that does not know pings, and an entity that takes messages.
+            # The namespace does not know pings; but the entity takes messages.
             if not _asks_for_a_session(error):
                 raise
 
@@ -213,7 +213,7 @@ class SdkDoor:
         return result
 
     async def _over(self, link: Any, work: Work[T]) -> T:
-        """Wait for a call over a link; one that fails or is left has it given up."""
+        """Wait for a call over a link; drop the link if it fails or is cancelled."""
         call = self._namespace.call(work)
         try:
             await asyncio.wait([call])
@@ -238,7 +238,7 @@ class SdkDoor:
 
 
 def _fill(batch: ServiceBusMessageBatch, messages: Sequence[ServiceBusMessage]) -> int:
-    """How many of the first the batch took."""
+    """How many messages the batch took, from the first on."""
     for count, message in enumerate(messages):
         try:
             batch.add_message(message)

@@ -1,8 +1,8 @@
-"""Which kind of failure an error of the SDK is; what follows is in `failures.py`.
+"""Which kind of failure an error of the SDK is; `failures.py` says what to do then.
 
-An error of the SDK often wraps the one that matters: what `$cbs` answered, a socket's
-error, an encoder's complaint about a message. So the class decides if it says enough,
-then the AMQP condition, then what is wrapped.
+An error of the SDK often wraps the one that matters: the answer of `$cbs`, an error of
+the socket, an error of an encoder. The class of the error decides if it is specific
+enough; otherwise the AMQP condition, then the wrapped error.
 """
 
 import struct
@@ -44,7 +44,7 @@ _BY_CLASS: Final[tuple[tuple[type[BaseException], FailureKind], ...]] = (
     # Before ValueError: a certificate that has expired is both.
     (OSError, FailureKind.CONNECTION),
     (EOFError, FailureKind.CONNECTION),
-    # What an encoder or a check of arguments says.
+    # Raised by an encoder, or by a check of arguments.
     (UnicodeError, FailureKind.MESSAGE),
     (struct.error, FailureKind.MESSAGE),
     (TypeError, FailureKind.MESSAGE),
@@ -78,7 +78,7 @@ _BY_TOKEN_STATUS: Final = {
 
 
 def kind_of(error: BaseException) -> FailureKind:
-    """What is not known is taken for an error of the service: it counts."""
+    """An unknown error counts as an error of the service."""
     kind = _kind_of(error)
     return busy_kind(reason_of(error)) if kind is FailureKind.BUSY else kind
 
@@ -108,16 +108,16 @@ def _kind_of(error: BaseException) -> FailureKind:
 
 
 def _is_cut_off(error: BaseException) -> bool:
-    """The links of a request broke under it: the SDK says so by a ValueError, which
-    looks like a wrong argument."""
+    """Whether the links of a request broke: the SDK raises a ValueError for that, as
+    for a wrong argument."""
     return "Management Operation error" in str(error)
 
 
 def _authentication_kind(wrapped: BaseException | None) -> FailureKind:
-    """There was no answer about the token itself.
+    """Whether `$cbs` gave no answer about the token itself.
 
-    Then the link to `$cbs` broke, or the peer refused who connected (SASL); the former
-    is told by the condition that the SDK makes up for it.
+    Then the link to `$cbs` broke, or the peer refused the connection (SASL). For a
+    broken link the SDK makes up a condition.
     """
     if "CBS authentication link" in str(wrapped):
         return FailureKind.CONNECTION

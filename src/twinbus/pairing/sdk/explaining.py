@@ -1,8 +1,8 @@
-"""What an error of the SDK is about, for people.
+"""Texts for errors of the SDK that say what the matter is.
 
 The SDK has one text for everything that `$cbs` refuses, and none for a certificate that
-is not trusted; what matters is in the errors that it wraps. The class of an error stays
-what it is wherever it says enough, because applications catch it.
+is not trusted; the details are in the errors that it wraps. An error keeps its class if
+that is specific enough, because applications catch it by its class.
 """
 
 import re
@@ -18,7 +18,7 @@ _NOT_FOUND: Final = 404
 _DESCRIPTION: Final = re.compile(r"Description: (.*)", re.DOTALL)
 
 _EXPIRED: Final = 10
-"""X509_V_ERR_CERT_HAS_EXPIRED: trouble of the namespace, and not of its client."""
+"""X509_V_ERR_CERT_HAS_EXPIRED: a fault of the namespace, and not of the client."""
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:
@@ -33,7 +33,7 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_untrusted(error: BaseException) -> bool:
-    """The client does not trust the certificate: it, or its settings, are wrong."""
+    """Whether the client does not trust the certificate of the namespace."""
     return any(
         isinstance(one, ssl.SSLCertVerificationError)
         and getattr(one, "verify_code", 0) != _EXPIRED
@@ -42,7 +42,7 @@ def is_untrusted(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """One text with what matters; never empty."""
+    """A text with the details; never empty."""
     for one in chain_of(error):
         if token_status_of(one) is not None:
             found = _DESCRIPTION.search(str(one))
@@ -58,7 +58,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def as_raised(error: Exception) -> Exception:
-    """The error as an application should get it."""
+    """The error that the application gets."""
     status = next(filter(None, map(token_status_of, chain_of(error))), None)
     if status == _NOT_FOUND:
         told = MessagingEntityNotFoundError(message=reason_of(error))
@@ -68,7 +68,7 @@ def as_raised(error: Exception) -> Exception:
 
 
 def explained(error: Exception, about: str) -> Exception:
-    """The same error, with a text that says what it is about."""
+    """The same error, with a text that says what was being done."""
     text = f"{about}: {reason_of(error)}" if about else reason_of(error)
     error.args = (text, *error.args[1:])
     if hasattr(error, "message"):

@@ -1,7 +1,7 @@
 """The SDK's messages: copied, stamped and diverted.
 
-An application's own objects are left as they are, since it may send them twice: what is
-stamped, diverted and sent is a copy. Bodies are shared and not copied.
+The application's own objects are not changed, because it may send them twice: copies
+are stamped, diverted and sent. Bodies are shared and not copied.
 
 Received messages have bytes where sent ones have texts; both are read here.
 """
@@ -38,13 +38,13 @@ _BODY_ARGUMENTS: Final = {
 }
 
 _LONGEST_TTL_MS: Final = (1 << 32) - 1
-"""What the header holds: 49 days. A longer life is told by two times of the properties,
-which is how the service's other SDKs send it."""
+"""The longest time to live that the header can hold: 49 days. A longer one is told by
+two times in the properties, as the vendor's other SDKs do."""
 
 
 def outgoing_copy(message: ServiceBusMessage) -> ServiceBusMessage:
-    """A copy that is a message of its own: one that was received may have been on a
-    detour, and what it carries from there would have it taken for that message."""
+    """A copy that is a new message. A received message may carry ids from a detour;
+    with them, the copy would be dropped as a duplicate of that message."""
     raw = raw_copy(message.raw_amqp_message)
     _take(raw.annotations, RESTORED_FROM)
     return message_of(raw)
@@ -60,7 +60,7 @@ def stamp(message: ServiceBusMessage, send_id: bytes, message_id: str | None) ->
 
 
 def unstamp(message: ServiceBusMessage) -> None:
-    """Take the send id out, and the message id if it is made of it."""
+    """Remove the send id, and the message id if it was made from it."""
     raw = message.raw_amqp_message
     send_id = _take(raw.annotations, SEND_ID)
     if not raw.annotations:
@@ -96,7 +96,7 @@ def divert(
 
 
 def detour_of(message: ServiceBusMessage) -> Detour:
-    """What a diverted message says; raises DetourError."""
+    """The detour that a diverted message carries. Raises DetourError."""
     return read_detour(texts_of(message.raw_amqp_message.application_properties))
 
 
@@ -125,7 +125,7 @@ def _copied(section: Mapping[Any, Any] | None) -> dict[Any, Any] | None:
 
 
 def _take_time_to_live(raw: AmqpAnnotatedMessage) -> int | None:
-    """Remove the time to live; in milliseconds."""
+    """Remove the time to live, and return it in milliseconds."""
     header, properties = raw.header, raw.properties
     if header is None or properties is None or not header.time_to_live:
         return None
@@ -145,7 +145,7 @@ def _look_up(section: Mapping[Any, Any] | None, name: str) -> Any:
 
 
 def _take(section: MutableMapping[Any, Any] | None, name: str) -> Any:
-    """Remove what stands under the name, in either form; returns it."""
+    """Remove the value under the name, which is a text or bytes, and return it."""
     if section is None:
         return None
     found = [section.pop(key, None) for key in (name.encode(), name)]

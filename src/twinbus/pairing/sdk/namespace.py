@@ -1,9 +1,10 @@
 """One side of a pair over the SDK: doors by an asynchronous client of its own.
 
-Links that were given up are closed here, in the background and within a time: the SDK
-waits for its peer, which may be the very reason why the link was given up. For the same
-reason a call that is left is not waited for. The SDK cleans up after a cancellation,
-and may even overlook it; that is over before the link is closed, or cut off by it.
+Links that were dropped are closed here, in the background and within a time limit: the
+SDK waits for its peer, which may be the very reason why the link was dropped. For the
+same reason nobody waits for a call that was cancelled. The SDK cleans up after a
+cancellation, and may even ignore it. Closing the link waits a while for that, then cuts
+it off.
 """
 
 import asyncio
@@ -38,13 +39,13 @@ class SdkNamespace:
     # --- for doors --------------------------------------------------------------------
 
     def keep(self, link: T) -> T:
-        """Close the link with the namespace, if nobody does so before."""
+        """Remember the link, so that it is closed with the namespace at the latest."""
         self._links.add(link)
         links.remember_connection(link)
         return link
 
     def call(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begin a call over a link, in a task that can be left."""
+        """Begin a call over a link, in a task that nobody has to wait for."""
         task = asyncio.get_running_loop().create_task(work)
         self._calls.add(task)
         task.add_done_callback(self._call_ended)
@@ -53,11 +54,11 @@ class SdkNamespace:
     def _call_ended(self, task: asyncio.Task[Any]) -> None:
         self._calls.discard(task)
         if not task.cancelled():
-            # Nobody else may ask for it any more.
+            # Maybe nobody waits for it: then asyncio must not complain.
             task.exception()
 
     def discard(self, link: Any, left: asyncio.Task[Any] | None = None) -> None:
-        """Close a link in the background, and the call over it that was left."""
+        """In the background, close a link and end the call that was left on it."""
         self._links.discard(link)
         task = asyncio.get_running_loop().create_task(_close(link, left))
         self._closing.add(task)
@@ -70,7 +71,7 @@ class SdkNamespace:
     # --- for the pair -----------------------------------------------------------------
 
     def batch_bytes(self, path: str) -> int | None:
-        """How large a batch for the entity may be, if a link has said."""
+        """How large a batch for the entity may be, if a link has told it."""
         return self._batch_bytes.get(path.lower())
 
     async def close(self) -> None:
@@ -85,7 +86,7 @@ class SdkNamespace:
 
 
 async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
-    """Wait for tasks that are bound to end."""
+    """Wait a few seconds for tasks that end soon."""
     if tasks:
         await asyncio.wait(set(tasks), timeout=2 * links.CLOSE_SECONDS)
 

@@ -1,8 +1,8 @@
 """A pair over the SDK, from the check of its clients to its end.
 
-Both faces stand on this. It owns what a pair needs: twins of the two clients, the pair
-itself, the syphon if this process runs it, and the watch over the application's own
-clients.
+The synchronous and the asynchronous face use it. It owns twins of the two clients, the
+pair itself, the syphon if this process runs one, and the signs that tell when the
+application closes its clients.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Pairing:
     def __init__(
         self, primary: Any, name: str, options: SendAvailabilityPairedNamespaceOptions
     ) -> None:
-        """Made by `open_pairing`; `name` stands for the primary in paths."""
+        """Made by `open_pairing`; `name` is the primary's, in paths of the backlog."""
         self.options = options
         self._clients = {
             Side.PRIMARY: primary,
@@ -69,7 +69,7 @@ class Pairing:
         self._watch = FaultWatch(
             on_both_ended=self._end,
             on_fault=self._fault,
-            # P14: the syphon faults; a process that hosts none is left alone.
+            # P14: only in a process that hosts the syphon.
             grace_seconds=options.settings.fault_grace_ms / 1000
             if options.enable_syphon
             else None,
@@ -88,7 +88,7 @@ class Pairing:
             name,
             SyphonSettings(
                 attempt_timeout_ms=options.settings.attempt_timeout_ms,
-                # Who wants to know soon that the primary is back wants its backlog.
+                # An application with short pings also wants its backlog back soon.
                 last_probe_ms=options.settings.ping_primary_interval_ms,
                 busy_wait_ms=options.settings.busy_wait_ms,
                 covers=options.covers,
@@ -100,8 +100,8 @@ class Pairing:
         )
 
     def start(self) -> None:
-        """From now on backlog is brought back, if this process does so (P12), and the
-        end of either client is noticed (P14)."""
+        """Start the syphon, if this process runs it (P12), and watch for the end of
+        either client (P14)."""
         if self._syphon is not None:
             self._syphon.start()
         loop = asyncio.get_running_loop()
@@ -112,7 +112,7 @@ class Pairing:
             self._signs.append(put_sign(client, tell))
 
     def status(self) -> PairStatus:
-        """How the pair is, as this process sees it."""
+        """The state of the pair, as this process sees it."""
         syphon = None if self._syphon is None else self._syphon.status()
         return replace(self.pair.status(), syphon=syphon)
 
@@ -150,8 +150,8 @@ async def open_pairing(
 ) -> Pairing:
     """Check everything, find or make the backlog queues, and tie the two together.
 
-    Raises ValueError or TypeError for what is wrong with the clients, and the SDK's own
-    errors for what either namespace refuses or leaves unanswered.
+    Raises ValueError or TypeError for clients that cannot be paired, and the SDK's own
+    errors if a namespace refuses a request or does not answer.
     """
     name = _check(primary, options)
     _paired.add(primary)
@@ -169,7 +169,7 @@ async def open_pairing(
 async def _prepare(
     primary: Any, name: str, options: SendAvailabilityPairedNamespaceOptions
 ) -> tuple[str, ...]:
-    """Ask both sides all that has to be known; the paths of the backlog queues."""
+    """Check both sides; returns the paths of the backlog queues."""
     limit = options.settings.attempt_timeout_ms / 1000
     patience = Patience(options.settings.pairing_timeout_ms / 1000)
     secondary = options.secondary_client
@@ -200,7 +200,7 @@ async def _prepare(
 
 
 def _check(primary: Any, options: SendAvailabilityPairedNamespaceOptions) -> str:
-    """What stands for the primary in paths; raises what is wrong with the clients."""
+    """The primary's name in paths. Raises for clients that cannot be paired."""
     if not isinstance(options, SendAvailabilityPairedNamespaceOptions):
         raise TypeError(
             "The options must be SendAvailabilityPairedNamespaceOptions, not "
@@ -237,7 +237,7 @@ async def _with_namespace(client: Any, action: Callable[[SdkNamespace], Any]) ->
 def _in_loop(
     loop: asyncio.AbstractEventLoop, call: Callable[[], None]
 ) -> Callable[[], None]:
-    """The call, to be made from any thread and at any time."""
+    """A function that makes the call, from any thread and at any time."""
 
     def tell() -> None:
         if not loop.is_closed():

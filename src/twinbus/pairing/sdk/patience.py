@@ -1,7 +1,7 @@
 """How long pairing waits, for both sides together (`pairing_timeout`).
 
-A namespace may take a connection and say nothing, and an administration client may try
-again for minutes. Who pairs is told which side it was, and at what.
+A namespace may accept a connection and never answer, and an administration client may
+retry for minutes. The error says which side it was, and what was being done.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class Patience:
 
     @asynccontextmanager
     async def with_side(self, side: str, doing: str) -> AsyncIterator[None]:
-        """Raises OperationTimeoutError when the time ends, and what the side says."""
+        """Raises OperationTimeoutError when the time ends, and errors of the side."""
         try:
             async with asyncio.timeout_at(self._ends_at) as bound:
                 yield

@@ -26,7 +26,7 @@ from twinbus.sdk_internals import clients
 
 
 def is_asynchronous(client: Any) -> bool:
-    """Raises TypeError for what is no client of the SDK."""
+    """Raises TypeError for an object that is not a client of the SDK."""
     if isinstance(client, AsyncClient | AsyncAdministrationClient):
         return True
     if isinstance(client, ServiceBusClient | ServiceBusAdministrationClient):
@@ -64,7 +64,7 @@ class ThreadedCredential:
 
     def __init__(self, credential: Any) -> None:
         self._credential = credential
-        # Of credentials that say it; others have tokens of Entra ID.
+        # Credentials without it have tokens of Entra ID.
         if hasattr(credential, "token_type"):
             self.token_type = credential.token_type
 
@@ -76,7 +76,7 @@ class ThreadedCredential:
 
 
 class Administration:
-    """What a pair asks of the secondary's administration client, of either kind."""
+    """The secondary's administration client, synchronous or asynchronous."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Where clients of the SDK connect to, for those who speak AMQP themselves."""
+"""The address that a client of the SDK connects to, for our own AMQP client."""
 
 import ssl
 from typing import Any, Final
@@ -26,7 +26,7 @@ class Endpoint:
 
     def __init__(self, client: Any) -> None:
         settings = connection_settings(client)
-        # It may have a port, of a bus that is not at the usual one.
+        # It has a port if the bus is not at the usual one.
         name = str(client.fully_qualified_namespace)
         self._settings = settings
         self.host = without_port(name)
@@ -54,8 +54,8 @@ class Endpoint:
 
 
 def address_of(client: Any, clock: Clock) -> NamespaceAddress | None:
-    """None where only the SDK can connect: over WebSockets, through a proxy, with a
-    credential that is neither a key nor a signature, or for one entity alone."""
+    """None if only the SDK can connect: over WebSockets, through a proxy, with a
+    credential that is neither a key nor a signature, or to a single entity."""
     endpoint = Endpoint(client)
     tokens = _tokens(credential_of(client), endpoint.host, clock)
     entity = connection_settings(client)["entity_name"]

@@ -27,7 +27,7 @@ def sdk_engine(
     *,
     closes_administration: bool = False,
 ) -> Engine[SdkMessage]:
-    """It works on twins of the two clients, and closes neither of those given."""
+    """An engine over twins of the two clients; the given clients stay open."""
     return Engine(
         NAME,
         SdkSecondary(
@@ -48,8 +48,9 @@ def sdk_engine_of_strings(
     secondary_name: str | None = None,
     authority: str | None = None,
 ) -> Engine[SdkMessage]:
-    """From connection strings; `SSL_CERT_FILE` names the authority of a bus that made
-    its own, `authority` that of the secondary. Raises ValueError."""
+    """An engine from connection strings. The variable `SSL_CERT_FILE` names a file with
+    authorities to trust, `authority` another one for the secondary. Raises
+    ValueError."""
     usual = os.environ.get("SSL_CERT_FILE")
     trust = _options(authority or usual)
     return sdk_engine(

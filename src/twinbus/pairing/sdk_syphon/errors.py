@@ -1,4 +1,4 @@
-"""What the SDK raises about the secondary, as the syphon knows it."""
+"""Errors of the SDK at the secondary, as errors that the syphon knows."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,8 +1,8 @@
 """Messages of a backlog queue as the SDK receives them, and as it sends them again.
 
 The SDK tells texts and binary values apart when it sends, not when it receives: both
-arrive as bytes. What can be read as a text is sent as one, since nearly all are texts;
-what cannot is binary.
+arrive as bytes. Bytes that can be decoded are sent as a text, because nearly all values
+are texts. Other bytes are sent as binary.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _BUS_ANNOTATIONS: Final = frozenset(
         *("x-opt-deadletter-source", _DUE, RESTORED_FROM),
     )
 )
-"""What a bus says of a message, and what the restored one says anew."""
+"""Annotations that a bus writes: not copied, or written anew."""
 
 _TEXT_PROPERTIES: Final = (
     *("message_id", "to", "subject", "reply_to", "correlation_id"),
@@ -34,8 +34,8 @@ _TEXT_PROPERTIES: Final = (
 )
 
 _LONGEST_TTL_MS: Final = (1 << 32) - 1
-"""What the header holds: 49 days. A longer life is told by two times of the properties,
-as the service's own SDKs tell it."""
+"""The longest time to live that the header can hold: 49 days. A longer one is told by
+two times in the properties, as the vendor's SDKs do."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -75,7 +75,7 @@ def instant_ms(instant: datetime | None) -> int:
 
 
 def _body_bytes(raw: AmqpAnnotatedMessage) -> int:
-    """What may be large of a message; of other bodies than data it is guessed."""
+    """The bytes of the large parts of a message; a guess if the body is not data."""
     if raw.body_type is AmqpMessageBodyType.DATA:
         return sum(len(part) for part in raw.body)
     return len(str(raw.body))

@@ -1,4 +1,4 @@
-"""The way into any primary, over the SDK: batches, one at a time for each entity."""
+"""Sends to any primary over the SDK: batches, one at a time for each entity."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -72,9 +72,10 @@ class SdkOutlet:
 async def _restore(
     door: SdkDoor, messages: list[ServiceBusMessage], timeout_seconds: float
 ) -> Restored:
-    """In batches; if a batch is refused for a message in it, one by one. A message that
-    is too large alone goes without the ids of twinbus: a primary that has no head-room
-    for them gets nothing from them, and it was small enough before its detour (P10)."""
+    """Send in batches; if a batch is refused because of a message in it, one by one. A
+    single message that is too large is sent without the ids of twinbus: a primary
+    without head-room for them does not use them, and the message was small enough
+    before its detour (P10)."""
     count = 0
     most = len(messages)
     bare_at = -1

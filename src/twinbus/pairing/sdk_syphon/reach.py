@@ -1,8 +1,8 @@
-"""Whether a namespace answers at all, asked without the SDK.
+"""Checks without the SDK whether a namespace answers at all.
 
-The SDK opens links to entities and nothing less; so an AMQP connection is opened here,
-which needs no right and says nothing of entities. Over WebSockets, or through a proxy,
-it is only seen whether somebody listens.
+The SDK always opens a link to an entity. Here only an AMQP connection is opened, which
+needs no right and no entity. Over WebSockets or through a proxy, only a TCP connection
+is opened.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""One backlog queue over the SDK: batches in, settlements side by side."""
+"""One backlog queue over the SDK: receives batches, settles many messages at once."""
 
 import asyncio
 import logging
@@ -20,13 +20,14 @@ from twinbus.sdk_internals import links
 _log = logging.getLogger(__name__)
 
 _SHORTEST_WAIT_SECONDS: Final = 0.1
-"""The SDK waits for at least a moment, or it looks at nothing."""
+"""With a shorter wait, the SDK does not even look for messages."""
 
 _PREFETCH_COUNT: Final = 100
-"""Without any, the SDK gives back what arrives between two calls, and order is lost."""
+"""Without prefetch, the SDK releases what arrives between two calls, and order is
+lost."""
 
 _HOLD_MS: Final = 20_000
-"""How long such a message may wait: a lock has 60 seconds (P4), and restoring and
+"""How long a prefetched message may wait: a lock has 60 seconds (P4), and restoring and
 settling may take some of them."""
 
 _OPEN_SECONDS: Final = 10.0
@@ -54,18 +55,18 @@ class SdkSource:
         self._ledger_name = f"{namespace_name}/{queue.path}"
         self._clock = clock
         self._receiver: ServiceBusReceiver | None = None
-        # Since when messages may wait here that nobody asked for yet.
+        # Since when prefetched messages may wait here.
         self._waiting_since = 0
 
     async def receive(
         self, max_count: int, max_wait_seconds: float
     ) -> list[SdkMessage]:
         if self._clock.monotonic() - self._waiting_since > _HOLD_MS:
-            # With the link go the messages that it has.
+            # This releases the messages that the link has prefetched.
             await self.close()
         async with secondary_errors():
             receiver = await self._open()
-            # What is here already first: the SDK keeps it until more has come.
+            # First what was prefetched: with a longer wait, the SDK waits for more.
             found = await receiver.receive_messages(max_count, _SHORTEST_WAIT_SECONDS)
             if not found and max_wait_seconds > _SHORTEST_WAIT_SECONDS:
                 found = await receiver.receive_messages(max_count, max_wait_seconds)
@@ -73,7 +74,7 @@ class SdkSource:
         return [self._known(message, is_deferred=False) for message in found]
 
     async def _open(self) -> ServiceBusReceiver:
-        """Open, if it is not: a short wait for messages would not be enough for it."""
+        """Open the link, if it is not open: a short receive would not be enough."""
         if self._receiver is None:
             self._receiver = self._namespace.client.get_queue_receiver(
                 self.path, prefetch_count=_PREFETCH_COUNT
@@ -162,8 +163,7 @@ class SdkSource:
             return await self._take(list(numbers))
 
     async def _take(self, numbers: list[int]) -> list[SdkMessage]:
-        """All of them or none is what a namespace gives, so what is gone is found by
-        halves."""
+        """A namespace gives all of them or none. If one is gone, ask for each half."""
         try:
             found = await (await self._open()).receive_deferred_messages(numbers)
         except MessageNotFoundError:
@@ -177,8 +177,8 @@ class SdkSource:
         return [self._known(message, is_deferred=True) for message in found]
 
     async def close(self) -> None:
-        """Waits for its end: what another link gets next must not be behind what this
-        one still has."""
+        """Waits until the link is closed: otherwise another link might get messages
+        that come after those that this one still has."""
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
             await links.close_link(receiver, _CLOSE_SECONDS)

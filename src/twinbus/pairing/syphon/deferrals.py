@@ -1,8 +1,9 @@
-"""Which entities have deferred messages in one backlog queue, and where they lie.
+"""Which entities have deferred messages in one backlog queue, and in which range.
 
-Only bounds are kept, so memory does not grow with an outage; the messages are found
-by peeking between them. An entity whose deferred messages are on their way back keeps
-its new ones behind them: it leaves the book when the last of the old ones is gone.
+Only the first and the last sequence number are kept, so memory does not grow with an
+outage; the messages are found by peeking in that range. While deferred messages of an
+entity are being restored, its new messages are deferred behind them. The entity is
+removed here when its last deferred message is restored.
 
 Pure.
 """
@@ -16,7 +17,7 @@ from twinbus.pairing.syphon.ports import Glimpse, Page
 
 @dataclass(slots=True)
 class Span:
-    """Where the deferred messages of an entity begin and end, as far as is known."""
+    """The range of an entity's deferred messages, as far as we know."""
 
     path: str
     first: int
@@ -25,7 +26,7 @@ class Span:
 
 @final
 class Deferrals:
-    """The book of one backlog queue."""
+    """The deferred messages of one backlog queue."""
 
     def __init__(self) -> None:
         self._spans: dict[str, Span] = {}
@@ -49,7 +50,7 @@ class Deferrals:
             span.last = max(span.last, number)
 
     def wanted(self, page: Page, paths: Collection[str]) -> dict[str, list[Glimpse]]:
-        """Deferred messages on the page that belong to these entities, in order."""
+        """The deferred messages of these entities on the page, in order."""
         keys = {path.lower() for path in paths}
         found: dict[str, list[Glimpse]] = {}
         for glimpse in page.glimpses:
@@ -60,7 +61,8 @@ class Deferrals:
         return found
 
     def passed(self, path: str, page: Page) -> bool:
-        """All of the entity on the page is restored. Returns whether that was all."""
+        """The entity's messages on the page are restored. Returns whether these were
+        the last."""
         span = self._spans[path.lower()]
         if page.next_number is None or page.next_number > span.last:
             del self._spans[path.lower()]

@@ -1,13 +1,13 @@
-"""What ends a round of the syphon, or the syphon."""
+"""Errors that end a round of the syphon, or the whole syphon."""
 
 from twinbus.pairing.errors import PairingError
 
 
 class SecondaryError(PairingError):
-    """The secondary is away or refuses; whoever gets it tries again later.
+    """The secondary is away or refuses; the syphon tries again later.
 
-    `is_refused`: it is there, and the key or the token is not good enough. `is_gone`:
-    the queue is not there; one that is made again by its name is another.
+    `is_refused`: it answers, but refuses the key or the token. `is_gone`: the queue
+    does not exist any more; a new queue of the same name is another queue.
     """
 
     def __init__(
@@ -19,4 +19,4 @@ class SecondaryError(PairingError):
 
 
 class PrimaryAway(PairingError):
-    """The primary cannot be reached, and nobody is to wait for it."""
+    """The primary cannot be reached, and the syphon was told not to wait."""

@@ -1,10 +1,10 @@
-"""Which entities of the primary take messages: a gate each, shared by all workers.
+"""Which entities of the primary take messages: each has a gate, shared by all workers.
 
-A gate is open until a restore fails. Closed, it is tried again after one second, then
-after twice as long each time, up to a minute; one worker tries, with one message, and
-the others wait for what it finds. Entities that do not exist get a grace.
+A gate is open until a restore fails. A closed gate is tried again after one second,
+then after twice as long each time, up to a minute. One worker tries it with one
+message, and the others wait for the result. Entities that do not exist get a grace.
 
-Pure: told the time, by a clock that never goes back.
+Pure: the time, of a clock that never goes back, is an argument.
 """
 
 from typing import Final, final
@@ -18,7 +18,7 @@ _GROWTH: Final = 2
 
 @final
 class Gate:
-    """The way into one entity, or into the primary as a whole."""
+    """Whether one entity, or the whole primary, takes messages."""
 
     def __init__(self, settings: SyphonSettings) -> None:
         self._settings = settings
@@ -28,7 +28,7 @@ class Gate:
         self._interval_ms = 0
         # Since when the entity is known not to exist.
         self._missing_since: int | None = None
-        # A worker tries it just now.
+        # Whether a worker is trying it now.
         self._is_probed = False
 
     @property
@@ -36,10 +36,10 @@ class Gate:
         return self.refusal is None
 
     def close(self, refusal: Refusal, now: int) -> bool:
-        """A restore failed. Returns whether that is news: it was open, or closed for
-        another kind of reason."""
+        """A restore failed. Returns whether that is news: the gate was open, or closed
+        for a reason of another kind."""
         is_news = self.refusal is None or self.refusal.kind is not refusal.kind
-        # Several workers may fail at the same time; that is one failure.
+        # Several workers may fail at the same time; that counts once.
         if self.refusal is None or self._is_probed or now >= self.retry_at:
             self._interval_ms = min(
                 max(self._interval_ms * _GROWTH, self._settings.first_probe_ms),
@@ -70,19 +70,19 @@ class Gate:
         return not self.is_open and not self._is_probed and now >= self.retry_at
 
     def probe(self) -> None:
-        """Somebody tries it now, and will `open`, `close` or `leave` it."""
+        """A worker tries it now; it will call `open`, `close` or `leave`."""
         assert not self._is_probed
         self._is_probed = True
 
     def leave(self, now: int) -> None:
-        """The try has ended. If it told nothing, because there was no message to try,
-        the next one is as far away as this one was."""
+        """The attempt has ended. If there was no message to try, the next attempt is
+        made after the same time again."""
         self._is_probed = False
         if self.retry_at <= now:
             self.retry_at = now + max(self._interval_ms, self._settings.first_probe_ms)
 
     def is_given_up(self, now: int) -> bool:
-        """The entity has not existed for longer than the grace."""
+        """Whether the entity has been missing for longer than the grace."""
         since = self._missing_since
         return (
             since is not None and now - since >= self._settings.missing_entity_grace_ms
@@ -106,7 +106,7 @@ class Gates:
         return gate
 
     def complaints(self) -> tuple[str, ...]:
-        """Entities that somebody has to give us a right to, for people."""
+        """Entities that the syphon has no right to send to, as texts."""
         return tuple(
             f"'{path}' on the primary: {gate.refusal.text}"
             for path, gate in sorted(self._gates.items())

@@ -1,8 +1,8 @@
-"""How many messages are asked for at a time: as many as can be restored in time.
+"""How many messages a worker asks for at a time: as many as it can restore in time.
 
-What is held is locked for a minute (P4), and in memory. So a worker begins with few,
-asks for twice as many while that goes well, and for half as many when it took long or
-they were large. Pure.
+Received messages are locked for a minute (P4), and are in memory. So a worker begins
+with few, asks for twice as many while that goes well, and for half as many after a
+batch that took long or was large. Pure.
 """
 
 from typing import Final, final
@@ -22,7 +22,7 @@ class Pace:
         self.count = min(_FIRST_COUNT, most)
 
     def worked(self, count: int, size_bytes: int, took_ms: int) -> None:
-        """A batch of this many messages and bytes has been dealt with."""
+        """A batch of this many messages and bytes was processed."""
         if took_ms > _SLOW_MS or size_bytes > _BATCH_BYTES:
             self.count = max(self.count // 2, 1)
         elif (

@@ -1,10 +1,11 @@
 """What the syphon needs of the two namespaces: sources of backlog, an outlet.
 
-An engine offers these over one protocol stack. Its messages derive from
-`BacklogMessage`; what else is in them only the engine knows.
+An engine implements these over one protocol stack. Its messages derive from
+`BacklogMessage`, and have more that only the engine knows.
 
-Errors of the secondary are the engine's own, and end a worker's round; errors of the
-primary are told as a `Refusal`, because what follows from them differs by message.
+An error of the secondary is raised, as the engine's own error, and ends a worker's
+round. An error of the primary is returned as a `Refusal`, because it concerns a single
+message, and the worker decides what to do.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -54,7 +55,7 @@ class BacklogMessage:
         self.detour = detour
         self.fault = fault
         self.is_deferred = is_deferred
-        # What it gets on the primary; None for none of its own.
+        # Its time to live on the primary; None if it has none of its own.
         self.time_to_live_ms = None if detour is None else detour.time_to_live_ms
 
 
@@ -67,25 +68,25 @@ class Glimpse:
     """A deferred message, seen by peeking."""
 
     sequence_number: int
-    # Empty if it does not say well where it belongs.
+    # Empty if the message does not name its entity properly.
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One look at a backlog queue: its deferred messages among all that were seen."""
+    """One page of peeked messages: the deferred ones, and how many there were."""
 
     glimpses: tuple[Glimpse, ...]
     seen_count: int
-    # Where to look next; None if this was the end of the queue.
+    # Where the next page begins; None if this was the last.
     next_number: int | None
-    # The first that is not deferred, be it locked.
+    # The first message that is not deferred; it may be locked.
     first_active: int | None = None
 
 
 class Source(Protocol[M]):
-    """One backlog queue of the secondary. Every call may raise the engine's errors; a
-    lock that was lost is none of them: the message is somebody else's then."""
+    """One backlog queue of the secondary. Every call may raise the engine's errors. A
+    lost lock is not an error: another receiver has the message then."""
 
     path: str
 
@@ -108,18 +109,18 @@ class Source(Protocol[M]):
         ...
 
     async def take_deferred(self, numbers: Sequence[int]) -> list[M]:
-        """Lock deferred messages, in this order; without those that are gone or that
-        somebody else has."""
+        """Lock deferred messages, in this order. Leaves out those that are gone or that
+        another receiver has."""
         ...
 
     async def close(self) -> None:
-        """Give back what nobody has asked for yet; never raises, never hangs."""
+        """Release messages that were received ahead; never raises, never hangs."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What the primary said of a message, or that it said nothing."""
+    """Why the primary did not take a message, or that it did not answer."""
 
     kind: FailureKind
     text: str
@@ -127,29 +128,29 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The first `count` messages were accepted; the next one was refused, and those
-    behind it were not tried, so that order is kept."""
+    """The first `count` messages were accepted. If there is a refusal, it is that of
+    the next one; those behind it were not sent, so that order is kept."""
 
     count: int
     refusal: Refusal | None = None
 
 
 class Outlet(Protocol[M_contra]):
-    """The way into the primary."""
+    """Sends to the primary."""
 
     async def restore(
         self, path: str, messages: Sequence[M_contra], timeout_seconds: float
     ) -> Restored:
-        """Send messages to one entity, with all that they left behind."""
+        """Send messages to one entity, with the properties that they had before."""
         ...
 
     async def is_reachable(self, timeout_seconds: float) -> bool:
-        """The namespace as such answers, whatever its entities say."""
+        """Whether the namespace answers, whatever the state of its entities."""
         ...
 
     async def credentials_fault(self, timeout_seconds: float) -> str:
-        """Why the namespace refuses our credentials; empty if it does not, or does not
-        answer."""
+        """Why the namespace refuses our credentials; empty if it accepts them, or does
+        not answer."""
         ...
 
     async def close(self) -> None:
@@ -173,11 +174,11 @@ class Lease(Protocol):
     """The right to run the syphon, held by one at a time."""
 
     async def acquire(self) -> None:
-        """Wait until it is ours; raises the engine's errors."""
+        """Wait until we hold the lease; raises the engine's errors."""
         ...
 
     async def renew(self) -> None:
-        """Raises the engine's errors if it is no longer ours."""
+        """Raises the engine's errors if we no longer hold the lease."""
         ...
 
     async def release(self) -> None:

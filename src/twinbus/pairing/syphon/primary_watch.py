@@ -1,8 +1,8 @@
 """Whether the primary can be reached at all.
 
-While it cannot, the syphon receives nothing: a backlog that nobody can empty is best
-left where it is, unlocked and not deferred. One check serves all workers that see a
-failure at the same time; what is away is looked at again after growing intervals.
+While it cannot, the syphon receives nothing: a backlog that cannot be restored is left
+in its queues, neither locked nor deferred. One check serves all workers that see a
+failure at the same time. A primary that is away is checked at growing intervals.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class PrimaryWatch:
         await self._reachable.wait()
 
     async def doubt(self, since: int) -> bool:
-        """An attempt that began then was not answered. Returns whether the primary
+        """An attempt that began at that time got no answer. Returns whether the primary
         can be reached nevertheless."""
         async with self._mutex:
             if self._accepted_at >= since:
@@ -80,7 +80,7 @@ class PrimaryWatch:
         self._watching = asyncio.create_task(self._watch(), name="primary watch")
 
     async def _watch(self) -> None:
-        """Until it can be reached again."""
+        """Wait until the primary can be reached again."""
         while True:
             now = self._clock.monotonic()
             self._gate.close(_AWAY, now)

@@ -1,6 +1,6 @@
-"""Reads how a message is to be restored, or what its dead letter will say.
+"""Reads from a diverted message how to restore it, or why that is impossible.
 
-Pure, and the same for every engine: they give it the application properties.
+Pure, and the same for every engine: it reads application properties.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""Restores messages of one entity, and does with those that fail what the table says.
+"""Restores messages of one entity, and treats failures as the table of treatments says.
 
-Shared by the workers of all backlog queues, so that one of them learns for all that an
-entity is closed. A message is completed only after the primary accepted it (P12).
+The workers of all backlog queues share it, so all of them know when one has found an
+entity closed. A message is completed only after the primary accepted it (P12).
 """
 
 import logging
@@ -59,8 +59,8 @@ class Restorer(Generic[M]):
     async def restore(
         self, source: Source[M], path: str, messages: Sequence[M]
     ) -> list[M]:
-        """Restore messages in order. Returns those that have to wait, because the
-        entity does not take them now. Raises SecondaryError."""
+        """Restore messages in order. Returns those that the entity does not take now.
+        Raises SecondaryError."""
         left = list(messages)
         while left:
             began_at = self.clock.monotonic()
@@ -103,7 +103,7 @@ class Restorer(Generic[M]):
     async def bury(
         self, source: Source[M], messages: Sequence[M], fault: Fault, path: str = ""
     ) -> None:
-        """Dead-letter what can never be restored."""
+        """Dead-letter messages that can never be restored."""
         await source.dead_letter(messages, fault)
         self.tally.poison += len(messages)
         _log.warning(

@@ -1,8 +1,8 @@
-"""Keeps a syphon running: through outages of either side, and by a lease if need be.
+"""Keeps a syphon running through outages of either side, with a lease if it needs one.
 
-Which engine fits is known only when both sides answer, so it is chosen here, and again
-after a failure. With a lease, one holder at a time runs: who loses it stops at once,
-and waits for it like everybody else.
+Which engine fits is known only when both sides answer. So the engine is chosen here,
+and again after a failure. With a lease, only its holder runs a syphon. A process that
+loses the lease stops its syphon at once and waits for the lease again.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ OpenEngine = Callable[[], Awaitable[Engine[Any]]]
 
 
 class SyphonService:
-    """`start` it once, `close` it once; nothing that either side does ends it."""
+    """`start` it once, `close` it once; no failure of either side ends it."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class SyphonService:
 
     @property
     def is_running(self) -> bool:
-        """It has an engine and, if it needs one, the lease."""
+        """Whether it has an engine and, if it needs one, the lease."""
         return self._syphon is not None
 
     def status(self) -> SyphonStatus:
@@ -82,7 +82,7 @@ class SyphonService:
             except PairingError as error:
                 await self._pause(error)
             except Exception as error:
-                # A bug, or something that nobody thought of: not the end of a syphon.
+                # Probably a bug. The syphon goes on all the same.
                 _log.exception("the syphon of %s failed", self._primary_name)
                 await self._pause(error)
 
@@ -94,7 +94,7 @@ class SyphonService:
         await asyncio.sleep((self._gate.retry_at - now) / 1000)
 
     async def _run(self) -> None:
-        """Until something fails: always raises."""
+        """Run until something fails: always raises."""
         engine = await self._open_engine()
         syphon = Syphon(
             engine,
@@ -121,7 +121,7 @@ class SyphonService:
             await syphon.close(at_once=True)
 
     def _tell_that_it_runs(self) -> None:
-        """Also the first time, when there was no trouble before."""
+        """Tell listeners that it runs, also the first time."""
         self._troubles.forget(WHOLE)
         self._on_event(PairEvent(kind=EventKind.SYPHON_RUNS))
 
@@ -147,4 +147,4 @@ class SyphonService:
 
 
 def _ignore(event: PairEvent) -> None:
-    """For those who do not want to know."""
+    """A listener that does nothing."""

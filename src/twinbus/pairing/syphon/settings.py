@@ -1,4 +1,4 @@
-"""The settings of a syphon: whole milliseconds, with their reasons."""
+"""The settings of a syphon, with their reasons; times are in milliseconds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ POLL_MS: Final = 15 * 60_000
 
 FIRST_PROBE_MS: Final = 1_000
 LAST_PROBE_MS: Final = 60_000
-"""How soon what was parked is tried again, at first and at last."""
+"""The first and the longest time before a parked entity is tried again."""
 
 LAST_LOOK_MS: Final = 10_000
-"""The same for a primary that cannot be reached at all: a look is a connection, and no
-operation that is billed."""
+"""The same for a primary that cannot be reached at all: trying it is a connection, and
+not an operation that is billed."""
 
 BUSY_WAIT_MS: Final = 10_000
 """What every client of a busy server waits at least (A2)."""
@@ -26,16 +26,16 @@ ATTEMPT_TIMEOUT_MS: Final = 10_000
 """One attempt at the primary; several fit into the lock of a message (P4)."""
 
 RESCAN_MS: Final = 60 * 60_000
-"""How often deferred messages are looked for that somebody else left behind."""
+"""How often to look for deferred messages that another syphon left behind."""
 
 BATCH_COUNT: Final = 500
 """Messages that one worker receives at a time, at most; see `pace.py`."""
 
 DISCOVERY_MS: Final = 60_000
-"""How often new backlog queues are looked for."""
+"""How often to look for new backlog queues."""
 
 ONCE_WAIT_MS: Final = 1_000
-"""How long a queue must have nothing to be called empty."""
+"""How long nothing must come from a queue before it counts as empty."""
 
 LEASE: Final = "lease"
 LEASE_SESSION: Final = "syphon"
@@ -54,7 +54,7 @@ def covers_all(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyphonSettings:
-    """What a syphon is told."""
+    """The settings of one syphon."""
 
     poll_ms: int = POLL_MS
     first_probe_ms: int = FIRST_PROBE_MS
@@ -71,7 +71,8 @@ class SyphonSettings:
     covers: Callable[[str], bool] = covers_all
     # The time in the backlog counts as life of a message.
     count_backlog_against_ttl: bool = False
-    # Nothing is restored while an older message of its queue is under somebody's lock.
+    # No message is restored while an older one of its queue is locked by another
+    # receiver.
     keeps_order: bool = False
-    # End when the queues are empty, or have only what is parked.
+    # End when the queues are empty, or have only messages of parked entities.
     until_empty: bool = False

@@ -1,7 +1,7 @@
 """The syphon of a pair: a worker for each backlog queue, found through administration.
 
-It also empties surplus queues, which nobody sends to any more, and notices new ones and
-those that were made again. It knows nothing of the protocol: the engine does.
+It also empties surplus queues, which no sender uses any more, and notices queues that
+are new or were made again. The engine knows the protocol; this module does not.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ TRANSFER: Final = "x-servicebus-transfer"
 """The part of a backlog queue's path after the primary's name (P4)."""
 
 _CLOSE_SECONDS: Final = 15.0
-"""How long messages in hand may take at the end: more than one attempt."""
+"""How long received messages may take at the end: more than one attempt."""
 
 
 class Syphon(Generic[M]):
@@ -43,8 +43,8 @@ class Syphon(Generic[M]):
         tally: Tally | None = None,
         troubles: Troubles | None = None,
     ) -> None:
-        """The engine is closed with the syphon. `tally` and `troubles` are those of
-        whoever runs one syphon after the other."""
+        """The engine is closed with the syphon. A service that runs one syphon after
+        the other gives its own `tally` and `troubles`."""
         self._engine = engine
         self._prefix = f"{primary_name}/{TRANSFER}/"
         self._settings = settings or SyphonSettings()
@@ -74,7 +74,7 @@ class Syphon(Generic[M]):
             )
 
     async def _check_credentials(self) -> None:
-        """A wrong key is told now, and not when the first message comes back."""
+        """Report a wrong key now, and not when the first message is restored."""
         limit = self._settings.attempt_timeout_ms / 1000
         fault = await self._engine.outlet.credentials_fault(limit)
         if fault:
@@ -88,7 +88,8 @@ class Syphon(Generic[M]):
         await asyncio.gather(*self._tasks.values())
 
     async def close(self, *, at_once: bool = False) -> None:
-        """End after the messages in hand, or drop them: their locks will end."""
+        """End after the received messages. If they take too long, drop them: their
+        locks will end."""
         if not at_once:
             await self.settle_down()
         tasks = list(self._tasks.values())
@@ -100,7 +101,7 @@ class Syphon(Generic[M]):
         await self._engine.close()
 
     async def settle_down(self) -> None:
-        """Take no more messages, and finish with those in hand."""
+        """Receive no more messages, and finish those that were received."""
         if self._discovering is not None:
             await _cancelled([self._discovering])
         for worker in self._workers.values():
@@ -139,8 +140,8 @@ class Syphon(Generic[M]):
                 _log.exception("backlog queues could not be looked for")
 
     async def _discover(self) -> None:
-        """Begin with queues that are new, or whose worker ended by a bug, and leave
-        those that are gone."""
+        """Start workers for new queues, and for queues whose worker ended by a bug; end
+        the workers of queues that are gone."""
         found = await self._engine.secondary.queues(self._prefix)
         index = re.compile(re.escape(self._prefix) + r"\d+", re.ASCII | re.IGNORECASE)
         there = {queue for queue in found if index.fullmatch(queue.path)}
@@ -164,11 +165,11 @@ class Syphon(Generic[M]):
 
 
 def _ignore(event: PairEvent) -> None:
-    """For those who do not want to know."""
+    """A listener that does nothing."""
 
 
 def _log_bug(task: asyncio.Task[None]) -> None:
-    """A worker that ends by anything but what it may raise is a bug; say so at once."""
+    """Log it at once if a worker ended with an error that it must not raise."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
         _log.error("the worker of %s ended", task.get_name(), exc_info=error)

@@ -12,11 +12,11 @@ _RATE_MS: Final = 10_000
 class SyphonStatus:
     """A syphon at one moment."""
 
-    # It has an engine and, if it needs one, the lease.
+    # Whether it has an engine and, if it needs one, the lease.
     is_running: bool
-    # Why it does not run, or what it cannot do; for people.
+    # Why it does not run, or what it cannot do, as texts.
     trouble: tuple[str, ...]
-    # Which engine it runs on; empty while none was chosen.
+    # Which engine it runs on; empty before one is chosen.
     engine: str
     queues: tuple[str, ...]
     # Requests for messages, those that found nothing included (P13).
@@ -35,7 +35,7 @@ class SyphonStatus:
 
 @final
 class Tally:
-    """The counters; whoever does something counts it here."""
+    """The counters of a syphon."""
 
     def __init__(self) -> None:
         self.receives = 0
@@ -43,7 +43,7 @@ class Tally:
         self.restored = 0
         self.parked = 0
         self.poison = 0
-        # When how many were restored, of the last seconds.
+        # The restores of the last seconds: when, and how many.
         self._recent: deque[tuple[int, int]] = deque()
         self._recent_count = 0
 
@@ -57,7 +57,7 @@ class Tally:
         self._forget(now)
         if not self._recent:
             return 0.0
-        # Of a drain that has just begun, not of the silence before.
+        # At the begin of a drain, leave out the idle time before it.
         span_ms = max(now - self._recent[0][0], 1_000)
         return self._recent_count * 1000 / span_ms
 

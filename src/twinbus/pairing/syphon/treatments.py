@@ -1,7 +1,8 @@
-"""What follows from a failure to restore, by its kind: the syphon's own table.
+"""What to do if a message cannot be restored, by the kind of failure.
 
-A sender gives up what is misconfigured; a syphon waits for it to be mended, because
-the messages are safe where they are. Only what would be refused for ever is poison.
+A sender raises an error if something is misconfigured. A syphon waits until somebody
+fixes it, because the messages are safe in the backlog. Only a message that would be
+refused for ever is poison.
 """
 
 from collections.abc import Mapping
@@ -48,7 +49,7 @@ UNANSWERED: Final = frozenset(
 """Kinds that may mean that the whole primary is away."""
 
 CREDENTIALS: Final = frozenset((FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION))
-"""Kinds that somebody has to mend; nothing gets better by waiting."""
+"""Kinds that an administrator has to fix; waiting does not help."""
 
 _REASONS: Final = {
     FailureKind.TOO_LARGE: "MessageSizeExceeded",
@@ -59,5 +60,5 @@ _REASONS: Final = {
 
 
 def fault_of(refusal: Refusal) -> Fault:
-    """What the dead letter says of a message that the primary refuses for ever."""
+    """The reason in the dead letter of a message that the primary refuses for ever."""
     return Fault(_REASONS[refusal.kind], refusal.text)

@@ -1,8 +1,8 @@
-"""What becomes of a message before the primary is asked: restored, or dead-lettered.
+"""Decides whether a message is restored or dead-lettered, before the primary is asked.
 
-Pure. A right to send to a backlog queue is not a right to send everywhere: only what
-the pair covers is restored (P12). A message keeps its whole time to live, unless the
-time in the backlog is to count.
+Pure. The right to send to a backlog queue must not be a right to send everywhere, so
+only messages for entities that the pair covers are restored (P12). A message keeps its
+whole time to live, unless the time in the backlog counts.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ class Triage(Generic[M]):
         now: int,
         spelled: str = "",
     ) -> None:
-        """`spelled`: how an entity is called here, whatever its messages call it."""
+        """`spelled`: the spelling of an entity's path that is used here."""
         self.groups: dict[str, list[M]] = {}
         self.poison: list[tuple[M, Fault]] = []
-        # Entities are the same in any letter case; the first spelling stands.
+        # Letter case does not matter; the first spelling is used for all.
         spellings = {spelled.lower(): spelled}
         for message in messages:
             fault = judged(message, settings, now)
@@ -40,7 +40,7 @@ class Triage(Generic[M]):
 
 
 def judged(message: BacklogMessage, settings: SyphonSettings, now: int) -> Fault | None:
-    """Why it is not to be restored; else its time to live is set."""
+    """Why the message must not be restored; if it may, its time to live is set."""
     detour = message.detour
     if detour is None:
         return message.fault

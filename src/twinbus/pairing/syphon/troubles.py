@@ -1,7 +1,7 @@
-"""What keeps a syphon from its work, as a whole or at one backlog queue.
+"""Why a syphon does not work, as a whole or at one backlog queue.
 
-It waits and tries again by itself; but somebody has to be able to see that it does, and
-why: in the status, in events and in the metrics that are made of them.
+It waits and tries again by itself. The status, the events and the metrics show that it
+waits, and why.
 """
 
 from typing import Final, final
@@ -10,35 +10,35 @@ from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.reporting import Reporter
 
 WHOLE: Final = ""
-"""Where trouble is that keeps all of it from running."""
+"""The key of trouble that keeps the whole syphon from running."""
 
 
 @final
 class Troubles:
-    """The troubles of one syphon, by backlog queue. Tells of news only."""
+    """The troubles of one syphon, by backlog queue. Listeners hear of changes only."""
 
     def __init__(self, report: Reporter) -> None:
         self._report = report
         self._texts: dict[str, str] = {}
 
     def begin(self, queue: str, text: str) -> None:
-        """Nothing is brought back from this queue, or from any."""
+        """Nothing can be restored from this queue; without a queue, from none."""
         is_news = self._texts.get(queue) != text
         self._texts[queue] = text
         if is_news:
             self._report(PairEvent(kind=EventKind.SYPHON_WAITS, queue=queue, text=text))
 
     def end(self, queue: str) -> None:
-        """It works, for all that is known."""
+        """It works again, as far as we know."""
         if self._texts.pop(queue, None) is not None:
             self._report(PairEvent(kind=EventKind.SYPHON_RUNS, queue=queue))
 
     def forget(self, queue: str) -> None:
-        """The same, if it is told by somebody else."""
+        """Clear trouble without telling listeners: somebody else does that."""
         self._texts.pop(queue, None)
 
     def texts(self) -> tuple[str, ...]:
-        """What to tell people, the worst first."""
+        """Texts for people, the worst first."""
         return tuple(
             f"backlog queue '{queue}': {text}" if queue else text
             for queue, text in sorted(self._texts.items())

@@ -1,14 +1,16 @@
 """Empties one backlog queue.
 
-Theory of operation. A round has two halves. First what was deferred: if an entity
-takes messages again, one page of its deferred messages goes back; if it is time to see
-whether it does, one message is tried. Then what is new: a batch is received, sorted by
-entity, and all entities are served at the same time, each in order. What an entity does
-not take now is deferred, and so is everything of it that comes later, until the last
-deferred one is back. So order is kept within an entity, and none waits for another.
+Theory of operation. A round has two halves. The first half is for deferred messages: if
+an entity takes messages again, one page of its deferred messages is restored; if it is
+time to check whether it does, one message is tried. The second half is for new
+messages: a batch is received and sorted by entity, and all entities are served at the
+same time, each in order. If an entity does not take its messages now, they are
+deferred, and so are all later ones, until its last deferred message is restored. So
+order is kept within an entity, and entities do not wait for each other.
 
-A round holds few messages and each attempt is bounded, so locks outlast it; nothing is
-renewed. Whatever is in hand when the primary goes away is given back.
+A round has few messages, and each attempt has a time limit, so locks last longer than a
+round and are never renewed. If the primary goes away, the received messages are given
+back.
 """
 
 import asyncio
@@ -33,18 +35,18 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _UNTOUCHED_RUN: Final = 2_500
-"""Messages in a row of which none is deferred: what several syphons may hold at once,
-and behind which nobody has been yet."""
+"""After so many messages in a row that are not deferred, the search for deferred ones
+ends: several syphons may hold as many at once, and none has been further."""
 
 _SIDE_BATCH_COUNT: Final = 100
 """New messages between two pages of deferred ones: fewer than a page has, so that
-deferring never outruns returning."""
+messages are not deferred faster than they are restored."""
 
 _PROBES_AT_A_TIME: Final = 50
-"""Closed entities that are tried together; each takes a page of deferred messages."""
+"""Closed entities that are tried at once; each needs a page of deferred messages."""
 
 _SHORTEST_WAIT_MS: Final = 50
-"""Between two looks at what is parked."""
+"""Between two checks of parked entities."""
 
 
 class Worker(Generic[M]):
@@ -58,22 +60,23 @@ class Worker(Generic[M]):
         self._stopping = asyncio.Event()
         self._scanned_at: int | None = None
         self._pace = Pace(self._settings.batch_count)
-        # How the secondary is, by the same rules as an entity.
+        # Whether the secondary answers, by the same rules as for an entity.
         self._secondary = Gate(self._settings)
-        # Messages of this round went back to the queue.
+        # Messages of this round were given back to the queue.
         self._gave_back = False
-        # Somebody who is gone, or we, may hold locks on the oldest messages.
+        # The oldest messages may be locked, by us or by a syphon that ended.
         self._is_order_doubtful = self._settings.keeps_order
         # The last round found nothing to do.
         self.is_idle = False
 
     def stop(self) -> None:
-        """End after the messages in hand."""
+        """End after the received messages."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Until it is stopped, or its queue is gone, or in the mode `until_empty` until
-        there is nothing left to do; then, raises PrimaryAway and SecondaryError."""
+        """Run until it is stopped or its queue is gone. In the mode `until_empty`, run
+        until there is nothing left to do; only then it raises PrimaryAway and
+        SecondaryError."""
         try:
             while not self._stopping.is_set():
                 try:
@@ -84,8 +87,8 @@ class Worker(Generic[M]):
                     if self._settings.until_empty:
                         raise
                     if error.is_gone:
-                        # Another one by its name has numbers and a worker of its own:
-                        # under this one's name the primary would know them already.
+                        # A new queue of the same name needs a worker of its own: it has
+                        # other numbers, and the primary's ledger knows the old ones.
                         _log.warning("backlog queue %s is gone", self._source.path)
                         return
                     await self._pause(error)
@@ -112,7 +115,7 @@ class Worker(Generic[M]):
         await self._unless_stopped(asyncio.sleep(wait_ms / 1000))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """Its result; None if the worker was told to stop meanwhile."""
+        """The result of the work; None if the worker was told to stop meanwhile."""
         task = asyncio.ensure_future(work)
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -143,8 +146,8 @@ class Worker(Generic[M]):
             await self._wait_for_older(batch)
 
     async def _is_next(self, batch: Sequence[M]) -> bool:
-        """Nothing older is left behind; looked up once after whatever may have left it
-        locked."""
+        """Whether no older message is left behind; checked once after each event that
+        may have left one locked."""
         if self._is_order_doubtful:
             oldest = await self._oldest()
             first = min(message.sequence_number for message in batch)
@@ -162,7 +165,7 @@ class Worker(Generic[M]):
         return None
 
     async def _wait_for_older(self, batch: Sequence[M]) -> None:
-        """Give the batch back until older messages are free: their locks will end."""
+        """Give the batch back, and wait until the locks of older messages end."""
         await self._source.abandon(batch)
         await self._source.close()
         pause = self._settings.first_probe_ms / 1000
@@ -174,7 +177,7 @@ class Worker(Generic[M]):
             return True
         if self._settings.until_empty:
             raise PrimaryAway("The primary cannot be reached.")
-        # Whatever was on its way here goes back, for nobody knows how long it takes.
+        # Give back what was received ahead: the outage may take any time.
         await self._source.close()
         await self._unless_stopped(watch.until_reachable())
         return watch.is_reachable
@@ -189,7 +192,7 @@ class Worker(Generic[M]):
         receiving = self._source.receive(count, wait_ms / 1000)
         batch = await self._unless_stopped(receiving) or []
         self._restorer.tally.received += len(batch)
-        # Also if it found nothing: every receive has its price (P13).
+        # Also if it found nothing: every receive is billed (P13).
         self._restorer.report(
             PairEvent(
                 kind=EventKind.RECEIVED, queue=self._source.path, count=len(batch)
@@ -198,17 +201,17 @@ class Worker(Generic[M]):
         return batch
 
     def _wait_ms(self) -> int:
-        """How long to wait for new messages: what is parked is looked at in time."""
+        """How long to wait for new messages: not longer than parked entities may."""
         if self._settings.until_empty:
             return self._settings.once_wait_ms
         if not self._secondary.is_open:
-            # Soon it is known whether the queue can be received from again.
+            # A short wait tells soon whether the queue can be received from again.
             return self._settings.once_wait_ms
         gates = self._restorer.gates
         retries = [gates.of(span.path).retry_at for span in self._deferrals.spans()]
         if not retries:
             return self._settings.poll_ms
-        # What another worker tries just now is due as well.
+        # Entities that another worker is trying now are due as well.
         until_retry_ms = max(min(retries) - self._now(), _SHORTEST_WAIT_MS)
         return min(until_retry_ms, self._settings.poll_ms)
 
@@ -223,7 +226,7 @@ class Worker(Generic[M]):
             self._work_group(path, messages) for path, messages in triage.groups.items()
         )
         if self._gave_back:
-            # Those behind them are on their way here already, and must not overtake.
+            # Later messages may have been received ahead, and must not overtake.
             self._gave_back = False
             await self._source.close()
         size_bytes = sum(message.size_bytes for message in batch)
@@ -241,7 +244,8 @@ class Worker(Generic[M]):
             await self._put_off(gate, path, waiting)
 
     async def _try_first(self, gate: Gate, path: str, messages: list[M]) -> list[M]:
-        """Whether the entity takes messages again. Returns what has to wait."""
+        """Try whether the entity takes messages again. Returns those that it does
+        not."""
         gate.probe()
         try:
             first = await self._restorer.restore(self._source, path, messages[:1])
@@ -269,7 +273,7 @@ class Worker(Generic[M]):
     # --- deferred messages ----------------------------------------------------
 
     async def _scan_if_due(self) -> None:
-        """Find what somebody else has deferred and left behind."""
+        """Find messages that another syphon has deferred and left behind."""
         now = self._now()
         if self._scanned_at is not None and (
             now - self._scanned_at < self._settings.rescan_ms
@@ -334,8 +338,8 @@ class Worker(Generic[M]):
         return True
 
     async def _probe_deferred(self) -> None:
-        """Where it is time, try the first deferred message of a closed entity. Side by
-        side: one that does not answer takes all of its time, and all others wait."""
+        """Try the first deferred message of each closed entity that is due. All at
+        once: an entity that does not answer takes all of its time."""
         gates, now = self._restorer.gates, self._now()
         due = [
             span.path
@@ -350,7 +354,7 @@ class Worker(Generic[M]):
     async def _probe(self, path: str) -> None:
         gate = self._restorer.gates.of(path)
         if not gate.may_probe(self._now()):
-            return  # another worker was faster
+            return  # Another worker was faster.
         gate.probe()
         try:
             await self._probe_first(path)
@@ -358,7 +362,7 @@ class Worker(Generic[M]):
             gate.leave(self._now())
 
     async def _probe_first(self, path: str) -> None:
-        """Look for the entity's first deferred message from where it may be on."""
+        """Find the entity's first deferred message."""
         while path in self._deferrals:
             span = next(s for s in self._deferrals.spans() if s.path == path)
             page = await self._source.peek_deferred(span.first)
@@ -370,7 +374,7 @@ class Worker(Generic[M]):
 
 
 async def _all(works: Any) -> None:
-    """Do all of it at the same time; the first error is raised when all have ended."""
+    """Run all at the same time. When all have ended, raise the first error."""
     results = await asyncio.gather(*works, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

@@ -1,1 +1,1 @@
-"""A twinbus namespace as Spark reads and writes it: by the bulk requests."""
+"""Reads and writes a twinbus namespace by its bulk requests."""

@@ -1,8 +1,8 @@
-"""Rows to a twinbus namespace, by appends.
+"""Sends rows to a twinbus namespace, by appends.
 
-Requests follow one another, and what may be taken later is tried again before the next
-one. Once a bus has refused a row that can be tried again, it takes nothing more for its
-entity in that request: so the rows of an entity keep their order.
+Requests are made one after the other, and a row that may be accepted later is tried
+again before the next request. After a row that was refused for now, the bus takes no
+more rows of that entity in that request. So the rows of an entity keep their order.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SERVER_BUSY: Final = "com.microsoft:server-busy"
 
 _ROW_BYTES: Final = 16
-"""What Arrow needs for a row besides its bytes: two offsets, and ends of buffers."""
+"""The size of a row in Arrow besides its own bytes: two offsets, and padding."""
 
 
 class BulkSender:
@@ -92,7 +92,7 @@ def _table(entities: Sequence[str], messages: Sequence[bytes]) -> "pa.RecordBatc
 
 
 def _may_wait(refused: Sequence[Refused], patience: Patience) -> bool:
-    """Whether all of them may be taken later; waits for it."""
+    """Whether all of them may be accepted later; if so, waits before that."""
     if not all(one.is_retryable for one in refused):
         return False
     is_busy = any(one.condition == _SERVER_BUSY for one in refused)
@@ -102,7 +102,7 @@ def _may_wait(refused: Sequence[Refused], patience: Patience) -> bool:
 def _refusal(
     entities: Sequence[str], messages: Sequence[bytes], refused: Sequence[Refused]
 ) -> RowsRefused:
-    """About the first one that no waiting helps, if there is one."""
+    """An error for the first row that will never be accepted, if there is one."""
     first = next((one for one in refused if not one.is_retryable), refused[0])
     return RowsRefused.because(
         entities[first.row],

@@ -1,7 +1,7 @@
-"""One connection to the HTTP listener of a bus, and what is tried again on it.
+"""One connection to the HTTP listener of a bus, which repeats failed requests.
 
-Requests are such that repeating one does no harm: reads, leases and plans by nature,
-settlements because what is settled stays so, appends as far as messages carry ids.
+Repeating a request does no harm: reads, leases and plans change nothing, a settled
+message stays settled, and appended messages are dropped if the bus knows their ids.
 """
 
 import http.client
@@ -21,7 +21,7 @@ from twinbus.spark.patience import BUSY_SECONDS, Patience
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_SECONDS: Final = 60.0
-"""Of one attempt, if there is patience for that long."""
+"""For one attempt, if the option `timeout` allows that long."""
 
 _TOKEN_MARGIN_MS: Final = 300_000
 _SERVER_BUSY: Final = "com.microsoft:server-busy"
@@ -76,10 +76,10 @@ class Channel:
         method: str = "POST",
         is_probe: bool = False,
     ) -> Answer:
-        """Raises BulkError when the time is up, or at once if waiting is no use.
+        """Raises BulkError when the time is up, or at once if waiting does not help.
 
-        `is_probe`: nothing is known of who is there; whoever hangs up again and again
-        speaks something else. Raises NoHttp.
+        `is_probe`: the peer may not speak HTTP at all. If it hangs up several times,
+        raises NoHttp.
         """
         patience = Patience(self._patience_seconds)
         is_told, hung_up = False, 0

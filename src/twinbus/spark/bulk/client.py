@@ -48,7 +48,7 @@ class EntityBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPart:
-    """Where to begin in an entity; ends and times are bounds."""
+    """Where to begin in an entity, and optional bounds."""
 
     path: str
     generation: str
@@ -61,7 +61,7 @@ class PlanPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What is to be read of one fragment."""
+    """A range to read of one fragment."""
 
     path: str
     fragment: int
@@ -72,7 +72,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of single messages of an entity, and up to where all is done."""
+    """Which messages of an entity to settle, and up to which number all are done."""
 
     path: str
     epoch: str
@@ -85,7 +85,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A row that was not taken."""
+    """A row that was refused."""
 
     row: int
     condition: str
@@ -95,7 +95,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """What became of an append."""
+    """The result of an append."""
 
     applied_count: int
     known: Sequence[int]
@@ -114,7 +114,7 @@ class BulkClient:
 
     @property
     def host(self) -> str:
-        """The namespace's, as a restore ledger knows it."""
+        """The host of the namespace, as in the restore ledger."""
         return self._channel.host
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class BulkClient:
         except NoHttp:
             return frozenset()
         except BulkError as error:
-            # Refused, or not reached at all: nothing is known about the namespace.
+            # Refused, or not reached at all: the namespace is still unknown.
             if error.status in (0, 401, 403) or error.is_retryable:
                 raise
             return frozenset()
@@ -139,7 +139,7 @@ class BulkClient:
     def runtime(
         self, paths: Sequence[str] = (), pattern: str | None = None
     ) -> tuple[list[EntityBounds], list[str]]:
-        """Those that exist, and the names of those that do not."""
+        """The entities that exist, and the names of those that do not."""
         found: list[EntityBounds] = []
         missing: list[str] = []
         asked: list[dict[str, Any]] = [
@@ -196,8 +196,8 @@ class BulkClient:
         split_messages: int | None = None,
         is_aligned: bool = False,
     ) -> list[Planned]:
-        """What to read next of each. More entities than one request may name have
-        their part of the limits; one time over all of them they cannot have."""
+        """What to read next of each entity. If there are too many for one request, each
+        request gets its share of the limits; alignment by time is impossible then."""
         if is_aligned and len(parts) > BULK_ENTITIES:
             raise BulkError(
                 f"{len(parts)} entities have messages; alignment by time reaches over "
@@ -268,8 +268,8 @@ class BulkClient:
         return self._channel.request("/$bulk/browse", json.dumps(content).encode())
 
     def settle(self, reader: str, verdicts: Sequence[Verdict]) -> int:
-        """How many messages were settled by this. Raises BulkError if a lease is
-        lost."""
+        """Settle messages; returns how many were settled. Raises BulkError if a lease
+        is lost."""
         settled = 0
         for portion in _portions(verdicts):
             content = {"reader": reader, "entities": [_verdict(v) for v in portion]}
@@ -306,7 +306,7 @@ class BulkClient:
 
 
 def _portions(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """As many at a time as a request may name."""
+    """Split into parts that fit into a request."""
     for at in range(0, len(items), BULK_ENTITIES):
         yield items[at : at + BULK_ENTITIES]
 

@@ -1,4 +1,4 @@
-"""What a bus refused, as Spark's users read it."""
+"""Errors of a bus, with texts for users of Spark."""
 
 from typing import Final
 
@@ -34,7 +34,7 @@ class BulkError(PlainError):
 
     @property
     def is_missing(self) -> bool:
-        """The entity is not there, or is another one of that name."""
+        """The entity does not exist, or was made again under the same name."""
         return self.condition == "amqp:not-found"
 
     @property
@@ -47,7 +47,7 @@ class BulkError(PlainError):
 
 
 class NoHttp(BulkError):
-    """Somebody is there, and it is no bus with bulk requests."""
+    """The peer answers, but it is not a bus with bulk requests."""
 
 
 def _bulk_error(

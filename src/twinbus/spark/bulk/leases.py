@@ -1,10 +1,10 @@
 """The leases of one reader: taken for many entities, and renewed while it lives.
 
-A batch may take longer than a lease lasts, and Spark calls nobody meanwhile; so a
-thread of its own renews them, over a connection of its own. It is a daemon: nothing may
-keep the process of a query that has ended, and what nobody renews ends by itself. It
-ends when nothing is held any more, and when the process has lost its parent: then there
-is no query any more.
+A batch may take longer than a lease lasts, and Spark does not call us meanwhile. So a
+thread renews the leases, over a connection of its own. It is a daemon, because it must
+not keep the process of an ended query alive; leases that are not renewed end by
+themselves. The thread ends when no lease is held any more, and when the process has
+lost its parent, because then the query is over.
 """
 
 import logging
@@ -66,7 +66,7 @@ class Leases:
         return taken
 
     def _renew(self, client: BulkClient) -> None:
-        """Renew what is held, and forget what is lost. Raises BulkError."""
+        """Renew the leases, and forget those that are lost. Raises BulkError."""
         epochs = self.epochs()
         if not epochs:
             return
@@ -75,7 +75,7 @@ class Leases:
         except BulkError as error:
             if not (error.is_lease_lost or error.is_missing):
                 raise
-            # All or none of a request are renewed; one that is lost costs no other.
+            # A request renews all or none: one by one, a lost lease affects no other.
             for path, epoch in epochs.items():
                 self._renew_one(client, path, epoch)
 
@@ -110,7 +110,7 @@ class Leases:
                 del self._epochs[path]
 
     def release(self, paths: Sequence[str] | None = None) -> None:
-        """Give these back, or all: nothing more is read of them."""
+        """Give back these leases, or all: their entities are not read any more."""
         epochs = {
             path: epoch
             for path, epoch in self.epochs().items()
@@ -129,7 +129,7 @@ class Leases:
     # --- the thread -----------------------------------------------------------
 
     def _start(self) -> None:
-        """Each thread has an end of its own: one that is over may not have noticed."""
+        """Start a thread with its own stop event: an older thread may still run."""
         if self._is_over.is_set():
             self._is_over = threading.Event()
             threading.Thread(
@@ -155,5 +155,5 @@ class Leases:
         try:
             self._renew(client)
         except BulkError as error:
-            # Whoever plans next finds out, and takes them again.
+            # The next plan finds out, and takes them again.
             _log.warning("leases were not renewed: %s", error)

@@ -1,4 +1,4 @@
-"""The ranges of a batch query: everything that is there now, within the bounds."""
+"""The ranges of a batch query: all messages that are there now, within the bounds."""
 
 from dataclasses import replace
 
@@ -85,8 +85,8 @@ def _whole(client: BulkClient, part: PlanPart, index: int, message_count: int) -
 
 
 def _first_since(client: BulkClient, whole: Range, instant: int) -> int:
-    """The number of the first message that was enqueued at an instant or later, or
-    where the range ends. Times rise with numbers, whatever the state."""
+    """The number of the first message that was enqueued at that time or later, or the
+    end of the range. Later numbers have later times, in every state."""
     low, high = whole.first, whole.end
     while low < high:
         middle = (low + high) // 2

@@ -1,12 +1,11 @@
-"""A stream over a twinbus namespace: what Spark asks a source, answered with positions.
+"""A stream over a twinbus namespace, by positions.
 
-    advance(start)   what lies before `start` is durably processed: settle it, renew the
-                     leases, plan what comes next
+    advance(start)   all messages before `start` are durably processed: settle them,
+                     renew the leases, plan the next batch
     split(start, end)  the ranges of a batch, as they were planned, or planned again
                      after a restart
 
-State that matters is in Spark's log alone; what is kept here is the last plan, and the
-leases.
+All durable state is in Spark's log. Kept here are only the last plan and the leases.
 """
 
 import logging
@@ -49,16 +48,16 @@ class BulkStream:
         self._is_exclusive = options.settlement is Settlement.EXCLUSIVE
         self._initial: Offset | None = None
         self._leases: Leases | None = None
-        # Of a query that ends with what is there: where that ends, by path.
+        # For a query that reads what is there and ends: the end, by path.
         self._targets: dict[str, Mapping[int, int]] | None = None
         # The last plan: the batch it is for, and its ranges.
         self._planned_for: tuple[Offset, Offset] | None = None
         self._planned: list[Range] = []
         # Where the last settlement of each entity ended, and under which epoch.
         self._settled: dict[str, tuple[str, Mapping[int, int]]] = {}
-        # Entities that the offset has and nobody reads any more.
+        # Entities that are in the offset and are not read any more.
         self._gone: set[str] = set()
-        # What was told to be lost: paths, and the generation that is there instead.
+        # Losses that were reported: path, and the generation that is there instead.
         self._lost: set[tuple[str, str | None]] = set()
 
     # --- what Spark asks ------------------------------------------------------
@@ -78,8 +77,8 @@ class BulkStream:
         return self._initial
 
     def end_with_what_is_there(self) -> None:
-        """Nothing that comes from now on is read."""
-        # What is missing is told by whoever plans.
+        """From now on, new messages are not read."""
+        # Planning reports missing entities.
         found, _ = self._runtime()
         self._targets = {entity.path: _ends(entity) for entity in found}
 
@@ -110,7 +109,7 @@ class BulkStream:
         return self._again_if_lost(lambda: self._split_again(start, end))
 
     def _split_again(self, start: Offset, end: Offset) -> list[Range]:
-        """A batch of before a restart, planned by its positions."""
+        """A batch from before a restart, planned again by its positions."""
         moved = {
             path: position
             for path, position in end.entities.items()
@@ -138,16 +137,16 @@ class BulkStream:
         return [found for part in planned for found in part.splits]
 
     def committed(self, end: Offset) -> None:
-        """Nothing is left to do: Spark plans before it tells, and planning has settled
-        all before the batch that it planned."""
+        """Nothing is left to do: Spark plans the next batch before it calls this, and
+        planning has settled all earlier batches."""
 
     def close(self) -> None:
-        """For who runs it without Spark, which tells nobody that a query has ended."""
+        """For use without Spark, which does not tell a source that its query ended."""
         self._client.close()
 
     def _again_if_lost(self, ask: Callable[[], T]) -> T:
-        """An entity may be deleted, and a lease may end, between two requests: what
-        is there is looked at again, and told or taken."""
+        """An entity may be deleted, or a lease may end, between two requests. Then try
+        again: the entity is reported as lost, or the lease is taken again."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return ask()
@@ -170,8 +169,8 @@ class BulkStream:
         )
 
     def _entities(self, start: Offset) -> list[EntityBounds]:
-        """Those that are to be read. Raises OptionError for a name that never was
-        there, DataLoss for one that is gone."""
+        """The entities to read. Raises OptionError for a name that never existed,
+        DataLoss for an entity that is gone."""
         found, missing = self._runtime()
         known = {path.lower() for path in start.entities}
         for path in missing:
@@ -180,14 +179,14 @@ class BulkStream:
         wanted = {entity.path for entity in found}
         left = [path for path in start.entities if path not in wanted]
         self._part_with(start, [path for path in left if path not in self._gone])
-        # A name that is still asked for stays, to be known as one that was there.
+        # Keep a name that the options still have, to know that it existed.
         asked = {path.lower() for path in missing}
         self._gone = {path for path in left if path.lower() not in asked}
         return found
 
     def _part_with(self, start: Offset, paths: Sequence[str]) -> None:
-        """Entities of the offset that are not to be read any more: they were deleted,
-        or the options name others now."""
+        """Entities of the offset that are not read any more: they were deleted, or the
+        options do not name them now."""
         if not paths:
             return
         found, missing = self._client.runtime(paths)
@@ -206,7 +205,7 @@ class BulkStream:
             leases.release(still)
 
     def _lose(self, path: str, reader: str, generation: str | None) -> None:
-        """Raises DataLoss unless that is no matter."""
+        """Report a loss. Raises DataLoss, unless failOnDataLoss is false."""
         if (path, generation) in self._lost:
             return
         state = "does not exist any more" if generation is None else "was made again"
@@ -253,8 +252,8 @@ class BulkStream:
         return self._leases
 
     def _epoch(self, path: str) -> str | None:
-        """Of the lease under which is planned; None for who only looks. Raises
-        BulkError if it is lost: what is planned without one is nobody's."""
+        """The epoch of the lease to plan with; None if the stream only browses. Raises
+        BulkError if the lease is lost: then planning would be in vain."""
         if not self._is_exclusive:
             return None
         assert self._leases is not None
@@ -275,8 +274,8 @@ class BulkStream:
             if entity.path in start.entities
             and entity.generation == start.entities[entity.path].generation
         ]
-        # A lease that was not ours meanwhile may have forgotten what we had planned;
-        # whatever of it is still there has been processed.
+        # While we did not hold the lease, the bus may have forgotten our plan. All
+        # messages before `start` are processed, so settle those that are still there.
         self._remind(start, [path for path in current if path in taken])
         self._settle_before(start, current)
 
@@ -299,7 +298,7 @@ class BulkStream:
         assert self._leases is not None
         epochs = self._leases.epochs()
         ends = {path: offset.entities[path].next for path in paths if path in epochs}
-        # What was said once need not be said again: a settlement is a commit.
+        # Do not repeat a settlement: each is a commit of the bus.
         verdicts = [
             Verdict(path=path, epoch=epochs[path], ends=end)
             for path, end in ends.items()
@@ -311,8 +310,8 @@ class BulkStream:
         self._settled.update({path: (epochs[path], end) for path, end in ends.items()})
 
     def _rest(self) -> None:
-        """Nothing is left to be read. A query that ends with what was there is over,
-        and tells nobody: its leases must not outlive it."""
+        """Nothing is left to read. A query that reads what is there ends now, without
+        telling us: its leases must not outlive it."""
         if self._targets is None:
             rest(TWINBUS_SECONDS)
         elif self._leases is not None:
@@ -323,8 +322,8 @@ class BulkStream:
     def _parts(
         self, start: Offset, entities: Sequence[EntityBounds], *, is_bounded: bool
     ) -> list[PlanPart]:
-        """Where there may be something to read; `is_bounded`: up to where it ends now,
-        since nobody else sets a limit."""
+        """The entities that may have something to read. `is_bounded`: only up to their
+        present end, because nothing else limits the batch."""
         parts = []
         for entity in entities:
             position = start.entities.get(entity.path)
@@ -371,7 +370,7 @@ class BulkStream:
         )
 
     def _plan_everything(self, parts: Sequence[PlanPart], reader: str) -> list[Planned]:
-        """All there is, in as many requests as that takes."""
+        """Plan everything there is, in as many requests as needed."""
         found: dict[str, Planned] = {}
         left = list(parts)
         while left:
@@ -394,7 +393,7 @@ class BulkStream:
 
 
 def _ends(entity: EntityBounds) -> dict[int, int]:
-    """The number that comes next, by fragment."""
+    """The next sequence number, by fragment."""
     return {part.index: part.next for part in entity.fragments}
 
 
@@ -404,8 +403,8 @@ def _base(number: int) -> int:
 
 
 def _firsts(start: Position | None, end: Position) -> Mapping[int, int]:
-    """Where a batch begins in an entity: where the one before ended, or where the
-    reading of it began."""
+    """Where a batch begins in an entity: where the last one ended, or where reading of
+    the entity began."""
     if start is None or start.generation != end.generation:
         return end.begin
     return start.next
@@ -421,7 +420,7 @@ def _advanced(
     planned: Sequence[Planned],
     gone: Collection[str],
 ) -> Offset:
-    """The start, moved on where something was planned, and without what is gone."""
+    """The start, moved on by the planned ranges, without entities that are gone."""
     entities: dict[str, Position] = {
         path: position for path, position in start.entities.items() if path not in gone
     }

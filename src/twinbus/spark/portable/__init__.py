@@ -1,1 +1,1 @@
-"""Any namespace, by azure-servicebus: what needs no twinbus at the other end."""
+"""Reads and writes any namespace by azure-servicebus; it need not be a twinbus."""

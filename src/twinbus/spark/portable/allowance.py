@@ -1,11 +1,11 @@
-"""How much a batch may still take. It is reserved before it is asked for: sessions are
-read by several threads, and together they must not take too much."""
+"""How much a batch may still take. A thread reserves its part before it receives:
+several threads read sessions, and together they must not take too much."""
 
 import threading
 from typing import Final
 
 _CHUNK: Final = 500
-"""Messages that are received and deferred together: well within their locks' time."""
+"""Messages that are received and deferred together: few enough for their locks."""
 
 _FEWEST_BYTES: Final = 256
 
@@ -14,15 +14,15 @@ class Allowance:
     """Limits of messages and bytes, shared by threads."""
 
     def __init__(self, messages: int, size_bytes: int, mean_bytes: int) -> None:
-        """`mean_bytes` is what a message has, about."""
+        """`mean_bytes` is the expected size of a message."""
         self._messages = messages
         self._size_bytes = size_bytes
         self._mean_bytes = max(mean_bytes, _FEWEST_BYTES)
         self._mutex = threading.Lock()
 
     def reserve(self, sharers: int = 1) -> int:
-        """How many messages to ask for next, if so many ask; at least one, unless all
-        is spent."""
+        """Reserve a part, if so many threads share; returns how many messages to ask
+        for: at least one, or 0 if nothing is left."""
         with self._mutex:
             if self._messages <= 0 or self._size_bytes <= 0:
                 return 0
@@ -34,7 +34,7 @@ class Allowance:
             return count
 
     def spend(self, reserved: int, messages: int, size_bytes: int) -> None:
-        """What became of a reservation; the rest is free again."""
+        """Report how much of a reservation was used; the rest is free again."""
         with self._mutex:
             self._messages += reserved - messages
             self._size_bytes += reserved * self._mean_bytes - size_bytes

@@ -1,8 +1,8 @@
-"""Browsing any namespace: what is there now, and what comes.
+"""Browses any namespace, by peeking: the messages that are there, and new ones.
 
-Nothing but a peek is needed, and the claim Listen. Without a bulk plan nobody knows how
-many messages lie between two numbers, so a batch of at most so many messages is a range
-of at most so many numbers, and its bytes are reckoned by those of the first messages.
+It needs the claim Listen. Without a bulk plan, the number of messages in a range of
+sequence numbers is unknown. So a batch of at most N messages is a range of at most N
+numbers, and its size in bytes is estimated from the first messages.
 """
 
 import logging
@@ -27,13 +27,13 @@ _log = logging.getLogger(__name__)
 _FRAGMENT: Final = 0
 _FIRST_NUMBER: Final = 1
 _SMALLEST_SPLIT: Final = 1_000
-"""Numbers of a range; a partition costs more than reading fewer."""
+"""The least numbers of a range: a partition for fewer costs more than it saves."""
 
 _SPLITS_PER_PARTITION: Final = 4
 
 
 def present_ranges(options: ReadOptions) -> list[Range]:
-    """Everything that is there, within the bounds. Raises PortableError."""
+    """All messages that are there, within the bounds. Raises PortableError."""
     ranges: list[Range] = []
     with PortableNamespace(options.connection, options.patience_ms) as namespace:
         for path in named_entities(options):
@@ -55,7 +55,7 @@ def named_entities(options: ReadOptions) -> tuple[str, ...]:
 def _bounds(
     namespace: PortableNamespace, options: ReadOptions, path: str
 ) -> tuple[int, int]:
-    """The first number that is wanted, and the one after the last."""
+    """The first number to read, and the one after the last."""
     bounds = options.bounds
     last = conventional_last(namespace, path)
     if last is None:
@@ -71,7 +71,7 @@ def _bounds(
 
 
 def _first_there(namespace: PortableNamespace, path: str, first: int) -> int:
-    """Where there is something: whole ranges of numbers may have been settled."""
+    """The parts that have messages: whole ranges of numbers may have been settled."""
     found = peek(namespace, path, first, 1)
     return found[0].number if found else first
 
@@ -79,8 +79,8 @@ def _first_there(namespace: PortableNamespace, path: str, first: int) -> int:
 def conventional_last(
     namespace: PortableNamespace, path: str, known: int | None = None
 ) -> int | None:
-    """The last number there is. Raises PortableError for a partitioned entity: its
-    fragments have numbers far apart, and new ones come at the end of each."""
+    """The last number in use. Raises PortableError for a partitioned entity: the
+    numbers of its fragments are far apart, and each fragment gets new ones."""
     last = last_number(namespace, path, known)
     if last is not None and last >> 48:
         raise PortableError(
@@ -91,7 +91,7 @@ def conventional_last(
 
 
 def split_range(path: str, first: int, end: int, max_partitions: int) -> list[Range]:
-    """A range in pieces that tasks can share."""
+    """Split a range into parts for tasks."""
     count = max_partitions * _SPLITS_PER_PARTITION
     width = max(-(-(end - first) // count), _SMALLEST_SPLIT)
     return [
@@ -116,8 +116,8 @@ class BrowsingStream:
         self._paths = named_entities(options)
         self._namespace = PortableNamespace(options.connection, options.patience_ms)
         self._initial: Offset | None = None
-        # Of a query that ends with what is there: the number after the last, by path in
-        # lower case.
+        # For a query that reads what is there and ends: the number after the last, by
+        # path in lower case.
         self._targets: dict[str, int] | None = None
 
     def initial(self) -> Offset:
@@ -162,7 +162,7 @@ class BrowsingStream:
         """Where the next batch ends; `start` itself if there is nothing to read."""
         start.check_namespace(is_twinbus=False)
         entities = dict(start.entities)
-        # Names have no case: who was read before goes by the name that it had then.
+        # Letter case does not matter: keep the spelling that was used before.
         known = {path.lower(): path for path in entities}
         shares = Shares(
             [known.get(path.lower(), path) for path in self._paths],
@@ -185,8 +185,8 @@ class BrowsingStream:
     def _next_end(
         self, path: str, position: Position, messages: int, size_bytes: int
     ) -> tuple[int, int, int] | None:
-        """Where the batch ends in an entity, and how many messages and bytes that may
-        be; None if there is nothing."""
+        """Where the batch ends in an entity, and how many messages and bytes it may
+        have; None if there is nothing to read."""
         sample = self._sample(path, position.next[_FRAGMENT])
         if not sample:
             return None
@@ -220,7 +220,7 @@ class BrowsingStream:
         """Nothing is settled."""
 
     def close(self) -> None:
-        """For who runs it without Spark, which tells nobody that a query has ended."""
+        """For use without Spark, which does not tell a source that its query ended."""
         self._namespace.close()
 
 

@@ -1,11 +1,11 @@
-"""How far a deferring stream has come: the numbers that its last batch deferred.
+"""The offset of a deferring stream: the numbers that its last batch deferred.
 
     {"version": 1, "mode": "defer", "reader": "5f0c...", "batch": 7, "entities": {
         "orders": {"numbers": [[1042, 1097], [1099, 1120]], "bytes": 9120,
                    "sessions": false}}}
 
-As the end of a batch it says what to read; as a start, what to settle. Batches are
-counted, so that no two offsets are the same, whatever they name.
+As the end of a batch it says what to read; as a start, what to settle. The number of
+the batch makes each offset different, even if it names the same messages.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class DeferredPart:
 
     numbers: NumberRanges
     size_bytes: int
-    # Deferred ones are received in their sessions, too.
+    # Deferred messages of a session are received by its holder, too.
     has_sessions: bool
 
     def joined(self, other: "DeferredPart") -> "DeferredPart":
@@ -38,7 +38,7 @@ class DeferredPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferredOffset:
-    """Where a stream is; without a reader it has not begun."""
+    """How far a stream is; without a reader, it has not begun."""
 
     reader: str
     batch: int = 0

@@ -1,8 +1,7 @@
-"""What a deferred batch names, as work for tasks.
+"""Splits the numbers of a deferred batch into tasks.
 
-A task reads numbers by peeking from the first to the last of them, and pays for what
-lies between. So each gets a run of neighbours; numbers of one stretch are not dealt out
-among many.
+A task peeks from its first number to its last, and reads all messages in between. So
+each task gets neighbouring numbers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,13 +12,13 @@ from twinbus.spark.packing import Range
 from twinbus.spark.portable.deferred_offset import DeferredPart
 
 _FEWEST: Final = 500
-"""Messages of a task: it opens a connection for them."""
+"""The least messages of a task: each task opens a connection."""
 
 
 def splits(
     entities: Mapping[str, DeferredPart], max_partitions: int
 ) -> list[list[Range]]:
-    """At most so many runs of about the same count of messages."""
+    """At most so many parts, each with about the same number of messages."""
     total = sum(len(part.numbers) for part in entities.values())
     size = max(-(-total // max_partitions), _FEWEST)
     found: list[list[Range]] = []
@@ -36,7 +35,7 @@ def splits(
 
 
 def _pieces(first: int, end: int, room: int, size: int) -> Iterator[tuple[int, int]]:
-    """A range, cut where the task is full that it goes to."""
+    """Cut a range where its task is full."""
     at = first
     while at < end:
         cut = min(at + (room or size), end)

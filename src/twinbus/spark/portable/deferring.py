@@ -1,14 +1,14 @@
-"""A stream over any namespace that settles what was processed, by deferring it first.
+"""A stream over any namespace that defers messages first, and settles them at the end.
 
-    advance(start)   what `start` names is durably processed: remove it, then receive
-                     the next messages, defer them, and name their numbers
-    partitions(start, end)  what `end` names, to be peeked at by number
+    advance(start)   the messages in `start` are durably processed: remove them, then
+                     receive the next messages, defer them, and return their numbers
+    partitions(start, end)  the messages in `end`, to be peeked at by number
 
-Deferred messages are out of the reach of other receivers, need no lock, and can be read
-again by number as often as Spark likes; a crash costs them nothing. Each is given the
-stream's mark, its id. The id is in Spark's log before anything is deferred: the first
-batch of a query is empty and says just that. So whatever a killed stream deferred, and
-did not get to name, is known as its own when it comes back.
+Other receivers do not get deferred messages. They need no lock, and Spark can read them
+by number as often as it likes, also after a crash. Each gets a mark: the id of the
+stream. The id is in Spark's log before anything is deferred, because the first batch of
+a query is empty and has only the id. So a stream that was killed finds the messages
+that it deferred and did not write into Spark's log.
 """
 
 import logging
@@ -59,13 +59,13 @@ class DeferringStream:
         self._paths = named_entities(options)
         self._namespace = PortableNamespace(options.connection, options.patience_ms)
         self._lookouts = {path: Lookout(self._namespace, path) for path in self._paths}
-        # By path, since the first batch: each entity is looked through once.
+        # By path, from the first batch on: each entity is searched once.
         self._searches: dict[str, OrphanSearch] = {}
         # By path, as far as it is known.
         self._has_sessions: dict[str, bool] = {}
         # The last batch that was settled by this process.
         self._settled_batch = _NO_BATCH
-        # Of a query that ends with what is there: the last number, by path.
+        # For a query that reads what is there and ends: the last number, by path.
         self._targets: dict[str, int] | None = None
         # The last number that the batch may have, by path; None: its limits are enough.
         self._lasts: dict[str, int] | None = None
@@ -98,7 +98,7 @@ class DeferringStream:
         self._settle(offset)
         self._lasts = self._targets
         if self._lasts is None and max_messages is None:
-            # All there is, and not all that comes meanwhile: that might have no end.
+            # Read what is there now. With new messages included, it might never end.
             self._lasts = {path: self._last(path) for path in self._paths}
         entities = self._take(offset, max_messages)
         if not entities and self._targets is not None:
@@ -130,16 +130,16 @@ class DeferringStream:
         ]
 
     def committed(self, end: Mapping[str, Any]) -> None:
-        """Settled already, when the batch after it was planned."""
+        """Nothing to do: the batch was settled when the next one was planned."""
 
     def close(self) -> None:
-        """For who runs it without Spark, which tells nobody that a query has ended."""
+        """For use without Spark, which does not tell a source that its query ended."""
         self._namespace.close()
 
     # --- settling -------------------------------------------------------------
 
     def _settle(self, offset: DeferredOffset) -> None:
-        """Idle queries offer the same start again and again."""
+        """Settle the batch, once: idle queries give the same start again and again."""
         if offset.batch == self._settled_batch:
             return
         mark = None if self._options.adopts_deferred else offset.reader
@@ -172,7 +172,7 @@ class DeferringStream:
                 offset.reader,
                 messages,
                 size_bytes,
-                # What this batch has deferred itself is no orphan.
+                # Messages that this batch has deferred are not orphans.
                 looks_for_orphans=known is None,
             )
             if part is not None:
@@ -183,8 +183,8 @@ class DeferringStream:
     def _take_held(
         self, offset: DeferredOffset, max_messages: int | None
     ) -> dict[str, DeferredPart]:
-        """What is there and did not come: it may only be slow, and the query would end
-        without it. After a minute it is left to the receivers that hold it."""
+        """Wait for messages that are there and did not come: otherwise the query would
+        end without them. After a minute, leave them to the receivers that hold them."""
         patience = Patience(_HELD_SECONDS)
         while held := self._held():
             if not patience.wait():
@@ -196,7 +196,7 @@ class DeferringStream:
         return {}
 
     def _held(self) -> list[str]:
-        """Entities in which something is active that was there at the beginning."""
+        """Entities that have active messages from before the query began."""
         found: list[str] = []
         for path, last in (self._targets or {}).items():
             try:
@@ -239,7 +239,7 @@ class DeferringStream:
         *,
         to_the_end: bool,
     ) -> DeferredPart:
-        """What was deferred before, and is in no batch."""
+        """Messages that were deferred before and are in no batch."""
         found = self._search(path, reader).look(
             messages, size_bytes, to_the_end=to_the_end
         )
@@ -272,7 +272,7 @@ class DeferringStream:
         if not seen:
             return _NOTHING
         if last is not None:
-            # No more than there can be up to the last one.
+            # Not more than there can be up to the last number.
             messages = min(messages, last - seen[0].number + 1)
         mean_bytes = sum(one.size_bytes for one in seen) // len(seen)
         allowance = Allowance(messages, size_bytes, mean_bytes)
@@ -299,8 +299,8 @@ class DeferringStream:
     # --- sessions -------------------------------------------------------------
 
     def _requires_sessions(self, path: str, seen: Sequence[Sighting]) -> bool:
-        """A message without a session is proof that there are none; one with a session
-        is none: it may be in any queue."""
+        """A message without a session proves that the entity has no sessions. One with
+        a session proves nothing: every queue may have it."""
         if any(message.session_id is None for message in seen):
             self._has_sessions[path] = False
         if path not in self._has_sessions:
@@ -318,8 +318,8 @@ class DeferringStream:
         allowance: Allowance,
         seen: Sequence[Sighting],
     ) -> list[Taker]:
-        """What the sessions have whose messages come first. If others hold all of
-        them, what any other has."""
+        """Messages of the sessions that come first. If other receivers hold all of
+        these, those of any other session."""
         session_ids = list(dict.fromkeys(message.session_id for message in seen))
 
         def take(session_id: str | None) -> Taker:
@@ -335,7 +335,7 @@ class DeferringStream:
 
 
 def _check_options(options: ReadOptions) -> None:
-    """Raises OptionError for what a stream that takes messages cannot choose."""
+    """Raises OptionError for options that a stream which receives cannot have."""
     bounds = options.bounds
     for name, is_given in (
         ("startingPosition", options.starts_with_latest),

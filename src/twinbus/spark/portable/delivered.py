@@ -1,8 +1,8 @@
 """A message as a namespace delivers it: bytes, of which a few fields are read.
 
-It becomes the broker's message again, so that its columns are made by what makes them
-on a bus. What a bus weaves into a delivery is taken apart for that: dead-letter texts
-stand among the application properties, states and times among the annotations.
+It is converted to the broker's message, so that the same code as on a bus makes its
+columns. For that, what a bus adds to a delivery is separated: dead-letter texts from
+the application properties, states and times from the annotations.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from twinbus.encoding.maps import changed_map
 from twinbus.encoding.sections import canonical, find_sections
 
 MARK: Final = "x-twinbus-spark-reader"
-"""The application property by which a stream knows what it deferred itself: its own id.
+"""The application property by which a stream knows its own deferred messages: its id.
 It is set with the deferral, and never shown in a row."""
 
 DEAD_LETTER_TEXTS: Final = ("DeadLetterReason", "DeadLetterErrorDescription")
@@ -40,7 +40,7 @@ class Delivered:
     __slots__ = ("annotations", "mark", "number", "raw", "sections", "state")
 
     def __init__(self, raw: bytes) -> None:
-        """Raises DecodeError for what no namespace would deliver."""
+        """Raises DecodeError if the message is malformed."""
         try:
             sections = find_sections(raw)
         except DecodeError:
@@ -61,7 +61,7 @@ class Delivered:
             self._take_mark()
 
     def _take_mark(self) -> None:
-        """Remember the mark, and go on with the message as it was before it."""
+        """Remember the mark, and remove it from the message."""
         mark = _map(self.raw, self.sections, APPLICATION_PROPERTIES).get(MARK)
         if not isinstance(mark, str):
             return
@@ -83,7 +83,7 @@ class Delivered:
         return value if isinstance(value, str) else None
 
     def message(self) -> Message:
-        """As the broker knows it."""
+        """The broker's message."""
         header = _list(self.raw, self.sections, HEADER)
         return restored_message(
             row_id=0,
@@ -98,7 +98,7 @@ class Delivered:
         )
 
     def _ttl_ms(self, in_header: int) -> int:
-        """A life too long for the header is told by when it ends."""
+        """A time to live that is too long for the header is told by its end."""
         if in_header != _LONGEST_TTL_MS or self.state == SCHEDULED:
             return in_header
         expires_at = _field(_list(self.raw, self.sections, PROPERTIES), _EXPIRES)

@@ -1,4 +1,4 @@
-"""The path of an entity, taken apart as the SDK wants it, and as columns show it."""
+"""The path of an entity in the parts that the SDK and the columns need."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -24,7 +24,7 @@ class EntityPath:
 
     @property
     def parent(self) -> str:
-        """Without the sub-queue: the column `entity`."""
+        """The path without the sub-queue: the column `entity`."""
         if self.subscription is None:
             return self.entity
         return f"{self.entity}/subscriptions/{self.subscription}"

@@ -1,4 +1,4 @@
-"""What a namespace refused, as Spark's users read it."""
+"""Errors of a namespace, with texts for users of Spark."""
 
 from twinbus.spark.plain_error import PlainError
 
@@ -12,7 +12,7 @@ class EntityMissing(PortableError):
 
 
 class SessionsRequired(PortableError):
-    """The entity hands out messages by session alone."""
+    """The entity gives out messages by session only."""
 
 
 class SessionTaken(PortableError):
@@ -24,4 +24,4 @@ class LockLost(PortableError):
 
 
 class NotDeferred(PortableError):
-    """A message of that number is not there, or not deferred, or locked."""
+    """The message of that number does not exist, is not deferred, or is locked."""

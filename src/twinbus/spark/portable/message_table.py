@@ -27,7 +27,7 @@ def record_batch(
     )
     found: dict[str, Sequence[object]] = dict(made.columns)
     found |= _of_the_range(path, messages)
-    # The bytes themselves: encoding them anew could only lose something.
+    # The original bytes: encoding again might lose something.
     found[RAW] = [message.raw for message in messages]
     if "application_properties" in found:
         found["application_properties"] = [
@@ -52,6 +52,6 @@ def _of_the_range(
 
 
 def _without_texts(entries: object) -> object:
-    """Why a message is a dead letter has columns of its own."""
+    """The reason of a dead letter has columns of its own."""
     assert isinstance(entries, list)
     return [entry for entry in entries if entry[0] not in DEAD_LETTER_TEXTS]

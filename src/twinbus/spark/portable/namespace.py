@@ -1,11 +1,10 @@
 """A namespace, reached by the vendor's SDK alone.
 
-    ask          a request that needs no link, tried again while that may help
-    receiver     a link that messages come by
+    ask          a request that needs no link, repeated while that may help
+    receiver     a link to receive messages
 
-The SDK's own repetitions are off: it would wait a second where a busy service asks for
-ten. What may succeed later is tried again here, for as long as the option `timeout`
-says.
+The SDK's own retries are off: it would wait a second where a busy service asks for ten.
+Requests that may succeed later are repeated here, as long as the option `timeout` says.
 """
 
 import contextlib
@@ -68,7 +67,7 @@ _REMEDIES: Final = {
 }
 
 FAILURES: Final = (AzureError, OSError, EOFError, ValueError)
-"""What the SDK raises when something is wrong at the other end, or on the way."""
+"""What the SDK raises if the namespace or the connection fails."""
 
 
 class PortableNamespace:
@@ -146,8 +145,8 @@ class PortableNamespace:
     def session(
         self, path: str, session_id: str | None, wait_seconds: float
     ) -> ServiceBusReceiver:
-        """Hold a session, or without an id the next one that has messages. Raises
-        PortableError; SessionTaken if there is none to be had."""
+        """Hold a session; without an id, the next one that has messages. Raises
+        PortableError; SessionTaken if no session is free."""
         wanted = NEXT_AVAILABLE_SESSION if session_id is None else session_id
 
         def attempt() -> ServiceBusReceiver:
@@ -201,8 +200,8 @@ class PortableNamespace:
         return Patience(self._patience_seconds)
 
     def wait_after(self, path: str, error: Exception, patience: Patience) -> None:
-        """Wait before the next attempt. Raises PortableError if that is no use, or
-        the time is up."""
+        """Wait before the next attempt. Raises PortableError if waiting does not help,
+        or the time is up."""
         known = known_refusal(path, error)
         if known is not None:
             raise known from None
@@ -233,7 +232,7 @@ class PortableNamespace:
 
 
 def known_refusal(path: str, error: Exception) -> PortableError | None:
-    """Refusals that are part of the work."""
+    """An error for refusals that our callers expect; None for others."""
     if isinstance(error, MessageNotFoundError):
         return NotDeferred(f"'{path}': {error}")
     if isinstance(error, MessageLockLostError | SessionLockLostError):
@@ -246,6 +245,6 @@ def known_refusal(path: str, error: Exception) -> PortableError | None:
 
 
 def close_quietly(link: blocking_links.Link) -> None:
-    """What is left of it ends with its connection."""
+    """Close a link, and ignore errors: its connection ends anyway."""
     with contextlib.suppress(*FAILURES):
         blocking_links.close_link(link)

@@ -1,7 +1,7 @@
-"""Sets of sequence numbers, as ranges of neighbours.
+"""Sets of sequence numbers, kept as ranges.
 
-What a batch names must be small in Spark's log: messages that were received together
-mostly have neighbouring numbers.
+The numbers of a batch must be small in Spark's log. Messages that were received
+together mostly have neighbouring numbers.
 """
 
 from bisect import bisect_right

@@ -22,7 +22,7 @@ _STATES: Final = ("active", "deferred", "scheduled")
 
 
 class PeekPartition(RangePartition):
-    """Ranges that may have gaps: how many messages are in them is not known before."""
+    """Ranges that may have gaps: it is unknown how many messages they have."""
 
     def read(self) -> "Iterator[pa.RecordBatch]":
         """Raises PortableError, DataLoss."""
@@ -52,7 +52,7 @@ class PeekPartition(RangePartition):
         return _STATES[message.state] in self._states
 
     def _check_count(self, path: str, expected: int, count: int) -> None:
-        """Of numbers between two bounds any may be missing."""
+        """Any number in such a range may be missing."""
 
     def _lose(self, text: str) -> None:
         if self._fails_on_loss:
@@ -61,8 +61,7 @@ class PeekPartition(RangePartition):
 
 
 class DeferredPartition(PeekPartition):
-    """Messages that a stream deferred: each of these numbers is there until it is
-    settled."""
+    """Messages that a stream deferred: each number exists until it is settled."""
 
     def _check_count(self, path: str, expected: int, count: int) -> None:
         if count < expected:

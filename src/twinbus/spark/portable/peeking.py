@@ -1,7 +1,7 @@
-"""Looking at messages by number, which changes nothing and can be done again.
+"""Peeks at messages by number, which changes nothing and can be repeated.
 
 A namespace answers a peek with messages of every state from a number on, in rising
-order, at most so many and so many bytes; then the next one begins after the last.
+order, with limits in messages and bytes. The next peek begins after the last message.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from twinbus.spark.portable.namespace import PortableNamespace
 from twinbus.spark.portable.number_ranges import NumberRanges
 
 PAGE_COUNT: Final = 250
-"""What Service Bus gives at most."""
+"""The most messages that Service Bus returns for a peek."""
 
 
 def peek(
@@ -32,7 +32,7 @@ def peek(
 def pages(
     namespace: PortableNamespace, path: str, first: int, end: int | None = None
 ) -> Iterator[list[Delivered]]:
-    """All from a number on, and before another, page by page."""
+    """All messages from a number up to another, page by page."""
     at = first
     while end is None or at < end:
         page = peek(namespace, path, at)
@@ -48,8 +48,8 @@ def pages(
 def peek_numbers(
     namespace: PortableNamespace, path: str, numbers: NumberRanges
 ) -> Iterator[list[Delivered]]:
-    """Those of these numbers that are there, page by page. What lies between is
-    skipped, and costs nothing where it is more than a page."""
+    """The messages with these numbers that exist, page by page. Gaps that are larger
+    than a page are skipped."""
     at = numbers.next_from(0)
     while at is not None:
         page = peek(namespace, path, at)
@@ -62,15 +62,15 @@ def peek_numbers(
 
 
 def _last_of(page: list[Delivered]) -> int:
-    """Of a partitioned entity they need not come in order."""
+    """The highest number: messages of a partitioned entity come in any order."""
     return max(message.number for message in page)
 
 
 def deferred_among(
     namespace: PortableNamespace, path: str, numbers: NumberRanges
 ) -> Iterator[Delivered]:
-    """Those of these numbers that are there and deferred. One by one: a batch may be
-    larger than the memory that one would like to spend on settling it."""
+    """The messages with these numbers that exist and are deferred. A generator: a batch
+    may be too large to keep all of its messages in memory."""
     for page in peek_numbers(namespace, path, numbers):
         for message in page:
             if message.state == DEFERRED:
@@ -80,8 +80,8 @@ def deferred_among(
 def last_number(
     namespace: PortableNamespace, path: str, known: int | None = None
 ) -> int | None:
-    """The highest number there is; `known` is one that there is. Found by halving: a
-    peek tells whether there is anything from a number on."""
+    """The highest number in use; `known` is one that exists. Found by bisection: a peek
+    tells whether there is a message from a number on."""
     if known is None:
         known = _number_from(namespace, path, 1)
         if known is None:
@@ -89,7 +89,7 @@ def last_number(
     low, step = known, 1
     while (found := _number_from(namespace, path, low + step)) is not None:
         low, step = found, step * 2
-    # Nothing lies at `high` or above.
+    # There is no message from `high` on.
     high = low + step
     while low + 1 < high:
         middle = (low + high) // 2
@@ -109,8 +109,8 @@ def _number_from(namespace: PortableNamespace, path: str, number: int) -> int | 
 def first_since(
     namespace: PortableNamespace, path: str, instant_ms: int, last: int
 ) -> int:
-    """The first number of a message that was enqueued at this time or later; one
-    after the last if there is none. Times rise with the numbers."""
+    """The number of the first message that was enqueued at this time or later; if there
+    is none, one after the last. Later numbers have later times."""
     low, high = 0, last + 1
     while low < high:
         middle = (low + high) // 2

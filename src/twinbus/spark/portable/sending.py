@@ -1,10 +1,9 @@
-"""Rows to any namespace, by the vendor's SDK: batches, one after the other.
+"""Sends rows to any namespace by the vendor's SDK, in batches.
 
-The messages are encoded already, and go into the SDK's batches as they are. Its own
-messages would lose types on the way: the SDK reads texts as bytes, and would send
-them as such.
+The messages are encoded already, and go into the SDK's batches as they are. In the
+SDK's own messages they would lose types: it reads texts as bytes, and would send bytes.
 
-A batch is taken or refused as a whole. Nothing here knows what was sent before.
+A batch is accepted or refused as a whole. It is not known here what was sent before.
 """
 
 from collections import OrderedDict
@@ -86,7 +85,7 @@ class SdkSender:
         self._sent_count += sent
 
     def _send_batch(self, entity: str, messages: Sequence[bytes]) -> int:
-        """How many of them went with one batch."""
+        """Send one batch; returns how many messages it had."""
         sender = self._opened(entity)
         batch = sender.create_message_batch()
         limit = min(batch.max_size_in_bytes, self._max_bytes)
@@ -105,7 +104,7 @@ class SdkSender:
         if sender is None:
             while len(self._senders) >= _OPEN_SENDERS:
                 self._discard(next(iter(self._senders)))
-            # Topics, too: at the other end there is an address and no more.
+            # For topics, too: the namespace sees only an address.
             sender = self._client.get_queue_sender(entity)
             self._senders[entity] = sender
         self._senders.move_to_end(entity)
@@ -154,7 +153,7 @@ def _text(value: object) -> str | None:
 
 
 def _may_wait(error: Exception, patience: Patience) -> bool:
-    """Whether the same may succeed later; waits for it."""
+    """Whether the same may succeed later; if so, waits before that."""
     kind = kind_of(error)
     if kind not in TRANSIENT:
         return False

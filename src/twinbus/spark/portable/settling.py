@@ -1,9 +1,9 @@
-"""Removing what was deferred and processed.
+"""Removes messages that were deferred and processed.
 
-One request receives and deletes many deferred messages by number. Nothing can be lost
-by that: they are processed, or this would not be called. It takes all of its numbers or
-none, so when one is not there what is there is looked up; then what was settled before,
-by a query that was killed meanwhile, costs a single peek.
+One request receives and deletes many deferred messages by number. Nothing is lost: this
+is called only for messages that are processed. A request removes all of its numbers or
+none. If one is missing, a peek finds those that exist; so messages that were settled
+before, by a query that was killed meanwhile, cost a single peek.
 """
 
 import logging
@@ -47,9 +47,9 @@ def settle(
 ) -> None:
     """Remove these messages, as far as they are there. Raises PortableError.
 
-    `looks_first` is for a batch that another process read: an entity that was made
-    again since has other messages under these numbers, and those do not carry the
-    mark. If there is none to go by, all are taken for ours.
+    `looks_first` is for a batch that another process read: if the entity was made again
+    since, other messages have these numbers, and they do not carry the mark. Without a
+    mark to compare, all are taken for ours.
     """
     try:
         if part.has_sessions:
@@ -66,7 +66,7 @@ def settle(
             lambda numbers: namespace.ask(path, _OPERATION, _removal(numbers)),
         )
     except EntityMissing as error:
-        # Gone with all that it had; and that was processed.
+        # The entity is gone with all its messages, and those were processed.
         _log.warning("nothing is left to settle: %s", error)
 
 
@@ -125,7 +125,7 @@ def _chunk_size(part: DeferredPart) -> int:
 
 
 def _chunks(numbers: NumberRanges, size: int) -> Iterator[list[int]]:
-    """Numbers for one request each: all of one fragment, as is asked for."""
+    """Split the numbers into requests; a request needs numbers of one fragment."""
     by_fragment: dict[int, list[tuple[int, int]]] = {}
     for first, last in numbers.pairs():
         by_fragment.setdefault(first >> _FRAGMENT_BITS, []).append((first, last))
@@ -141,7 +141,7 @@ def _chunks(numbers: NumberRanges, size: int) -> Iterator[list[int]]:
 def _settle_sessions(
     namespace: PortableNamespace, path: str, part: DeferredPart, mark: str | None
 ) -> None:
-    """Deferred messages of a session are received by whoever holds it."""
+    """Remove deferred messages of a session: for that, we have to hold it."""
     by_session: dict[str, list[int]] = {}
     for message in deferred_among(namespace, path, part.numbers):
         if mark is None or message.mark == mark:

@@ -1,8 +1,8 @@
-"""Sharing the limits of a batch out among entities.
+"""Shares the limits of a batch among entities.
 
-Nobody knows what an entity has before it is asked. So each gets the same share of what
-is left, those that are asked later also what others did not want; then those that took
-all of theirs are asked again for the rest.
+It is unknown how much an entity has before it is asked. So each gets the same share of
+what is left; entities that are asked later also get what earlier ones did not use. Then
+those that used their whole share are asked again for the rest.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,25 +12,25 @@ _NO_LIMIT: Final = 1 << 47
 
 
 class Shares:
-    """Whom to ask next, and for how much: iterate, and say what was taken."""
+    """Which entity to ask next, and for how much: iterate, and report what it had."""
 
     def __init__(
         self, paths: Sequence[str], messages: int | None, size_bytes: int, *, turn: int
     ) -> None:
-        """Who comes last in one turn comes first in another. Without a number of
-        messages all there is is wanted, whatever its size."""
+        """The order changes with each turn. Without a number of messages, there is no
+        limit, whatever the size."""
         at = turn % len(paths)
         self._paths = [*paths[at:], *paths[:at]]
         self._messages = _NO_LIMIT if messages is None else messages
         self._size_bytes = _NO_LIMIT if messages is None else size_bytes
-        # The share of the entity that is asked, and those that took all of it.
+        # The share of the present entity, and the entities that used all of theirs.
         self._asked = (0, 0)
         self._hungry: list[str] = []
 
     def __iter__(self) -> Iterator[tuple[str, int, int]]:
         yield from self._ask(self._paths)
         hungry, self._hungry = self._hungry, []
-        # Whoever was asked last could have had all that was left.
+        # The last entity was offered all that was left.
         yield from self._ask([path for path in hungry if path != self._paths[-1]])
 
     def _ask(self, paths: Sequence[str]) -> Iterator[tuple[str, int, int]]:

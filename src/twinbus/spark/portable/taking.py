@@ -1,9 +1,9 @@
-"""Receiving messages and deferring them: out of the reach of other receivers, and there
-by number for whoever knows it.
+"""Receives messages and defers them: then other receivers do not get them, and they can
+be read by number.
 
-A chunk is received under locks and deferred by one request, which names the lock tokens
-and writes the stream's mark. Where that fails it is not known what was done: so what
-was to be deferred is looked at, and what carries the mark is ours.
+Messages are received with locks and deferred by one request, which names the lock
+tokens and writes the stream's mark. If the request fails, it is unknown which messages
+were deferred. Then they are peeked at, and those with the mark are ours.
 """
 
 import logging
@@ -30,16 +30,16 @@ from twinbus.spark.portable.peeking import deferred_among
 _log = logging.getLogger(__name__)
 
 _FIRST_WAIT_SECONDS: Final = 5.0
-"""For the first message, where one was seen. If none comes, others hold the locks."""
+"""For the first message, if one was seen. If none comes, others hold the locks."""
 
 _NEXT_WAIT_SECONDS: Final = 0.5
-"""For more: what comes later is for the next batch."""
+"""For further messages; later ones are for the next batch."""
 
 _SESSION_WAIT_SECONDS: Final = 1.0
 _ATTEMPT_SECONDS: Final = 60.0
 
 _HEADER_BYTES: Final = 256
-"""What a message has besides its body, about."""
+"""The estimated size of a message without its body."""
 
 _Ask = Callable[[dict[str, Any]], None]
 
@@ -70,21 +70,21 @@ class Taker:
         self._mark = mark
         self._allowance = allowance
         self._sharers = sharers
-        # What is deferred now.
+        # The messages that were deferred.
         self.numbers: list[int] = []
         self.size_bytes = 0
 
     def take(self) -> None:
-        """What comes, within the allowance. Raises PortableError; SessionsRequired
-        where messages come by session alone."""
+        """Take messages, within the allowance. Raises PortableError; SessionsRequired
+        if the entity gives out messages by session only."""
         self._patiently(
             lambda: self._namespace.receiver(self._path),
-            # A lock is good on any connection: its link may be gone.
+            # A lock can be used over any connection, also if its link is gone.
             lambda receiver: lambda body: self._disposition_without_link(body),
         )
 
     def take_session(self, session_id: str | None) -> None:
-        """What comes in a session; without an id, in the next that is free."""
+        """Take messages of a session; without an id, of the next one that is free."""
 
         def ask_on(receiver: ServiceBusReceiver) -> _Ask:
             held = str(receiver.session.session_id)
@@ -110,8 +110,8 @@ class Taker:
         opened: Callable[[], ServiceBusReceiver],
         ask_on: Callable[[ServiceBusReceiver], _Ask],
     ) -> None:
-        """Take until there is no more; after a failure again, unless something was
-        taken: that is a batch already."""
+        """Take messages until none is left. After a failure, try again, unless some
+        were taken: these are a batch."""
         patience = self._namespace.patience()
         while True:
             receiver = opened()
@@ -159,7 +159,7 @@ class Taker:
     def _defer_all(
         self, messages: Sequence[Locked], ask: _Ask, lost: list[Locked]
     ) -> None:
-        """All of them by one request. One lock that has ended is found by halves."""
+        """Defer all of them by one request. If a lock has ended, try each half."""
         try:
             ask(
                 {
@@ -170,8 +170,8 @@ class Taker:
             )
         except LockLost as error:
             if len(messages) == 1:
-                # Somebody else has, or will have, the message; unless it was deferred
-                # by a request whose answer was not heard.
+                # Another receiver has the message, or will get it; or it was deferred
+                # by a request whose answer was lost.
                 _log.info("a lock was lost: %s", error)
                 lost += messages
                 return
@@ -212,7 +212,7 @@ def _locked(message: ServiceBusReceivedMessage) -> Locked:
 
 
 def _body_bytes(message: ServiceBusReceivedMessage) -> int:
-    """What may be large of a message; of other bodies than data it is guessed."""
+    """The bytes of the large parts of a message; a guess if the body is not data."""
     if message.body_type is AmqpMessageBodyType.DATA:
         return sum(len(part) for part in message.body)
     return len(str(message.body))

@@ -1,10 +1,9 @@
-"""Looking for messages to take: those that are active, and those that a stream deferred
-and does not know of.
+"""Finds messages to take: active ones, and orphans of a stream.
 
-A stream that is killed between deferring and Spark's entry in its log leaves orphans:
-deferred, with its mark, and in no batch. They can be anywhere in the entity, so all of
-it is looked through once after every start, some pages with each batch, and the rest
-when there is nothing else to do.
+A stream that is killed after it deferred messages, and before Spark has written them
+into its log, leaves orphans: they are deferred, have its mark, and are in no batch.
+They can be anywhere in the entity. So after every start the whole entity is searched
+once: some pages with each batch, and the rest when there is nothing else to do.
 """
 
 from collections.abc import Iterator
@@ -38,12 +37,12 @@ class Lookout:
     def __init__(self, namespace: PortableNamespace, path: str) -> None:
         self._namespace = namespace
         self._path = path
-        # What lies before is deferred, and does not become active again.
+        # Messages before this number are deferred, and do not become active again.
         self._first = 1
 
     def active(self, through: int | None) -> list[Sighting]:
-        """The first that are active, up to a number; none if there are none. Some may
-        be locked by other receivers: that cannot be seen."""
+        """The first active messages, up to a number. Some may be locked by other
+        receivers, which a peek does not tell."""
         end = None if through is None else through + 1
         is_any = False
         for page in pages(self._namespace, self._path, self._first, end):
@@ -54,13 +53,13 @@ class Lookout:
             if all(message.state == DEFERRED for message in page):
                 self._first = page[-1].number + 1
         if not is_any:
-            # An entity that was made again begins anew.
+            # The entity was made again: start from its begin.
             self._first = 1
         return []
 
 
 class OrphanSearch:
-    """Looks through one entity, once."""
+    """Searches one entity, once."""
 
     def __init__(
         self, namespace: PortableNamespace, path: str, mark: str, adopts_all: bool
@@ -73,8 +72,8 @@ class OrphanSearch:
         self.is_over = False
 
     def look(self, limit: int, limit_bytes: int, *, to_the_end: bool) -> list[Sighting]:
-        """Some of them: so many, and those of a page more. All pages are looked at if
-        there is nothing else to do."""
+        """Some orphans: about so many, by whole pages. All pages are searched if there
+        is nothing else to do."""
         found: list[Sighting] = []
         count = size_bytes = 0
         while not self.is_over and len(found) < limit and size_bytes < limit_bytes:

@@ -1,13 +1,13 @@
-"""The syphon as a Spark job: a large backlog brought back by many cores (S2).
+"""The syphon as a Spark job: many cores bring back a large backlog (S2).
 
-    preparing   messages of a backlog queue, as they are to be sent: pure, in executors
-    appending   sends them in order, and says what became of each: in executors
+    preparing   makes messages to send from those of a backlog queue: pure, in executors
+    appending   sends them in order, and tells the result of each: in executors
     parked      which entities have messages waiting for them: pure, in the driver
-    drain       one batch: what waits and what is new, then what is settled
+    drain       restores and settles one batch
     running     a query from its start to its end, or until it is told to stop
 
-What is decided about a message is decided by the functions of the in-process syphon
-(`twinbus.pairing.syphon`), so that both may run at the same time.
+The functions of the in-process syphon (`twinbus.pairing.syphon`) decide what happens to
+a message, so that both kinds of syphon may run at the same time.
 """
 
 from twinbus.spark.syphon.options import SyphonOptions

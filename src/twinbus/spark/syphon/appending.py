@@ -1,11 +1,12 @@
-"""One task: sends messages to the primary in order, and says what became of each.
+"""One task: sends messages to the primary in order, and tells the result of each.
 
-Comes after the shuffle: all messages of a session are here, one behind the other. What
-an entity does not take now closes it for this task, so that nothing overtakes.
+It runs after the shuffle, so all messages of a session are in this task, in order. If
+an entity does not take a message now, this task sends it no more, so that later
+messages do not overtake.
 
-Tried again, run twice or left over from an application that was killed, a task does no
-harm: what was restored before is known to the primary, and what it sends is always what
-follows on something that is there.
+A task does no harm if it is repeated, runs twice, or was left over from an application
+that was killed: the primary knows the messages that were restored before, and a task
+only sends the successors of messages that the primary has.
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from twinbus.spark.syphon.verdicts import (
 
 _BYTES: Final = min(4 * 1024 * 1024, MESSAGE_LIMIT_BYTES)
 _ENTITIES: Final = 500
-"""Of one append, well within what the bus takes; rows come some thousand at a time."""
+"""The size of one append, well within the limit of the bus; some thousand rows."""
 
 _TEXT: Final = DEAD_LETTER_TEXT_CHARACTERS
 
@@ -49,7 +50,7 @@ class Appending:
     closed: frozenset[str]
 
     def columns(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        """For `arrow_udf`: from COLUMNS to one of what was told, for one task."""
+        """For `arrow_udf`: from COLUMNS to a column with the results, for one task."""
         outlet = Outlet(self.primary, self.patience_ms)
         task = _Task(outlet, set(self.closed))
         try:
@@ -65,9 +66,9 @@ class _Task:
     def __init__(self, outlet: Outlet, closed: set[str]) -> None:
         self._outlet = outlet
         self._closed = closed
-        # The primary as a whole does not answer: what it last said.
+        # Why the whole primary does not answer.
         self._away: Told | None = None
-        # Entities are the same in any letter case; the first spelling stands.
+        # Letter case does not matter; the first spelling is used for all.
         self._spellings: dict[str, str] = {}
         # Places in the batch, with where they go and what they are.
         self._waiting: list[tuple[int, str, bytes]] = []
@@ -82,7 +83,7 @@ class _Task:
         reasons: pa.Array,
         descriptions: pa.Array,
     ) -> list[Told]:
-        """Send what is fit to be sent, and say what became of each row."""
+        """Send what can be sent, and tell the result of each row."""
         told = [RESTORED] * len(paths)
         names = zip(paths.to_pylist(), entities.to_pylist(), strict=True)
         faults = reasons.to_pylist()

@@ -1,4 +1,4 @@
-"""The backlog queues of a pair, as the driver sees and settles them."""
+"""The backlog queues of a pair, for the driver: their state, leases and settlement."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ class BacklogQueue:
     path: str
     generation: str
     created_at: int
-    # The first number that a message of it can have, and what the next will have.
+    # The lowest number of its fragment, and the number of the next message.
     base: int
     next: int
     # Of the first active message.
@@ -39,7 +39,7 @@ class BacklogQueue:
 
 @dataclass(slots=True)
 class Settlement:
-    """What becomes of single messages of one queue."""
+    """How to settle messages of one queue."""
 
     defer: list[int] = field(default_factory=list)
     complete: list[int] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Backlog:
         self._options = options
         connection = options.connection("secondary")
         self._client = BulkClient(connection, options.timeout_ms)
-        # For what is done while no stream holds them; nobody is waited for then.
+        # For the time when no stream holds the leases; it does not wait for others.
         self._leases = Leases(self._client, connection, reader, options.lease_ms, 0)
         self.name = options.secondary_name or self._client.host.lower()
 
@@ -72,7 +72,7 @@ class Backlog:
         """The queues as they are now, by path. Raises BulkError."""
         found, _ = self._client.runtime(pattern=self._options.pattern)
         if not found:
-            # A pattern finds what the key is for; by name it is told if it is not.
+            # A pattern finds only what the key allows; by name, a refusal is an error.
             self._client.runtime([self._options.first_queue])
         return {
             entity.path: self._queue(entity)
@@ -97,8 +97,8 @@ class Backlog:
 
     @contextmanager
     def held(self, paths: Sequence[str]) -> Iterator[bool]:
-        """Hold the leases where no stream does, and renew them meanwhile. Tells whether
-        they are ours; they are not while another reader works on the backlog."""
+        """Hold the leases that no stream holds, and renew them meanwhile. Returns
+        whether we have them; we do not while another reader works on the backlog."""
         try:
             self._leases.hold(paths)
         except BulkError as error:
@@ -112,17 +112,17 @@ class Backlog:
             self._leases.release()
 
     def release(self, look: Look) -> None:
-        """Give back what a stream of ours has taken and needs no more."""
+        """Give back leases that a stream of ours took and does not need any more."""
         held = {path: q.epoch for path, q in look.items() if q.epoch is not None}
         if held:
             self._client.release(self.reader, held)
 
     def settle(self, look: Look, settlements: Mapping[str, Settlement]) -> None:
-        """Raises LeaseGone if a queue is not ours any more."""
+        """Raises LeaseGone if we have lost the lease of a queue."""
         for path, settlement in settlements.items():
             queue = look.get(path)
             if queue is None or queue.epoch is None:
-                raise LeaseGone(f"The lease of '{path}' is not ours any more.")
+                raise LeaseGone(f"The lease of '{path}' was lost.")
             for verdict in _portions(path, queue.epoch, settlement):
                 self._settle(verdict)
 
@@ -136,8 +136,8 @@ class Backlog:
 
 
 def passed_bounds(look: Look, parked: Parked) -> Bounds:
-    """Where deferred messages lie that the book does not have: before the first active
-    message, which is as far as anybody has come."""
+    """Where unknown deferred messages can be: before the first active message, because
+    no syphon has been further."""
     return {
         path: (queue.base, queue.next if queue.first is None else queue.first)
         for path, queue in look.items()
@@ -155,10 +155,10 @@ def other_bounds(look: Look, parked: Parked) -> Bounds:
 
 
 def _portions(path: str, epoch: str, settlement: Settlement) -> Iterator[Verdict]:
-    """As many requests as it takes."""
+    """Split a settlement into requests."""
     for poison in _slices(settlement.dead_letter, _DEAD_LETTERS):
         yield Verdict(path=path, epoch=epoch, dead_letter=poison)
-    # In the order of the queue: who finds it half done keeps that.
+    # In the order of the queue, which is then kept even if this ends half-way.
     for numbers in _slices(sorted(settlement.defer), _NUMBERS):
         yield Verdict(path=path, epoch=epoch, defer=numbers)
     for numbers in _slices(settlement.complete, _NUMBERS):

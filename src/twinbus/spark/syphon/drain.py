@@ -1,14 +1,14 @@
-"""What is done with a batch, and between two of them.
+"""Restores and settles a batch, and parked messages between two batches.
 
-Theory of operation. Entities that have parked messages are asked by a ping whether they
-take any; where they do, all that waits for them goes with what is new. That is parted
-by entity and session, ordered by time, and sent; what an entity does not take, and what
-belongs to one that still has parked messages, is deferred behind them. Poison becomes a
-dead letter. All that is settled by number, before the batch counts as done; the rest of
-it is settled by the stream.
+Theory of operation. Entities with parked messages are pinged. If such an entity takes
+messages again, its parked messages are sent together with the new ones. All messages
+are split by entity and session, ordered by time, and sent. Messages that an entity does
+not take, and those of an entity that still has parked messages, are deferred. Poison is
+dead-lettered. These messages are settled by number before the batch counts as done; the
+stream settles the rest.
 
-While the primary as a whole does not answer, nothing is settled: the batch fails, and
-is read again.
+While the whole primary does not answer, nothing is settled: the batch fails, and is
+read again.
 """
 
 import logging
@@ -43,8 +43,8 @@ _log = logging.getLogger(__name__)
 
 
 class Drain:
-    """The driver's part. Batches come on a thread of Spark's, other calls on ours; one
-    at a time works."""
+    """The driver's part. Batches come on a thread of Spark, other calls on ours; a lock
+    lets one work at a time."""
 
     def __init__(
         self,
@@ -59,12 +59,12 @@ class Drain:
         self._gates = Gates(options.settings())
         self._outlet = Outlet(options.connection("primary"), options.timeout_ms)
         self._parked = Parked()
-        # Under which leases the book was written, by queue.
+        # The epochs of the leases under which `parked` was filled, by queue.
         self._epochs: dict[str, str] = {}
         self._mutex = threading.Lock()
         self._is_stopping = False
         self.tally = Tally()
-        # What a batch failed by, since Spark tells it as a text only.
+        # The error of a batch, because Spark passes on only its text.
         self.failure: Exception | None = None
 
     # --- who calls ------------------------------------------------------------
@@ -81,12 +81,13 @@ class Drain:
                 raise
 
     def return_parked(self) -> None:
-        """Bring back what can be, while the stream has the leases and nothing to do."""
+        """Restore parked messages while the stream is idle and holds the leases."""
         with self._mutex:
             self._restore(self._backlog.look())
 
     def return_last(self) -> Look:
-        """The same when no stream has the leases any more. Returns what is left."""
+        """The same when no stream holds the leases. Returns the queues as they are
+        afterwards."""
         with self._mutex:
             look = self._backlog.look()
             waiting = [path for path, q in look.items() if q.deferred_count]
@@ -107,14 +108,14 @@ class Drain:
         return self._parked.counts()
 
     def stop(self) -> None:
-        """Wait for the batch in hand; any other fails at once."""
+        """Wait for the present batch; later ones fail at once."""
         self._is_stopping = True
         with self._mutex:
             return
 
     def close(self) -> None:
-        """Let others have the queues at once: what is not settled is anybody's, and
-        what was restored of it is known to the primary."""
+        """Give back the leases at once: another syphon may restore the messages that
+        are not settled, and the primary knows those that were restored."""
         self.stop()
         try:
             self._backlog.release(self._backlog.look())
@@ -130,9 +131,9 @@ class Drain:
         self.tally.batches += 1
 
     def _restore(self, look: Look, *new: DataFrame) -> None:
-        """What is new, and all that waits for entities that take messages again: in
-        one pass, for a batch that failed half-way may have deferred what is newer than
-        the rest of it."""
+        """The new messages, and the parked ones of entities that take messages again.
+        In one pass: a batch that failed half-way may have deferred messages that are
+        newer than the rest of it."""
         entities = self._returning(look)
         bounds = self._parked.bounds(entities)
         messages = [*new]
@@ -145,8 +146,8 @@ class Drain:
         self._settle(look, found)
 
     def _closed(self) -> frozenset[str]:
-        """Entities whose messages have to wait. One that is given up is none of them:
-        it may have been made just now."""
+        """Entities whose messages have to wait. An entity whose grace has ended is not
+        among them: it may have been made meanwhile."""
         now = self._clock.monotonic()
         gates = ((path, self._gates.of(path)) for path in self._gates.closed())
         resting = (
@@ -159,8 +160,8 @@ class Drain:
     # --- what became of it ----------------------------------------------------
 
     def _settle(self, look: Look, found: Sequence[Verdict]) -> None:
-        """What was new and is restored is left to the stream; what was deferred and
-        has to wait is left as it is."""
+        """How to settle the results. New messages that were restored are settled by the
+        stream; deferred ones that have to wait stay as they are."""
         settlements: defaultdict[str, Settlement] = defaultdict(Settlement)
         waiting = self._judged(found, settlements)
         for verdict in waiting:
@@ -179,8 +180,8 @@ class Drain:
         found: Sequence[Verdict],
         settlements: defaultdict[str, Settlement],
     ) -> list[Verdict]:
-        """Open and close the gates of entities that took messages and refused some, and
-        add the dead letters. Returns what has to wait."""
+        """Open the gates of entities that took messages, close those of entities that
+        refused some, and note the dead letters. Returns what has to wait."""
         closed = frozenset(self._gates.closed())
         for verdict in of_fate(found, Fate.RESTORED):
             if verdict.path.lower() in closed:
@@ -237,12 +238,12 @@ class Drain:
     # --- what was deferred ----------------------------------------------------
 
     def _learn(self, look: Look) -> None:
-        """Find what somebody else has deferred, or taken back."""
+        """Find messages that another syphon has deferred, or restored."""
         parked = self._parked
         for path in parked.queues() - set(look):
             parked.forget_queue(path)
         for path, queue in look.items():
-            # Before a lease was granted anybody may have been here.
+            # Before we had the lease, another syphon may have been at work.
             if queue.epoch is not None and queue.epoch != self._epochs.get(path):
                 self._epochs[path] = queue.epoch
                 parked.forget_queue(path)
@@ -253,9 +254,9 @@ class Drain:
         parked.learn(self._restoring.spans(other_bounds(look, parked)))
 
     def _returning(self, look: Look) -> frozenset[str]:
-        """Entities whose deferred messages can go now: back, or to the dead letters.
-        None while the queues are not ours to settle: a stream that has ended may still
-        hand us a last batch without anything in it. Raises SideAway."""
+        """Entities whose deferred messages can be restored or dead-lettered now. None
+        if we do not hold the leases: a stream that has ended may still give us a last,
+        empty batch. Raises SideAway."""
         self._learn(look)
         waiting = [queue for queue in look.values() if queue.deferred_count]
         if any(queue.epoch is None for queue in waiting):

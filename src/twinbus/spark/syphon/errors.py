@@ -1,4 +1,4 @@
-"""What ends a run of the job, or a query of it."""
+"""Errors that end a run of the job, or one of its queries."""
 
 
 class SyphonError(RuntimeError):
@@ -10,16 +10,16 @@ class SideAway(SyphonError):
 
 
 class SideRefuses(SyphonError):
-    """A namespace is there, and the key is not good enough."""
+    """A namespace answers, and refuses the key."""
 
 
 class NotOffered(SyphonError):
-    """A namespace is none that the job can work with."""
+    """The job cannot work with this kind of namespace."""
 
 
 class LeaseGone(SyphonError):
-    """A backlog queue is somebody else's now. Nothing of the batch was settled; it is
-    read again by whoever has the lease."""
+    """Another reader has the lease of a backlog queue now. Nothing of the batch was
+    settled; the other reader reads it again."""
 
 
 class Stopped(SyphonError):

@@ -1,4 +1,4 @@
-"""What a run of the job is told."""
+"""The options of a run of the job."""
 
 import re
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from twinbus.spark.connection import Connection
 from twinbus.spark.secret import Secret
 
 MAX_MESSAGES: Final = 50_000
-"""Of a batch: some seconds of work, beside which what a batch costs is little."""
+"""Messages of a batch: some seconds of work, so that its fixed costs matter little."""
 
 TIMEOUT_MS: Final = 60_000
 LEASE_MS: Final = 30_000
 
 LEASE_WAIT_MS: Final = 10 * 60_000
-"""Another run that drains the same backlog is waited for: it will end."""
+"""How long to wait for another run that drains the same backlog."""
 
 INTERVAL_MS: Final = 1_000
 
@@ -26,27 +26,27 @@ INTERVAL_MS: Final = 1_000
 class SyphonOptions:
     """Which pair, and how.
 
-    The two sides are told by where their connection strings are, `env:NAME` or
-    `file:/PATH`, on the driver and on every executor: so no secret is ever part of a
+    The two sides are references to connection strings, `env:NAME` or `file:/PATH`,
+    which are read on the driver and on every executor. So no secret is ever part of a
     plan, a log or the configuration of Spark.
     """
 
     primary: str
     secondary: str
-    # What the paths of the backlog queues begin with.
+    # The primary's name in the paths of the backlog queues.
     primary_name: str
-    # What the primary's ledger calls the secondary; None: its host.
+    # The secondary's name in the primary's ledger; None: its host.
     secondary_name: str | None = None
     # Patterns of entities that messages may go to; none: all.
     cover: tuple[str, ...] = ()
     # The time in the backlog is part of a message's time to live.
     counts_backlog: bool = False
-    # A folder or a URL; None: one that is removed in the end.
+    # A folder or a URL; None: a folder that is removed at the end.
     checkpoint: str | None = None
-    # Until it is told to stop, and not until the backlog is empty.
+    # Run until it is told to stop, and not until the backlog is empty.
     is_continuous: bool = False
     max_messages: int = MAX_MESSAGES
-    # How long a side that does not answer is waited for.
+    # How long to wait for a side that does not answer.
     timeout_ms: int = TIMEOUT_MS
     # How long messages wait for an entity that does not exist.
     missing_entity_grace_ms: int = 0
@@ -66,17 +66,17 @@ class SyphonOptions:
 
     @property
     def first_queue(self) -> str:
-        """The one that every pair has."""
+        """The path of the first backlog queue, which every pair has."""
         return f"{self.primary_name}/{TRANSFER}/0"
 
     def is_backlog_queue(self, path: str) -> bool:
-        """Whether a path that fits the pattern is one."""
+        """Whether a path that matches the pattern is a backlog queue."""
         prefix = re.escape(f"{self.primary_name}/{TRANSFER}/")
         flags = re.ASCII | re.IGNORECASE
         return re.fullmatch(prefix + r"\d+", path, flags) is not None
 
     def settings(self) -> SyphonSettings:
-        """As the in-process syphon knows them."""
+        """The settings for the functions of the in-process syphon."""
         return SyphonSettings(
             covers=covers_any(self.cover),
             count_backlog_against_ttl=self.counts_backlog,

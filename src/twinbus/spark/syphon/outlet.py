@@ -1,8 +1,8 @@
-"""The way into the primary, in executors: appends, and what was refused.
+"""Sends to the primary by appends, in executors, and tells what was refused.
 
-The rows of an entity are taken in their order; when it has no room for some, it takes
-none that follow. What names one entity too many, or one that the key is not for, is
-refused as a whole; it is then tried entity by entity.
+The rows of an entity are accepted in order; after one that has no room, the later ones
+are refused, too. A request with too many entities, or with an entity that the key is
+not for, is refused as a whole; then each entity is tried alone.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from twinbus.spark.connection import Connection
 from twinbus.spark.syphon.errors import SideAway
 
 MESSAGE_LIMIT_BYTES: Final = BULK_APPEND_BYTES - 64 * 1024
-"""Of one message: what an append takes, but for what is around it."""
+"""The largest message: what an append takes, without its frame."""
 
 _TOO_LARGE: Final = Refusal(
     FailureKind.SERVICE,
@@ -37,7 +37,7 @@ _PING: Final = encode_message(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of the rows of an append; all others were applied."""
+    """The rows of an append that were not applied, and why."""
 
     known: set[int] = field(default_factory=set)
     refused: dict[int, Refusal] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Outlet:
         self._client.close()
 
     def ping(self, paths: Sequence[str]) -> dict[str, Refusal]:
-        """Those of the entities that would not take a message now. Raises SideAway."""
+        """The entities that would not take a message now. Raises SideAway."""
         found: dict[str, Refusal] = {}
         for at in range(0, len(paths), BULK_ENTITIES):
             asked = paths[at : at + BULK_ENTITIES]
@@ -109,8 +109,9 @@ class Outlet:
 def _parts(
     error: BulkError, rows: Sequence[int], paths: Sequence[str]
 ) -> list[list[int]]:
-    """What to try instead of a request that was refused as a whole: each entity, then
-    each row if rows may be what is wrong; none if that was tried. Raises SideAway."""
+    """Smaller requests instead of one that was refused as a whole: one for each entity,
+    then one for each row if rows may be at fault; none if there is no smaller one.
+    Raises SideAway."""
     if error.status == 0 or error.status >= 500:
         raise SideAway(f"The primary: {error}")
     by_path: dict[str, list[int]] = {}

@@ -1,7 +1,8 @@
-"""Which entities have messages deferred in the backlog queues, and where they lie.
+"""Which entities have deferred messages in the backlog queues, and in which range.
 
-Only bounds and counts are kept, so memory does not grow with an outage. An entity that
-has any is parked: what comes for it is deferred behind them, until the last is back.
+Only bounds and counts are kept, so memory does not grow with an outage. An entity with
+deferred messages is parked: new messages for it are deferred, too, until its last
+deferred one is restored.
 
 Pure.
 """
@@ -24,7 +25,7 @@ class Span:
 
 @final
 class Parked:
-    """The book of all backlog queues."""
+    """The deferred messages of all backlog queues."""
 
     def __init__(self) -> None:
         # By queue, and entity in lower case.
@@ -37,7 +38,7 @@ class Parked:
         self.learn([Span(queue, path, min(numbers), max(numbers), len(numbers))])
 
     def learn(self, spans: Iterable[Span]) -> None:
-        """What was found; those of one entity and queue are one."""
+        """Add what was found, combined by queue and entity."""
         for span in spans:
             key = span.queue, span.path.lower()
             known = self._spans.get(key)
@@ -64,7 +65,7 @@ class Parked:
         return list(self._spans.values())
 
     def entities(self) -> dict[str, str]:
-        """Their spelling by their name in lower case."""
+        """The spelling of each entity, by its name in lower case."""
         return {span.path.lower(): span.path for span in self._spans.values()}
 
     def counts(self) -> dict[str, int]:

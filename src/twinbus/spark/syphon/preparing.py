@@ -1,11 +1,11 @@
-"""Messages of backlog queues, made what they are to be on the primary.
+"""Makes the messages for the primary from those of backlog queues.
 
-Runs in executors, over columns of the source. A message that cannot be restored comes
-out without bytes, and with what its dead letter will say.
+It runs in executors, over columns of the source. A message that cannot be restored has
+no bytes in the result, but the reason for its dead letter.
 
-`lane` says what must stay in order: messages of one session share a lane of their
-entity. Those without a session are dealt out, so that a large entity is many tasks'
-work.
+Messages of the same `lane` stay in order: those of one session of an entity share a
+lane. Messages without a session are spread over many lanes, so that many tasks can work
+on a large entity.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,13 +24,13 @@ from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon.triage import judged
 
 SOURCE_COLUMNS: Final = ("entity", "sequence_number", "raw")
-"""What is needed of the source, by the names of its schema."""
+"""The columns of the source that are needed."""
 
 SCHEMA: Final = (
     "enqueued_at bigint, path string, entity string, lane string, message binary, "
     "reason string, description string"
 )
-"""What is made of it; `entity` is the path in lower case."""
+"""The columns of the result; `entity` is the path in lower case."""
 
 _LANES: Final = 64
 """For messages without a session."""
@@ -38,7 +38,7 @@ _LANES: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """One message, ready for the primary, or not fit for it."""
+    """One message, ready for the primary, or why it cannot be restored."""
 
     enqueued_at: int
     path: str = ""
@@ -49,9 +49,9 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """How messages of one batch are prepared. Travels to executors."""
+    """How messages of one batch are prepared. It is sent to executors."""
 
-    # What the primary's ledger calls the secondary.
+    # The secondary's name in the primary's ledger.
     secondary_name: str
     # When each backlog queue was made: its generation.
     generations: Mapping[str, int]
@@ -125,7 +125,7 @@ def _array(found: Sequence[Prepared]) -> pa.Array:
 
 
 def paths_of(raws: pa.Array) -> pa.Array:
-    """For `arrow_udf`: where messages belong; empty if they do not say it well."""
+    """For `arrow_udf`: the entities of messages; empty if one is not named properly."""
     return pa.array([_path_of(raw.as_py()) for raw in raws], pa.string())
 
 

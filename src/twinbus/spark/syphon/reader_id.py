@@ -1,9 +1,8 @@
 """The id by which the leases of a job are known.
 
-It belongs to the checkpoint: a job that is started again with it takes over at once
-what it held, and one with another checkpoint is another reader. A folder of this host
-keeps it in a file; a URL is a place that all hosts share, and so its id follows from
-it.
+It belongs to the checkpoint: a job that is started again with the same checkpoint has
+its leases at once; with another checkpoint it is another reader. A folder on this host
+keeps the id in a file. For a URL, which all hosts share, the id is made from the URL.
 """
 
 from hashlib import sha256
@@ -28,7 +27,7 @@ def reader_id(checkpoint: str, primary_name: str) -> str:
 
 
 def local_folder(checkpoint: str) -> Path | None:
-    """The folder that is meant, if it is one of this host."""
+    """The folder of the checkpoint, if it is on this host."""
     url = urlsplit(checkpoint)
     if url.scheme == "file":
         return Path(url.path)
@@ -42,7 +41,7 @@ def _kept(folder: Path) -> str:
         if not file.exists():
             made = folder / f"{_FILE}.{uuid4().hex}"
             made.write_text(uuid4().hex)
-            # Whole or not at all, also if two begin at the same time.
+            # Atomic, also if two runs begin at the same time.
             made.replace(file)
         return file.read_text().strip()
     except OSError as error:

@@ -1,7 +1,6 @@
-"""What Spark does for the job: sending a batch in order, and reading what is deferred.
+"""The plans of the job over DataFrames: sending a batch, and reading deferred messages.
 
-Both are plans over DataFrames; what is decided in them is in `preparing` and
-`appending`.
+The decisions in these plans are made by `preparing` and `appending`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -23,7 +22,7 @@ from twinbus.spark.syphon.verdicts import Fate, Verdict, of_fate, read_verdicts
 
 _ORDER: Final = ("entity", "lane", "enqueued_at", "queue", "number")
 _KNOWN: Final = ("queue", "number", "is_deferred", "path")
-"""What is said of a message beside what a task tells."""
+"""The columns that identify a message, besides the results of a task."""
 
 
 class Restoring:
@@ -37,13 +36,13 @@ class Restoring:
         self._secondary_name = secondary_name
 
     def new(self, rows: DataFrame, look: Look) -> DataFrame:
-        """The messages of a batch, as they are to be sent."""
+        """The messages of a batch, ready to send."""
         return self._prepared(rows, look).withColumn("is_deferred", lit(False))
 
     def returning(
         self, bounds: Bounds, entities: Collection[str], look: Look
     ) -> DataFrame:
-        """The deferred messages of these entities, as they are to be sent."""
+        """The deferred messages of these entities, ready to send."""
         return (
             self._prepared(self.deferred(bounds), look)
             .where(col("entity").isin(*entities))
@@ -53,8 +52,8 @@ class Restoring:
     def restore(
         self, messages: Sequence[DataFrame], closed: Collection[str]
     ) -> list[Verdict]:
-        """Send messages, those of a session in their order wherever they come from,
-        but not to entities that are closed. Raises SideAway."""
+        """Send messages, but not to entities that are closed. Messages of a session are
+        in order, whichever queues they come from. Raises SideAway."""
         prepared = reduce(DataFrame.unionAll, messages)
         appending = Appending(
             primary=self._options.connection("primary"),
@@ -131,8 +130,9 @@ class Restoring:
 
 
 def _udf(function: Callable[..., Any], schema: str) -> Callable[..., Column]:
-    """Over columns of Arrow, which of them its annotations say. What a task does must
-    neither be done twice nor be moved before the order is made."""
+    """A function over columns of Arrow, of a kind that its annotations tell. It is
+    marked as nondeterministic, so that Spark neither calls it twice nor moves it before
+    the sort."""
     make: Any = arrow_udf
     made: Callable[..., Column] = make(function, schema).asNondeterministic()
     return made

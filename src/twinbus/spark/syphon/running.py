@@ -1,8 +1,8 @@
 """A run of the job: queries, one after the other, until there is nothing left to do.
 
-A query ends with what was there when it began, and a backlog may grow meanwhile; so
-another one follows, until nothing is left. A continuous run has one query, and makes
-another one when a side was away.
+A query reads what was there when it began, and a backlog may grow meanwhile. So another
+query follows, until nothing is left. A continuous run has one query, and starts another
+one after a side was away.
 """
 
 import logging
@@ -34,14 +34,14 @@ _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 0.25
 _RETURN_MS: Final = 5_000
-"""How often a continuous run looks at what is parked while nothing new comes."""
+"""How often a continuous run checks parked entities while nothing new comes."""
 
 _FRUITLESS: Final = 3
-"""Queries that moved nothing although there was something: it is not for us."""
+"""After so many queries that moved nothing, the rest is left to other syphons."""
 
 _ARROW_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ARROW_ROWS_COUNT: Final = 2_000
-"""Rows that a worker holds at a time."""
+"""Rows that a worker has in memory at a time."""
 
 
 def run_syphon(
@@ -72,7 +72,7 @@ class SyphonRun:
         self._found_count = 0
 
     def stop(self) -> None:
-        """End after the batch in hand."""
+        """End after the present batch."""
         self._stopping.set()
 
     def main(self) -> Summary:
@@ -141,7 +141,7 @@ class SyphonRun:
                 self._check(query)
             except (SyphonError, BulkError) as error:
                 if self._drain.tally.batches > batches:
-                    # It had gone well: this is another outage.
+                    # The query had worked before: this is a new outage.
                     gate.open()
                 now = self._clock.monotonic()
                 if gate.close(Refusal(FailureKind.SERVICE, str(error)), now):
@@ -159,7 +159,7 @@ class SyphonRun:
                 entityPattern=options.pattern,
                 settlement="exclusive",
                 alignment="time",
-                # What is gone was taken by another syphon, which restores it first.
+                # Missing messages were restored by another syphon.
                 failOnDataLoss="false",
                 columns=",".join(SOURCE_COLUMNS),
                 readerId=self._backlog.reader,
@@ -180,7 +180,7 @@ class SyphonRun:
         return writer.trigger(processingTime=interval).start()
 
     def _wait(self, query: StreamingQuery) -> None:
-        """Until it has ended, or we are told to stop."""
+        """Wait until the query has ended, or until we are told to stop."""
         looked_at = self._clock.monotonic()
         try:
             while query.isActive and not self._stopping.wait(_LOOK_SECONDS):
@@ -198,7 +198,7 @@ class SyphonRun:
         try:
             self._drain.return_parked()
         except (SyphonError, BulkError) as error:
-            # The next batch finds out, and whoever waits for it is told then.
+            # The next batch fails for the same reason, and reports it.
             _log.info("what is parked stays so: %s", error)
 
     def _check(self, query: StreamingQuery) -> None:
@@ -243,7 +243,7 @@ def _active_count(look: Look) -> int:
 
 @contextmanager
 def _small_batches(spark: SparkSession) -> Iterator[None]:
-    """In the session of somebody who may have set it otherwise."""
+    """Change a setting for a while, in a session that may have another value."""
     given = spark.conf.get(_ARROW_ROWS)
     spark.conf.set(_ARROW_ROWS, str(_ARROW_ROWS_COUNT))
     try:
@@ -254,8 +254,8 @@ def _small_batches(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _checkpoint(options: SyphonOptions) -> Iterator[str]:
-    """The one that was given, or one that is not needed afterwards: whatever a run that
-    was killed has sent is known to the primary."""
+    """The given folder, or a temporary one: it is not needed after the run, because the
+    primary knows everything that a killed run has sent."""
     if options.checkpoint is not None:
         yield options.checkpoint
         return

@@ -1,4 +1,4 @@
-"""What the two namespaces offer the job, and what went wrong with one of them."""
+"""Checks what the two namespaces offer the job, and explains their errors."""
 
 import re
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def _offered(connection: Connection, patience_ms: int) -> tuple[frozenset[str], 
     """Which requests a namespace knows, and where it is."""
     client = BulkClient(connection, patience_ms)
     try:
-        # Such a one would be waited for in vain.
+        # Waiting for such a namespace would be in vain.
         is_foreign = speaks_amqp_alone(connection)
         return frozenset() if is_foreign else client.offered(), client.address
     finally:
@@ -62,7 +62,7 @@ def _offered(connection: Connection, patience_ms: int) -> tuple[frozenset[str], 
 
 @contextmanager
 def told(side: str) -> Iterator[None]:
-    """What a namespace refused, or that it is away, as the job tells it."""
+    """Turns errors of a namespace into errors of the job."""
     try:
         yield
     except SecretError as error:
@@ -80,7 +80,7 @@ def as_told(side: str, error: BulkError) -> SyphonError:
 
 
 def diagnosed(options: SyphonOptions, reader: str, error: Exception) -> SyphonError:
-    """Why a query ended: Spark tells what its source said as a text in a text."""
+    """Why a query ended: Spark has the error of its source as a text in a text."""
     try:
         with told("secondary"):
             backlog = Backlog(options, reader)
@@ -94,7 +94,7 @@ def diagnosed(options: SyphonOptions, reader: str, error: Exception) -> SyphonEr
 
 
 def _last_line(text: str) -> str:
-    """Of tracebacks in what Spark says: the error itself, ours rather than others."""
+    """The line of the error in tracebacks from Spark; if possible, of our error."""
     named: list[str] = re.findall(
         r"^\s*(?:\w+\.)*\w*(?:Error|Exception|Loss): .+", text, re.M
     )

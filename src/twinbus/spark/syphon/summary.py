@@ -13,7 +13,7 @@ class Summary:
     primary_name: str
     queues: tuple[str, ...]
     restored: int
-    # Messages that the primary had already, from a run or a syphon before.
+    # Messages that the primary had already, from an earlier run or another syphon.
     known: int
     # By reason.
     dead_lettered: Mapping[str, int] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Summary:
 
 @final
 class Tally:
-    """The counters; whoever does something counts it here."""
+    """The counters of a run."""
 
     def __init__(self) -> None:
         self.restored = 0

@@ -1,4 +1,4 @@
-"""What became of the messages of a batch: from executors to the driver."""
+"""The results of the messages of a batch, from executors to the driver."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 class Fate(StrEnum):
-    """What became of a message."""
+    """What happened to a message."""
 
     RESTORED = "restored"
     # It had been restored before.
@@ -19,7 +19,7 @@ class Fate(StrEnum):
     REFUSED = "refused"
     # It waits behind others of its entity.
     BEHIND = "behind"
-    # The primary does not answer; nothing is to be settled.
+    # The primary does not answer; nothing must be settled.
     AWAY = "away"
 
 
@@ -31,7 +31,7 @@ COLUMNS: Final = (
 
 
 class Told(NamedTuple):
-    """What a task says of one message: a row of SCHEMA."""
+    """The result of one message: a row of SCHEMA."""
 
     fate: Fate
     reason: str = ""
@@ -50,7 +50,7 @@ def told_array(told: Sequence[Told]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One fate of messages of one queue and entity."""
+    """Messages of one queue and entity with the same result."""
 
     fate: Fate
     queue: str
@@ -63,7 +63,7 @@ class Verdict:
 
 
 def read_verdicts(table: pa.Table) -> list[Verdict]:
-    """From rows of COLUMNS; those that say the same are one."""
+    """From rows of COLUMNS, combined by queue, entity and result."""
     found: dict[tuple[object, ...], Verdict] = {}
     columns = [table.column(name).to_pylist() for name in COLUMNS]
     for queue, number, is_deferred, *told in zip(*columns, strict=True):
