@@ -16,12 +16,12 @@ from azure.servicebus import (
 from twinbus.errors import ServerBusy
 from twinbus.sdk_internals import blocking_links
 from twinbus.server import management
+from twinbus.spark.data_loss import DataLoss
 from twinbus.spark.offsets import OffsetError, read_offset
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.portable import deferring, taking, watching
 from twinbus.spark.portable.delivered import MARK
 from twinbus.spark.portable.errors import EntityMissing
-from twinbus.spark.ranges_read import DataLoss
 
 from .engine_world import Engines
 from .harness import Namespace, numbered

@@ -6,7 +6,7 @@ import pytest
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from pyspark.sql import Row, SparkSession
 
-from twinbus.spark.ranges_read import DataLoss
+from twinbus.spark.data_loss import DataLoss
 from twinbus.spark.schema import COLUMNS
 from twinbus.spark.source import batch_reader, schema_of
 

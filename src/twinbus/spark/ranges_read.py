@@ -4,7 +4,6 @@ Reading has no state: a task may be repeated, run twice at the same time, or rea
 same batch as another task. The number of messages is compared with the plan.
 """
 
-import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,18 +12,12 @@ from pyspark.sql.datasource import InputPartition
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.connection import Connection
+from twinbus.spark.data_loss import report_loss
 from twinbus.spark.packing import Range
-from twinbus.spark.plain_error import PlainError
 from twinbus.spark.schema import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_log = logging.getLogger(__name__)
-
-
-class DataLoss(PlainError):
-    """Messages that were planned are not there any more."""
 
 
 class RangePartition(InputPartition):
@@ -81,6 +74,4 @@ class RangePartition(InputPartition):
             f"sequence numbers from {found.first} to {found.end - 1} are gone since "
             "the batch was planned: received, expired or deleted by somebody else."
         )
-        if self._fails_on_loss:
-            raise DataLoss(f"{text} Set failOnDataLoss to false to go on without them.")
-        _log.warning(text)
+        report_loss(text, fails=self._fails_on_loss)

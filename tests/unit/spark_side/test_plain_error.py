@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.data_loss import DataLoss
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.plain_error import each_plainly, plainly
-from twinbus.spark.ranges_read import DataLoss
 
 
 def refuse() -> None:

@@ -23,10 +23,10 @@ from twinbus.spark.bulk.client import (
 )
 from twinbus.spark.bulk.errors import READER_LEASE_LOST, BulkError
 from twinbus.spark.bulk.leases import Leases
+from twinbus.spark.data_loss import report_loss
 from twinbus.spark.offsets import Offset, Position
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
-from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.read_options import ReadOptions, Settlement
 from twinbus.spark.resting import TWINBUS_SECONDS, rest
 
@@ -210,13 +210,11 @@ class BulkStream:
             return
         state = "does not exist any more" if generation is None else "was made again"
         text = (
-            f"'{path}' was read by {reader} and {state}; what it had that was not read "
-            "is lost."
+            f"'{path}' was read by {reader} and {state}; its messages that were not "
+            "read are lost."
         )
-        if self._options.fails_on_loss:
-            raise DataLoss(f"{text} Set failOnDataLoss to false to go on without it.")
+        report_loss(text, fails=self._options.fails_on_loss)
         self._lost.add((path, generation))
-        _log.warning(text)
 
     def _first_position(self, entity: EntityBounds) -> Position:
         bounds, options = self._options.bounds, self._options

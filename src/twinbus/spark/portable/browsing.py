@@ -5,11 +5,11 @@ sequence numbers is unknown. So a batch of at most N messages is a range of at m
 numbers, and its size in bytes is estimated from the first messages.
 """
 
-import logging
 from dataclasses import replace
 from typing import Final
 from uuid import uuid4
 
+from twinbus.spark.data_loss import report_loss
 from twinbus.spark.offsets import AMQP_GENERATION, Offset, Position
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
@@ -18,11 +18,8 @@ from twinbus.spark.portable.errors import EntityMissing, PortableError
 from twinbus.spark.portable.namespace import PortableNamespace
 from twinbus.spark.portable.peeking import first_since, last_number, peek
 from twinbus.spark.portable.shares import Shares
-from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.read_options import ReadOptions
 from twinbus.spark.resting import AMQP_SECONDS, rest
-
-_log = logging.getLogger(__name__)
 
 _FRAGMENT: Final = 0
 _FIRST_NUMBER: Final = 1
@@ -151,12 +148,8 @@ class BrowsingStream:
         return 0 if last is None else last + 1
 
     def _on_missing(self, error: EntityMissing) -> None:
-        if self._options.fails_on_loss:
-            raise DataLoss(
-                f"{error} What it had that was not read is lost. Set failOnDataLoss to "
-                "false to go on without it."
-            )
-        _log.warning("%s", error)
+        text = f"{error} Its messages that were not read are lost."
+        report_loss(text, fails=self._options.fails_on_loss)
 
     def advance(self, start: Offset, max_messages: int | None) -> Offset:
         """Where the next batch ends; `start` itself if there is nothing to read."""

@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from pyspark.sql.datasource import InputPartition
 
+from twinbus.spark.data_loss import report_loss
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.patience import Patience
 from twinbus.spark.portable.allowance import Allowance
@@ -39,7 +40,6 @@ from twinbus.spark.portable.settling import settle
 from twinbus.spark.portable.shares import Shares
 from twinbus.spark.portable.taking import Taker
 from twinbus.spark.portable.watching import Lookout, OrphanSearch, Sighting
-from twinbus.spark.ranges_read import DataLoss
 from twinbus.spark.read_options import ReadOptions
 from twinbus.spark.resting import AMQP_SECONDS, rest
 
@@ -289,12 +289,8 @@ class DeferringStream:
         )
 
     def _on_missing(self, error: EntityMissing) -> None:
-        if self._options.fails_on_loss:
-            raise DataLoss(
-                f"{error} What it had that was not read is lost. Set failOnDataLoss to "
-                "false to go on without it."
-            )
-        _log.warning("%s", error)
+        text = f"{error} Its messages that were not read are lost."
+        report_loss(text, fails=self._options.fails_on_loss)
 
     # --- sessions -------------------------------------------------------------
 

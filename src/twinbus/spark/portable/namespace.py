@@ -70,20 +70,24 @@ FAILURES: Final = (AzureError, OSError, EOFError, ValueError)
 """What the SDK raises if the namespace or the connection fails."""
 
 
+def sdk_client(connection: Connection) -> ServiceBusClient:
+    """A client of the SDK that never retries. Raises SecretError, OptionError."""
+    trust: dict[str, Any] = {}
+    if connection.ca_file is not None:
+        trust["connection_verify"] = connection.ca_file
+    return ServiceBusClient.from_connection_string(
+        connection.open().connection_string, retry_total=0, **trust
+    )
+
+
 class PortableNamespace:
     """Talks to one namespace. Not shared between threads; ends with a `with`."""
 
     def __init__(self, connection: Connection, patience_ms: int) -> None:
-        opened = connection.open()
-        self.address = opened.host
+        self.address = connection.open().host
         self._connection = connection
         self._patience_seconds = patience_ms / 1000
-        trust: dict[str, Any] = {}
-        if connection.ca_file is not None:
-            trust["connection_verify"] = connection.ca_file
-        self._client = ServiceBusClient.from_connection_string(
-            opened.connection_string, retry_total=0, **trust
-        )
+        self._client = sdk_client(connection)
         self._links: OrderedDict[str, blocking_links.Link] = OrderedDict()
 
     def another(self) -> "PortableNamespace":

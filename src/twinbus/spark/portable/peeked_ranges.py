@@ -1,9 +1,9 @@
 """A partition that is read by peeking."""
 
-import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from twinbus.spark.data_loss import report_loss
 from twinbus.spark.packing import Range
 from twinbus.spark.portable.delivered import Delivered
 from twinbus.spark.portable.errors import EntityMissing
@@ -11,12 +11,10 @@ from twinbus.spark.portable.message_table import record_batch
 from twinbus.spark.portable.namespace import PortableNamespace
 from twinbus.spark.portable.number_ranges import NumberRanges
 from twinbus.spark.portable.peeking import peek_numbers
-from twinbus.spark.ranges_read import DataLoss, RangePartition
+from twinbus.spark.ranges_read import RangePartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_log = logging.getLogger(__name__)
 
 _STATES: Final = ("active", "deferred", "scheduled")
 
@@ -45,7 +43,8 @@ class PeekPartition(RangePartition):
                 if wanted:
                     yield record_batch(path, wanted, self._columns)
         except EntityMissing as error:
-            self._lose(f"A batch cannot be read: {error}")
+            text = f"A batch cannot be read: {error}"
+            report_loss(text, fails=self._fails_on_loss)
         self._check_count(path, len(numbers), count)
 
     def _is_wanted(self, message: Delivered) -> bool:
@@ -54,19 +53,15 @@ class PeekPartition(RangePartition):
     def _check_count(self, path: str, expected: int, count: int) -> None:
         """Any number in such a range may be missing."""
 
-    def _lose(self, text: str) -> None:
-        if self._fails_on_loss:
-            raise DataLoss(f"{text} Set failOnDataLoss to false to go on without.")
-        _log.warning(text)
-
 
 class DeferredPartition(PeekPartition):
     """Messages that a stream deferred: each number exists until it is settled."""
 
     def _check_count(self, path: str, expected: int, count: int) -> None:
         if count < expected:
-            self._lose(
+            report_loss(
                 f"{expected - count} of {expected} messages of '{path}' that this "
                 "query deferred are gone: settled already, as by a query that ran on "
-                "from a later checkpoint, or received or deleted by somebody else."
+                "from a later checkpoint, or received or deleted by somebody else.",
+                fails=self._fails_on_loss,
             )

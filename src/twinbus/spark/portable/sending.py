@@ -8,10 +8,9 @@ A batch is accepted or refused as a whole. It is not known here what was sent be
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from azure.servicebus import (
-    ServiceBusClient,
     ServiceBusMessageBatch,
     ServiceBusSender,
 )
@@ -21,7 +20,12 @@ from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.sdk_internals.messages import add_encoded, set_envelope
 from twinbus.spark.patience import BUSY_SECONDS, Patience
-from twinbus.spark.portable.namespace import FAILURES, TRANSIENT, close_quietly
+from twinbus.spark.portable.namespace import (
+    FAILURES,
+    TRANSIENT,
+    close_quietly,
+    sdk_client,
+)
 from twinbus.spark.row_messages import EncodedRows
 from twinbus.spark.row_sender import RowsRefused, SentRows
 from twinbus.spark.write_options import WriteOptions
@@ -43,12 +47,7 @@ class SdkSender:
     """`RowSender` for any namespace."""
 
     def __init__(self, options: WriteOptions) -> None:
-        trust: dict[str, Any] = {}
-        if options.connection.ca_file is not None:
-            trust["connection_verify"] = options.connection.ca_file
-        self._client = ServiceBusClient.from_connection_string(
-            options.connection.open().connection_string, retry_total=0, **trust
-        )
+        self._client = sdk_client(options.connection)
         self._max_bytes = options.max_request_bytes
         self._patience_seconds = options.patience_ms / 1000
         self._senders: OrderedDict[str, ServiceBusSender] = OrderedDict()
