@@ -8,17 +8,18 @@
 Without `secondary` this server itself has the backlog queues.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
+from twinbus.client.secret_reference import (
+    UnreadableReference,
+    is_reference,
+    read_reference,
+)
 from twinbus.config_entities import check_names
 from twinbus.durations import duration_ms
 
-_ENVIRONMENT: Final = "env:"
-_FILE: Final = "file:"
 _MOST_QUEUES: Final = 1_000
 
 
@@ -90,18 +91,11 @@ def _secret(
     value = section.get(name, "")
     if not isinstance(value, str):
         raise ValueError(f"[pair] {name}: is not a text")
-    if value.startswith(_ENVIRONMENT):
-        variable = value.removeprefix(_ENVIRONMENT)
-        if not environment.get(variable):
-            raise ValueError(f"[pair] {name}: there is no variable {variable}")
-        value = environment[variable]
-    elif value.startswith(_FILE):
-        file = Path(value.removeprefix(_FILE))
+    if is_reference(value):
         try:
-            value = file.read_text(encoding="utf-8")
-        except OSError as error:
-            why = os.strerror(error.errno or 0)
-            raise ValueError(f"[pair] {name}: {file}: {why}") from None
+            value = read_reference(value, environment)
+        except UnreadableReference as error:
+            raise ValueError(f"[pair] {name}: {error}") from None
     value = value.strip()
     if value and "endpoint=" not in value.lower():
         raise ValueError(

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "config_rules": {"errors", "rules", "rules/sql"},
     "config_entities": {"broker", "config_rules", "durations", "errors", "rules"},
     "config_emulator": {"config_entities", "config_rules", "rules"},
-    "config_pair": {"config_entities", "durations"},
+    "config_pair": {"client", "config_entities", "durations"},
     "config": {
         *("broker", "config_emulator", "config_entities", "config_pair", "durations"),
         "limits",

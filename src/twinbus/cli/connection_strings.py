@@ -5,19 +5,16 @@ a flag may name a file instead (`file:PATH`). Nothing that we print has any part
 connection string except the host.
 """
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
+from twinbus.client.secret_reference import FILE, UnreadableReference, read_reference
 
 PRIMARY: Final = "TWINBUS_PRIMARY"
 SECONDARY: Final = "TWINBUS_SECONDARY"
 """Variables that name the two sides of a pair."""
-
-_FILE: Final = "file:"
 
 
 def connection_string(
@@ -31,22 +28,16 @@ def connection_string(
             "be file:PATH.",
             exit_codes.USAGE,
         )
-    if text.startswith(_FILE):
-        text = _content(Path(text.removeprefix(_FILE)), flag if given else variable)
+    where = flag if given else variable
+    if text.startswith(FILE):
+        try:
+            text = read_reference(text, environment)
+        except UnreadableReference as error:
+            raise Failure(f"{where}: {error}.", exit_codes.USAGE) from None
     if "endpoint=" not in text.lower():
         raise Failure(
-            f"{flag if given else variable} is not a connection string: it must begin "
+            f"{where} is not a connection string: it must begin "
             "with Endpoint=sb://, or be file:PATH.",
             exit_codes.USAGE,
         )
     return text.strip()
-
-
-def _content(file: Path, where: str) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        why = os.strerror(error.errno or 0)
-    except UnicodeDecodeError:
-        why = "not a text"
-    raise Failure(f"{where}: {file}: {why}.", exit_codes.USAGE)

@@ -18,8 +18,7 @@ from typing import Final
 from twinbus.cli import exit_codes
 from twinbus.cli.connection_strings import connection_string
 from twinbus.cli.failure import Failure
-
-_FILE: Final = "file:"
+from twinbus.client.secret_reference import FILE
 
 _QUIET: Final = {
     "spark.log.level": "ERROR",
@@ -42,8 +41,8 @@ def reference(given: str | None, flag: str, variable: str) -> str:
     Failure if there is none."""
     text = connection_string(given, flag, variable, os.environ)
     told = given or os.environ[variable]
-    if told.startswith(_FILE):
-        return f"{_FILE}{Path(told.removeprefix(_FILE)).absolute()}"
+    if told.startswith(FILE):
+        return f"{FILE}{Path(told.removeprefix(FILE)).absolute()}"
     os.environ[variable] = text
     return f"env:{variable}"
 

@@ -5,6 +5,7 @@ both ways (encode_message and decode_message of twinbus.amqp.messaging translate
 are pipelined, and a range of messages is settled at once.
 
 - `connection_string` reads and writes connection strings; nothing else does.
+- `secret_reference` reads `env:NAME` and `file:PATH`.
 - `address` and `credentials`: where a namespace is, and the tokens for it.
 - `connection`: one AMQP connection, with its senders and receivers.
 - `namespace_connection`: one that is opened when needed and keeps its tokens valid.

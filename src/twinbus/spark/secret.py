@@ -7,14 +7,16 @@ plans. A secret that is given as an option is sent with the options; its `repr` 
 """
 
 import os
-from pathlib import Path
 from typing import Final
 
+from twinbus.client.secret_reference import (
+    UnreadableReference,
+    is_reference,
+    read_reference,
+)
 from twinbus.spark.plain_error import PlainError
 
 _HIDDEN: Final = "***"
-_ENV: Final = "env:"
-_FILE: Final = "file:"
 
 
 class SecretError(PlainError, ValueError):
@@ -35,7 +37,7 @@ class Secret:
     @classmethod
     def parse(cls, option: str, value: str) -> "Secret":
         """From the option `credential`. Raises SecretError."""
-        if value.startswith((_ENV, _FILE)) and value.partition(":")[2]:
+        if is_reference(value) and value.partition(":")[2]:
             return cls(reference=value)
         raise SecretError(
             f"'{option}' must be env:NAME or file:/PATH, naming where the connection "
@@ -47,15 +49,14 @@ class Secret:
         if self._text is not None:
             return self._text
         assert self._reference is not None
-        kind, _, name = self._reference.partition(":")
-        found = os.environ.get(name) if kind == "env" else _file_text(name)
-        if not found or not found.strip():
+        try:
+            return read_reference(self._reference, os.environ)
+        except UnreadableReference as error:
             raise SecretError(
-                f"The credential '{self._reference}' is missing or empty on this host. "
-                "It is read on the driver and on every executor, in the environment "
-                "with which Spark was started there."
-            )
-        return found.strip()
+                f"The credential '{self._reference}' cannot be read on this host: "
+                f"{error}. It is read on the driver and on every executor, in the "
+                "environment with which Spark was started there."
+            ) from None
 
     def __repr__(self) -> str:
         return self._reference or _HIDDEN
@@ -68,10 +69,3 @@ class Secret:
 
 def _secret(text: str | None, reference: str | None) -> Secret:
     return Secret(text=text, reference=reference)
-
-
-def _file_text(name: str) -> str | None:
-    try:
-        return Path(name).read_text()
-    except (OSError, ValueError):
-        return None
