@@ -6,10 +6,10 @@ from typing import Annotated, Final
 import typer
 
 from twinbus.cli import exit_codes
+from twinbus.cli.command_group import examples, group
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY
 from twinbus.cli.entity_flags import Json
 from twinbus.cli.failure import Failure
-from twinbus.cli.flags import examples, group
 from twinbus.cli.pair_flags import (
     CountsBacklog,
     Cover,

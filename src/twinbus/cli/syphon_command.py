@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 import typer
 
+from twinbus.cli.command_group import examples
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
 from twinbus.cli.entity_flags import Json
-from twinbus.cli.flags import examples
 from twinbus.cli.pair_flags import (
     CountsBacklog,
     Cover,

@@ -1,10 +1,12 @@
-"""docs/reference/cli.md and configuration.md say what the code says."""
+"""docs/reference/cli.md and configuration.md say what the code says.
+
+The table of settings is checked by `tests/unit/scripts/test_configuration_page.py`.
+"""
 
 import ast
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +15,11 @@ from typer.main import get_command
 
 from twinbus.cli import exit_codes
 from twinbus.cli.main import app, run
-from twinbus.cli.serve_command import serve
-from twinbus.config import NO_SETTINGS, Config, load_config
+from twinbus.config import load_config
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 CLI = (REFERENCE / "cli.md").read_text()
 CONFIGURATION = (REFERENCE / "configuration.md").read_text()
-
-SETTINGS = {
-    field.name: getattr(Config(), field.name)
-    for field in fields(Config)
-    if field.name not in NO_SETTINGS
-}
-# As they are written in the file.
-SETTINGS |= {name: "false" for name, value in SETTINGS.items() if value is False}
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -69,32 +62,6 @@ def test_the_page_has_every_exit_code() -> None:
 def test_no_code_is_used_twice() -> None:
     codes = [value for value in vars(exit_codes).values() if isinstance(value, int)]
     assert len(codes) == len(set(codes))
-
-
-def test_every_setting_is_a_flag() -> None:
-    assert set(inspect.signature(serve).parameters) == {*SETTINGS, "config"}
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_the_page_has_every_setting(name: str) -> None:
-    flag, variable = f"--{name.replace('_', '-')}", f"TWINBUS_{name.upper()}"
-    default = f"`{SETTINGS[name]}`" if SETTINGS[name] != "" else ""
-    row = f"| `{name}` | `{flag}` | `{variable}` | {default} |".replace("  ", " ")
-    assert row in CONFIGURATION
-
-
-def test_the_flags_tell_the_true_defaults(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    run(["serve", "--help"])
-    shown = " ".join(capsys.readouterr().out.split())
-    for name, default in SETTINGS.items():
-        if default != "":
-            pattern = (
-                rf"Default: {re.escape(str(default))}\. \(TWINBUS_{name.upper()}\)"
-            )
-            assert re.search(pattern, shown), name
 
 
 def test_the_example_of_the_page_can_be_used(tmp_path: Path) -> None:
