@@ -50,9 +50,9 @@ def syphon(
         connection_string(primary, "--primary", PRIMARY, os.environ),
         connection_string(secondary, "--secondary", SECONDARY, os.environ),
     )
-    from twinbus.cli.syphon_run import SyphonRun
+    from twinbus.cli.syphon_run import SyphonCommand
 
-    run = SyphonRun(
+    run = SyphonCommand(
         *sides,
         primary_name=primary_name,
         cover=tuple(cover or ()),
