@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from twinbus.spark.bulk import appending
-from twinbus.spark.bulk.appending import BulkSender
+from twinbus.spark.bulk.bulk_sender import BulkSender
 from twinbus.spark.patience import RetryPatience
 from twinbus.spark.row_messages import EncodedRows, encode_rows
 from twinbus.spark.row_sender import RowsRefused, SentRows
