@@ -109,6 +109,7 @@ bench-spark: compiled $(SPARK_READY) ## Spark beside the SDK, and a million drai
 
 docs: $(SPARK_READY) ## Regenerate the pages that are made from the code
 	@$(PYTHON_IN) scripts/cli_reference.py
+	@$(PYTHON_IN) scripts/configuration_page.py
 	@$(PYTHON_IN) scripts/errors_reference.py
 	@$(PYTHON_IN) scripts/amqp_states_reference.py
 	@$(PYTHON_IN) scripts/pairing_page.py

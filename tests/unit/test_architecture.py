@@ -30,9 +30,11 @@ MAY_IMPORT = {
     "config_entities": {"broker", "config_rules", "durations", "errors", "rules"},
     "config_emulator": {"config_entities", "config_rules", "rules"},
     "config_pair": {"client", "config_entities", "durations"},
+    "config_values": {"durations"},
+    "config_settings": {"config_values", "durations", "limits"},
     "config": {
-        *("broker", "config_emulator", "config_entities", "config_pair", "durations"),
-        "limits",
+        *("broker", "config_emulator", "config_entities", "config_pair"),
+        "config_settings",
     },
     "amqp": set(),
     "auth": {"errors", "limits"},
@@ -71,8 +73,9 @@ MAY_IMPORT = {
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
-        *("config_entities", "config_rules", "durations", "errors", "limits"),
-        *("pairing", "rules", "sdk_internals", "server", "spark", "store", "testing"),
+        *("config_entities", "config_rules", "config_settings", "durations"),
+        *("errors", "limits", "pairing", "rules", "sdk_internals", "server", "spark"),
+        *("store", "testing"),
     },
 }
 

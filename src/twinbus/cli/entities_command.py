@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from twinbus.cli import exit_codes
+from twinbus.cli.command_group import examples, group
 from twinbus.cli.confirming import Yes, make_sure
 from twinbus.cli.create_command import app as create
 from twinbus.cli.entity_flags import (
@@ -33,7 +34,6 @@ from twinbus.cli.entity_flags import (
 )
 from twinbus.cli.entity_questions import ask_server, show
 from twinbus.cli.failure import Failure
-from twinbus.cli.flags import examples, group
 
 app = group(
     "entities",

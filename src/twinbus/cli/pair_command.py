@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from twinbus.cli.command_group import examples, group
 from twinbus.cli.confirming import Yes, make_sure
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
 from twinbus.cli.entity_flags import Json
-from twinbus.cli.flags import examples, group
 from twinbus.cli.pair_flags import Primary, PrimaryName, Secondary, require_sdk
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from twinbus.cli.pair_report import PairReport
 from twinbus.cli.pair_rights import lacking_rights
 from twinbus.cli.sdk_side import (
     PATIENCE_SECONDS,
-    Side,
+    SdkSide,
     opened,
     reach,
     told_as_failure,
@@ -62,7 +62,7 @@ async def pair_report(primary: str, secondary: str, name: str | None) -> PairRep
         )
 
 
-async def _survey(side: Side, name: str) -> tuple[BacklogSurvey, str]:
+async def _survey(side: SdkSide, name: str) -> tuple[BacklogSurvey, str]:
     """The backlog and the lease. Without the right to listen, queues are not peeked at;
     the report names that right among the missing ones."""
     try:
@@ -75,7 +75,7 @@ async def _survey(side: Side, name: str) -> tuple[BacklogSurvey, str]:
     return survey, "unknown"
 
 
-async def _lease(side: Side, path: str | None) -> str:
+async def _lease(side: SdkSide, path: str | None) -> str:
     """Whether a server runs the syphon: then it holds the lock of a session.
 
     The only way to find out is to take the lock. If that succeeds, the lock is given
@@ -126,7 +126,7 @@ async def remove_unused(secondary: str, paths: Sequence[str]) -> list[str]:
             return [path for path in paths if await _is_removed(side, path)]
 
 
-async def _is_removed(side: Side, path: str) -> bool:
+async def _is_removed(side: SdkSide, path: str) -> bool:
     """Remove the queue if it is empty. A message may be sent just now, so sending is
     disabled first: senders then take another queue, and the count is final."""
     administration = side.administration

@@ -70,7 +70,7 @@ class Door(Protocol[M]):
         ...
 
 
-class Namespace(Protocol[M]):
+class PairedNamespace(Protocol[M]):
     """One side of a pair."""
 
     # The host name, for texts and for the restore ledger.

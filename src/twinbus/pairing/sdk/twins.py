@@ -75,7 +75,7 @@ class ThreadedCredential:
         return token
 
 
-class Administration:
+class SecondaryAdministration:
     """The secondary's administration client, synchronous or asynchronous."""
 
     def __init__(self, client: Any) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import final
 
-from twinbus.pairing.syphon.ports import Glimpse, Page
+from twinbus.pairing.syphon.ports import BacklogPage, Glimpse
 
 
 @dataclass(slots=True)
@@ -49,7 +49,9 @@ class Deferrals:
             span.first = min(span.first, number)
             span.last = max(span.last, number)
 
-    def wanted(self, page: Page, paths: Collection[str]) -> dict[str, list[Glimpse]]:
+    def wanted(
+        self, page: BacklogPage, paths: Collection[str]
+    ) -> dict[str, list[Glimpse]]:
         """The deferred messages of these entities on the page, in order."""
         keys = {path.lower() for path in paths}
         found: dict[str, list[Glimpse]] = {}
@@ -60,7 +62,7 @@ class Deferrals:
                 found.setdefault(span.path, []).append(glimpse)
         return found
 
-    def passed(self, path: str, page: Page) -> bool:
+    def passed(self, path: str, page: BacklogPage) -> bool:
         """The entity's messages on the page are restored. Returns whether these were
         the last."""
         span = self._spans[path.lower()]

@@ -4,8 +4,8 @@ An engine implements these over one protocol stack. Its messages derive from
 `BacklogMessage`, and have more that only the engine knows.
 
 An error of the secondary is raised, as the engine's own error, and ends a worker's
-round. An error of the primary is returned as a `Refusal`, because it concerns a single
-message, and the worker decides what to do.
+round. An error of the primary is returned as a `RestoreRefusal`, because it concerns a
+single message, and the worker decides what to do.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -73,7 +73,7 @@ class Glimpse:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class BacklogPage:
     """One page of peeked messages: the deferred ones, and how many there were."""
 
     glimpses: tuple[Glimpse, ...]
@@ -84,7 +84,7 @@ class Page:
     first_active: int | None = None
 
 
-class Source(Protocol[M]):
+class BacklogSource(Protocol[M]):
     """One backlog queue of the secondary. Every call may raise the engine's errors. A
     lost lock is not an error: another receiver has the message then."""
 
@@ -104,7 +104,7 @@ class Source(Protocol[M]):
 
     async def dead_letter(self, messages: Sequence[M], fault: Fault) -> None: ...
 
-    async def peek_deferred(self, first_number: int) -> Page:
+    async def peek_deferred(self, first_number: int) -> BacklogPage:
         """Look at the messages from this sequence number on."""
         ...
 
@@ -119,7 +119,7 @@ class Source(Protocol[M]):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RestoreRefusal:
     """Why the primary did not take a message, or that it did not answer."""
 
     kind: FailureKind
@@ -132,7 +132,7 @@ class Restored:
     the next one; those behind it were not sent, so that order is kept."""
 
     count: int
-    refusal: Refusal | None = None
+    refusal: RestoreRefusal | None = None
 
 
 class Outlet(Protocol[M_contra]):
@@ -196,7 +196,7 @@ class Secondary(Protocol[M]):
         """All queues whose path begins so."""
         ...
 
-    def source(self, queue: BacklogQueue) -> Source[M]:
+    def source(self, queue: BacklogQueue) -> BacklogSource[M]:
         """Opened when first used."""
         ...
 

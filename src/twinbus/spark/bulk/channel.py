@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from twinbus.clock import SystemClock
 from twinbus.spark.bulk.errors import BulkError, NoHttp
 from twinbus.spark.connection import Connection
-from twinbus.spark.patience import BUSY_SECONDS, Patience
+from twinbus.spark.patience import BUSY_SECONDS, RetryPatience
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Channel:
         `is_probe`: the peer may not speak HTTP at all. If it hangs up several times,
         raises NoHttp.
         """
-        patience = Patience(self._patience_seconds)
+        patience = RetryPatience(self._patience_seconds)
         is_told, hung_up = False, 0
         while True:
             try:

@@ -16,10 +16,10 @@ from uuid import uuid4
 
 from twinbus.spark.bulk.client import (
     BulkClient,
+    BulkSettlement,
     EntityBounds,
     Planned,
     PlanPart,
-    Verdict,
 )
 from twinbus.spark.bulk.errors import READER_LEASE_LOST, BulkError
 from twinbus.spark.bulk.leases import Leases
@@ -27,7 +27,7 @@ from twinbus.spark.data_loss import report_loss
 from twinbus.spark.offsets import Offset, Position
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
-from twinbus.spark.read_options import ReadOptions, Settlement
+from twinbus.spark.read_options import ReadOptions, StreamSettlement
 from twinbus.spark.resting import TWINBUS_SECONDS, rest
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class BulkStream:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._client = BulkClient(options.connection, options.patience_ms)
-        self._is_exclusive = options.settlement is Settlement.EXCLUSIVE
+        self._is_exclusive = options.settlement is StreamSettlement.EXCLUSIVE
         self._initial: Offset | None = None
         self._leases: Leases | None = None
         # For a query that reads what is there and ends: the end, by path.
@@ -298,7 +298,7 @@ class BulkStream:
         ends = {path: offset.entities[path].next for path in paths if path in epochs}
         # Do not repeat a settlement: each is a commit of the bus.
         verdicts = [
-            Verdict(path=path, epoch=epochs[path], ends=end)
+            BulkSettlement(path=path, epoch=epochs[path], ends=end)
             for path, end in ends.items()
             if end != offset.entities[path].begin
             and self._settled.get(path) != (epochs[path], end)

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import InputPartition
 
 from twinbus.spark.data_loss import report_loss
 from twinbus.spark.option_reader import OptionError
-from twinbus.spark.patience import Patience
+from twinbus.spark.patience import RetryPatience
 from twinbus.spark.portable.allowance import Allowance
 from twinbus.spark.portable.browsing import named_entities
 from twinbus.spark.portable.deferred_offset import (
@@ -185,7 +185,7 @@ class DeferringStream:
     ) -> dict[str, DeferredPart]:
         """Wait for messages that are there and did not come: otherwise the query would
         end without them. After a minute, leave them to the receivers that hold them."""
-        patience = Patience(_HELD_SECONDS)
+        patience = RetryPatience(_HELD_SECONDS)
         while held := self._held():
             if not patience.wait():
                 _log.warning("left to other receivers: messages of %s", held)

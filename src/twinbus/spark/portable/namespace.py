@@ -32,7 +32,7 @@ from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.sdk_internals import blocking_links
 from twinbus.sdk_internals.errors import requires_sessions
 from twinbus.spark.connection import Connection
-from twinbus.spark.patience import BUSY_SECONDS, Patience
+from twinbus.spark.patience import BUSY_SECONDS, RetryPatience
 from twinbus.spark.portable.entity_path import entity_path
 from twinbus.spark.portable.errors import (
     EntityMissing,
@@ -200,10 +200,10 @@ class PortableNamespace:
                 between()
                 self.wait_after(path, error, patience)
 
-    def patience(self) -> Patience:
-        return Patience(self._patience_seconds)
+    def patience(self) -> RetryPatience:
+        return RetryPatience(self._patience_seconds)
 
-    def wait_after(self, path: str, error: Exception, patience: Patience) -> None:
+    def wait_after(self, path: str, error: Exception, patience: RetryPatience) -> None:
         """Wait before the next attempt. Raises PortableError if waiting does not help,
         or the time is up."""
         known = known_refusal(path, error)

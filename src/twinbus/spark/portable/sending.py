@@ -19,7 +19,7 @@ from twinbus.amqp.messaging import decode_message
 from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.sdk_internals.messages import add_encoded, set_envelope
-from twinbus.spark.patience import BUSY_SECONDS, Patience
+from twinbus.spark.patience import BUSY_SECONDS, RetryPatience
 from twinbus.spark.portable.namespace import (
     FAILURES,
     TRANSIENT,
@@ -69,7 +69,7 @@ class SdkSender:
         self._client.close()
 
     def _send(self, entity: str, messages: Sequence[bytes]) -> None:
-        patience, sent = Patience(self._patience_seconds), 0
+        patience, sent = RetryPatience(self._patience_seconds), 0
         while sent < len(messages):
             waiting = messages[sent:]
             try:
@@ -80,7 +80,7 @@ class SdkSender:
                     raise self._refusal(entity, waiting, error) from None
             else:
                 # There was an answer: the time begins anew.
-                patience = Patience(self._patience_seconds)
+                patience = RetryPatience(self._patience_seconds)
         self._sent_count += sent
 
     def _send_batch(self, entity: str, messages: Sequence[bytes]) -> int:
@@ -151,7 +151,7 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _may_wait(error: Exception, patience: Patience) -> bool:
+def _may_wait(error: Exception, patience: RetryPatience) -> bool:
     """Whether the same may succeed later; if so, waits before that."""
     kind = kind_of(error)
     if kind not in TRANSIENT:

@@ -36,7 +36,7 @@ class Summary:
 
 
 @final
-class Tally:
+class RunTally:
     """The counters of a run."""
 
     def __init__(self) -> None:
