@@ -25,7 +25,7 @@ from twinbus.amqp.sasl import plain
 from twinbus.amqp.types import Int, Long, Timestamp
 from twinbus.auth.claims import Claim
 from twinbus.client import connect
-from twinbus.server import management
+from twinbus.doors.amqp import management
 from twinbus.testing import Bus
 
 from .sdk import SyncSdk, receive_one

@@ -6,14 +6,14 @@ import runpy
 
 from prometheus_client import CollectorRegistry
 
-from twinbus.gateway.bus_metrics import (
+from twinbus.doors.amqp import management
+from twinbus.doors.amqp.namespace_management import describe
+from twinbus.doors.http.bus_metrics import (
     entity_families,
     process_families,
     sum_families,
 )
 from twinbus.pairing.metrics import PairMetrics
-from twinbus.server import management
-from twinbus.server.namespace_management import describe
 from twinbus.testing import Bus
 
 from .pages import ROOT, blocks_of

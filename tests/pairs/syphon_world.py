@@ -20,6 +20,7 @@ from twinbus.amqp.sasl import plain
 from twinbus.amqp.types import Timestamp
 from twinbus.client import ClientConnection, connect
 from twinbus.clock import SystemClock
+from twinbus.doors.amqp.namespace_management import describe
 from twinbus.pairing.detour import SCHEDULED, Detour, diverted_properties
 from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.own.address import parse_address
@@ -27,7 +28,6 @@ from twinbus.pairing.own.engine import own_engine
 from twinbus.pairing.sdk_syphon.engine import sdk_engine
 from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon.syphon import Syphon
-from twinbus.server.namespace_management import describe
 from twinbus.testing import Bus
 
 # A bound against hanging; never waited out.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from twinbus.server import namespace
-from twinbus.server.strangers import Strangers
+from twinbus.entities import namespace
+from twinbus.entities.strangers import Strangers
 from twinbus.store.base import CommitFailed
 from twinbus.store.catalog import TOMBSTONE, Unfinished
 from twinbus.store.memory_catalog import MemoryCatalog

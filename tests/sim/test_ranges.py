@@ -16,7 +16,7 @@ from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import SEQUENCE_MASK
-from twinbus.server.session_grants import SessionGrants
+from twinbus.owner.session_grants import SessionGrants
 from twinbus.testing.sim import run_world
 from twinbus.testing.sim.sighting import Violation
 

@@ -13,9 +13,9 @@ from uuid import UUID
 
 import pytest
 
+from twinbus.doors.amqp import management_locks, management_messages
+from twinbus.doors.amqp.request_links import Request
 from twinbus.errors import MessageNotFound, MessagingEntityNotFound, ServerBusy
-from twinbus.server import management_locks, management_messages
-from twinbus.server.request_links import Request
 from twinbus.store.base import CommitFailed, StoreFull
 from twinbus.store.memory import MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog

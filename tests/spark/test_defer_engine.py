@@ -13,8 +13,8 @@ from azure.servicebus import (
     ServiceBusReceiver,
 )
 
+from twinbus.doors.amqp import management
 from twinbus.errors import ServerBusy
-from twinbus.server import management
 from twinbus.spark.offsets import OffsetError, read_offset
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.portable import deferring, internals, taking, watching

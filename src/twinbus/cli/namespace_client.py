@@ -1,6 +1,6 @@
 """Questions to a server about its entities, at `$management` of the namespace.
 
-The other side is `server/namespace_management.py`: arguments are texts, the answer
+The other side is `doors/amqp/namespace_management.py`: arguments are texts, the answer
 is JSON in a text. A refusal comes back as the error that the server raised.
 """
 

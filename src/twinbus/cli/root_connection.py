@@ -5,8 +5,8 @@ import os
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.config import ROOT_KEY_NAME, Config, ConfigError, local_connection_string
-from twinbus.server.certificates import ca_file
-from twinbus.server.data_folder import kept_root_key
+from twinbus.process.certificates import ca_file
+from twinbus.process.data_folder import kept_root_key
 
 
 def root_connection(config: Config, is_tls: bool, entity: str) -> dict[str, str | None]:

@@ -23,9 +23,9 @@ from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.clock import SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config
 from twinbus.config_entities import entity_properties
+from twinbus.process.certificates import ca_file, tls_context
+from twinbus.process.server import Server
 from twinbus.rules.rule import Rule
-from twinbus.server.certificates import ca_file, tls_context
-from twinbus.server.server import Server
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.testing.clock import ManualClock

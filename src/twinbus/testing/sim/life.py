@@ -11,6 +11,10 @@ from random import Random
 from typing import Any, Final
 
 from twinbus.broker.fragment import DEAD_LETTER, MAIN
+from twinbus.entities.entity import Entity
+from twinbus.entities.namespace import Namespace
+from twinbus.entities.queue import Queue
+from twinbus.entities.subscription import Subscription
 from twinbus.errors import (
     InternalError,
     MessageLockLost,
@@ -19,15 +23,11 @@ from twinbus.errors import (
 )
 from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
 from twinbus.links.arrivals import Arrivals
-from twinbus.server.bulk.bulk_entities import BulkEntities
-from twinbus.server.entity import Entity
-from twinbus.server.managed_queue import ManagedQueue
-from twinbus.server.namespace import Namespace
-from twinbus.server.owner import StoreOwner
-from twinbus.server.queue import Queue
-from twinbus.server.session_pages import SessionPages
-from twinbus.server.subscription import Subscription
-from twinbus.server.turns import Turns
+from twinbus.operations.bulk.bulk_entities import BulkEntities
+from twinbus.operations.managed_queue import ManagedQueue
+from twinbus.operations.session_pages import SessionPages
+from twinbus.owner.store_owner import StoreOwner
+from twinbus.owner.turns import Turns
 from twinbus.store.base import StoreError
 from twinbus.testing.sim.auditor import Auditor
 from twinbus.testing.sim.catalog import FaultyCatalog

@@ -15,6 +15,7 @@ from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.encoding.incoming import read_message
+from twinbus.entities.entity import Entity
 from twinbus.errors import InternalError, ServiceBusError
 from twinbus.links.commit_listener import CommitListener
 from twinbus.links.outcomes import settle
@@ -25,7 +26,6 @@ from twinbus.links.sending import (
     check_room,
     finds_duplicates,
 )
-from twinbus.server.entity import Entity
 from twinbus.testing.sim.draft import Draft, sighting_of
 from twinbus.testing.sim.sighting import Sighting
 

@@ -13,16 +13,16 @@ from twinbus.amqp.messaging import Message, Properties, encode_message
 from twinbus.broker import message as broker_message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
+from twinbus.doors.amqp import management_locks, management_messages, management_sent
+from twinbus.doors.amqp.request_links import Request, Response
 from twinbus.encoding.incoming import PING_CONTENT_TYPE
 from twinbus.encoding.outgoing import encode_delivery
+from twinbus.entities.entity import Entity
 from twinbus.errors import MessageLockLost, MessageNotFound
 from twinbus.limits import MESSAGE_BYTES
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.sending import Sending, check, check_room
-from twinbus.server import management_locks, management_messages, management_sent
-from twinbus.server.awaited_commit import AwaitedCommit
-from twinbus.server.entity import Entity
-from twinbus.server.request_links import Request, Response
+from twinbus.operations.awaited_commit import AwaitedCommit
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.pair_message import PairMessage, Seen, read
 

@@ -17,7 +17,7 @@ from twinbus.errors import (
     ReaderLeaseHeld,
     ReaderLeaseLost,
 )
-from twinbus.gateway.bulk.ports import (
+from twinbus.operations.bulk.requests import (
     BrowseRequest,
     LeaseRequest,
     PlanLimits,

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from twinbus.doors.amqp.request_links import Request, Response
 from twinbus.errors import InternalError, MessagingEntityNotFound, ServiceBusError
-from twinbus.server.request_links import Request, Response
 from twinbus.testing.sim.life import Life
 
 

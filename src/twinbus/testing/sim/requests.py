@@ -8,16 +8,16 @@ or unknown if the bus crashed before it could answer.
 from typing import Any, Final
 from uuid import UUID
 
-from twinbus.errors import MessageLockLost, MessageNotFound
-from twinbus.limits import DUPLICATE_WINDOW_MS
-from twinbus.server import (
+from twinbus.doors.amqp import (
     management_deletion,
     management_locks,
     management_messages,
 )
-from twinbus.server.namespace_management import describe
-from twinbus.server.request_links import Response
-from twinbus.server.subscription import Subscription
+from twinbus.doors.amqp.namespace_management import describe
+from twinbus.doors.amqp.request_links import Response
+from twinbus.entities.subscription import Subscription
+from twinbus.errors import MessageLockLost, MessageNotFound
+from twinbus.limits import DUPLICATE_WINDOW_MS
 from twinbus.testing.sim.audited_message import Rules
 from twinbus.testing.sim.draft import Draft, sighting_in
 from twinbus.testing.sim.life import Life

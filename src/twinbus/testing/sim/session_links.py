@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, final
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.sessions import SessionWaiter
+from twinbus.entities.entity import Entity
 from twinbus.errors import ServiceBusError, SessionCannotBeLocked
-from twinbus.server.entity import Entity
 from twinbus.testing.sim.links import SimulatedReceiver
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from twinbus.doors.amqp import management_sessions
 from twinbus.errors import SessionLockLost, SessionNotFound
-from twinbus.server import management_sessions
 from twinbus.testing.sim.life import Life
 from twinbus.testing.sim.replies import replied, request, value_of
 

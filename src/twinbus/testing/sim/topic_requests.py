@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from twinbus.entities.subscription import Subscription
 from twinbus.rules.rule import Rule
-from twinbus.server.subscription import Subscription
 from twinbus.testing.rules import rule as written_rule
 from twinbus.testing.sim.audited_message import Rules
 from twinbus.testing.sim.life import Life
