@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from simulator import run_world
+from simulator.sighting import Violation
 from twinbus.entities import namespace
 from twinbus.entities.strangers import Strangers
 from twinbus.store.base import CommitFailed
 from twinbus.store.catalog import TOMBSTONE, Unfinished
 from twinbus.store.memory_catalog import MemoryCatalog
-from twinbus.testing.sim import run_world
-from twinbus.testing.sim.sighting import Violation
 
 WORLDS = 150
 

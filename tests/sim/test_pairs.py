@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from simulator import pair_syphoning, pair_world, run_world
+from simulator.pair_message import SimulatedDialect
+from simulator.pair_syphoning import SimulatedOutlet, SimulatedSource
+from simulator.sighting import Violation
 from twinbus.pairing import paired_sender
 from twinbus.pairing.backlog_sender import BacklogSender
 from twinbus.pairing.failures import VERDICTS, FailureKind, Verdict
@@ -22,10 +26,6 @@ from twinbus.pairing.session_watch import SessionWatch
 from twinbus.pairing.settings import PairSettings
 from twinbus.pairing.syphon.ports import Restored
 from twinbus.pairing.syphon.worker import Worker
-from twinbus.testing.sim import pair_syphoning, pair_world, run_world
-from twinbus.testing.sim.pair_message import SimulatedDialect
-from twinbus.testing.sim.pair_syphoning import SimulatedOutlet, SimulatedSource
-from twinbus.testing.sim.sighting import Violation
 
 from .test_auditor import LosesOneMessage, Planted
 

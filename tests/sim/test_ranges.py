@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from simulator import run_world
+from simulator.sighting import Violation
 from twinbus.broker import expiry, reader_lease
 from twinbus.broker.changes import ChangeSet, ReaderLease
 from twinbus.broker.fragment import Fragment
@@ -17,8 +19,6 @@ from twinbus.broker.message import Message
 from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import SEQUENCE_MASK
 from twinbus.owner.session_grants import SessionGrants
-from twinbus.testing.sim import run_world
-from twinbus.testing.sim.sighting import Violation
 
 from .test_auditor import LosesOneMessage, Planted
 
