@@ -185,7 +185,7 @@ class Life:
             actor = self.owner.introduce(f"management of {path}")
             sub_queue = DEAD_LETTER if dead_letter else MAIN
             rules = self.namespace.rules
-            arrivals = Arrivals(path, self.owner.extensions, MESSAGE_BYTES)
+            arrivals = Arrivals(path, self.namespace.extensions, MESSAGE_BYTES)
             found = ManagedQueue(
                 queue, sub_queue, actor, arrivals, SessionPages(), rules
             )

@@ -11,6 +11,7 @@ from simulator.draft import Draft, sighting_of
 from simulator.sighting import Sighting
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.outcomes import ACCEPTED_OUTCOME, Modified, Rejected, Released
+from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
@@ -19,7 +20,6 @@ from twinbus.broker.receiver import Receiver
 from twinbus.encoding.incoming import read_message
 from twinbus.entities.entity import Entity
 from twinbus.errors import InternalError, ServiceBusError
-from twinbus.links.commit_listener import CommitListener
 from twinbus.links.outcomes import settle
 from twinbus.links.sending import (
     Sending,
@@ -60,7 +60,7 @@ class SimulatedSender(CommitListener):
         """One transfer: a message, or a batch that is taken whole."""
         if not drafts:
             return
-        life, owner = self._life, self._life.owner
+        life = self._life
         now = life.tell(f"sender {self.number} sends {_uids(drafts)} to {self.path}")
         encoded = [draft.encoded() for draft in drafts]
         for draft in drafts:
@@ -69,7 +69,7 @@ class SimulatedSender(CommitListener):
         self._requests.append(drafts)
         self._waiting.add(request)
         try:
-            check_room(owner, self.fragment, sum(len(raw) for raw in encoded), now)
+            check_room(self.fragment, sum(len(raw) for raw in encoded), now)
             self._enqueue([read_message(raw) for raw in encoded], request, now)
         except ServiceBusError as error:
             self.failed([request], error)
@@ -79,11 +79,11 @@ class SimulatedSender(CommitListener):
         for message in messages:
             check(fragment, message)
         if finds_duplicates(fragment):
-            owner.admit(Sending(owner, fragment, messages, self.actor, request, self))
+            owner.admit(Sending(fragment, messages, self.actor, request, self))
             return
         for message in messages:
-            accept(owner, fragment, message, self.actor, now)
-        self.note(owner.changes, request, owner.listeners)
+            accept(fragment, message, self.actor, now)
+        self.note(owner, request)
         owner.wake()
 
     def committed(self, items: list[int]) -> None:
@@ -291,7 +291,7 @@ class SimulatedReceiver(Receiver):
         except ServiceBusError as error:
             self.confirmations.failed([request], error)
             return
-        self.confirmations.note(owner.changes, request, owner.listeners)
+        self.confirmations.note(owner, request)
         owner.wake()
 
     def leave(self) -> None:

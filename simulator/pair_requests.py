@@ -64,18 +64,18 @@ async def _take(life: Life, path: str, raws: list[bytes], restores: bool) -> Non
     headroom_bytes = life.namespace.sizes.headroom_bytes_of(entity)
     arrivals = Arrivals(
         path,
-        owner.extensions,
+        life.namespace.extensions,
         MESSAGE_BYTES + headroom_bytes,
         headroom_bytes,
         lambda _: restores,
     )
-    check_room(owner, fragment, sum(len(raw) for raw in raws), now)
+    check_room(fragment, sum(len(raw) for raw in raws), now)
     messages = [arrivals.read_one(raw, now) for raw in raws]
     for message in messages:
         check(fragment, message)
     answer = AwaitedCommit()
     actor = owner.introduce(f"send {path}")
-    owner.admit(Sending(owner, fragment, messages, actor, 0, answer))
+    owner.admit(Sending(fragment, messages, actor, 0, answer))
     await answer.done()
 
 

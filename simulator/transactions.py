@@ -18,7 +18,6 @@ from twinbus.errors import (
     ServiceBusError,
     SessionLockLost,
 )
-from twinbus.links.home import Home
 from twinbus.links.outcomes import settlement_of
 from twinbus.links.sending import check, check_room
 from twinbus.links.transaction_commit import Commit, TransactionListener
@@ -57,13 +56,13 @@ class SimulatedTransaction(TransactionListener):
         now = life.tell(f"transaction {self.number} sends {uids} to {sender.path}")
         encoded = [draft.encoded() for draft in drafts]
         messages = [read_message(raw) for raw in encoded]
-        fragment, owner = sender.fragment, life.owner
+        fragment = sender.fragment
         try:
-            check_room(owner, fragment, sum(len(raw) for raw in encoded), now)
+            check_room(fragment, sum(len(raw) for raw in encoded), now)
             for message in messages:
                 check(fragment, message)
             self._transaction.enlist(
-                TransactionalSend(owner, fragment, messages, sender.actor)
+                TransactionalSend(fragment, messages, sender.actor)
             )
         except ServiceBusError as error:
             life.tell(f"transaction {self.number}: {type(error).__name__}")
@@ -77,7 +76,6 @@ class SimulatedTransaction(TransactionListener):
         assert lock is not None and receiver is not None
         life.tell(f"transaction {self.number}: {settlement.kind} {held.uid}")
         work = TransactionalSettlement(
-            life.owner,
             receiver.fragment,
             lock,
             settlement_of(settlement.state(), held.path),
@@ -128,11 +126,11 @@ class SimulatedTransaction(TransactionListener):
             auditor.settle_requested(
                 held.token, held.uid, settlement.kind, settlement.reason
             )
-        life.owner.admit(Commit(life.owner, self._transaction, 0, self))
+        life.owner.admit(Commit(self._transaction, 0, self))
 
-    def applied(self, transaction: Transaction, answer_to: int, home: Home) -> None:
+    def applied(self, transaction: Transaction, answer_to: int) -> None:
         self._applied_at = self._life.tell(None)
-        self.note(home.changes, answer_to, home.listeners)
+        self.note(transaction.home, answer_to)
 
     def committed(self, items: list[int]) -> None:
         if not self.is_committing:

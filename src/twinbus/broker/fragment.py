@@ -30,6 +30,7 @@ from twinbus.broker.dead_letter import dead_letter_of
 from twinbus.broker.expiry_heap import ExpiryHeap
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.held_session import HeldSession
+from twinbus.broker.home import Home
 from twinbus.broker.kept_bodies import KeptBodies
 from twinbus.broker.message import ACTIVE, LEAVING, LOCKED, READY, Message
 from twinbus.broker.message_lock import (
@@ -77,7 +78,10 @@ class Fragment:
         quota: SizeQuota,
         router: Router | None = None,
         bodies: KeptBodies | None = None,
+        home: Home | None = None,
     ) -> None:
+        # Whoever commits what happens here.
+        self.home: Home = Home() if home is None else home
         self.number: int = record.number
         self.generation: bytes = record.generation
         self.index: int = record.index
@@ -201,6 +205,7 @@ class Fragment:
     def touch(self, changes: ChangeSet) -> None:
         """Have this fragment's counters written by the commit."""
         if self._touched_by is not changes:
+            changes.check_home(self)
             self._touched_by = changes
             changes.touched.append(self)
 
@@ -546,6 +551,7 @@ class Fragment:
 
     def forget(self, message: Message, changes: ChangeSet) -> None:
         """The message leaves this fragment for good: row, counters, memory."""
+        self.touch(changes)
         message.place = LEAVING
         if message.state == ACTIVE:
             self.active_count -= 1
@@ -556,27 +562,26 @@ class Fragment:
         if message.is_shared:
             changes.bodies_released.append(message.body_id)
         self.resize(-len(message.raw) - message.absent_bytes)
-        self.touch(changes)
 
     def forget_unloaded(
         self, row_id: int, size_bytes: int, body_id: int, changes: ChangeSet
     ) -> None:
         """An active message that only the disk has leaves this fragment for good."""
+        self.touch(changes)
         self.active_count -= 1
         changes.active_removed.append(row_id)
         if body_id != 0:
             changes.bodies_released.append(body_id)
         self.resize(-size_bytes)
-        self.touch(changes)
 
     def come_back(self, message: Message, changes: ChangeSet) -> None:
         """A locked message is ready again once the commit has happened."""
+        self.touch(changes)
         self._coming_back.append(message)
         if self.sessions is not None:
             session = self.sessions.live(message.session_id)
             if session is not None:
                 session.returning_count += 1
-        self.touch(changes)
 
     def expire(self, message: Message, now: int, changes: ChangeSet) -> None:
         """Time to live has run out: dead-letter the message, or drop it."""

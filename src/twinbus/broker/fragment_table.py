@@ -18,6 +18,7 @@ from twinbus.broker.fragment import (
     Fragment,
 )
 from twinbus.broker.fragment_settings import FragmentSettings, dead_letter_settings
+from twinbus.broker.home import Home
 from twinbus.broker.kept_bodies import KeptBodies
 from twinbus.broker.router import Router
 from twinbus.broker.size_quota import SizeQuota
@@ -36,8 +37,12 @@ _FRAGMENTS_PER_ENTITY: Final = 1 + len(_SUFFIXES)
 class FragmentTable:
     """All fragments of the store that one owner holds."""
 
-    def __init__(self, epoch: int, records: list[FragmentRecord]) -> None:
+    def __init__(
+        self, epoch: int, records: list[FragmentRecord], home: Home | None = None
+    ) -> None:
         self._epoch: int = epoch
+        # Of all fragments here.
+        self._home: Home = Home() if home is None else home
         # Bytes of what is locked, wherever it is.
         self.bodies: KeptBodies = KeptBodies()
         # What the store knows, by number; current for fragments not in memory.
@@ -234,6 +239,7 @@ class FragmentTable:
             self._quota(generation),
             self._routers.get(generation) if is_main else None,
             self.bodies,
+            self._home,
         )
         self._lease(fragment)
         self._fragments[record.number] = fragment

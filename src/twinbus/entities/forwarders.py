@@ -82,7 +82,7 @@ class Forwarders:
         owner = self._owner
         actor = owner.introduce(f"forward {source.settings.path} to {target}")
         find = partial(self._find_target, target)
-        forwarder = Forwarder(owner, source, find, actor)
+        forwarder = Forwarder(source, find, actor)
         self._running[source.number] = (source, forwarder, target)
         owner.join(source, forwarder)
         owner.offer_capacity(source, forwarder)

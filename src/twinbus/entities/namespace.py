@@ -58,6 +58,7 @@ from twinbus.errors import (
     QuotaExceeded,
 )
 from twinbus.limits import ENTITY_MEGABYTES
+from twinbus.links.extensions import Extensions
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
 from twinbus.rules.rule import Rule, default_rule
@@ -98,6 +99,7 @@ class Namespace(Directory):
         max_entity_message_bytes: int,
         max_entity_megabytes: int = ENTITY_MEGABYTES,
         topic_quotas: TopicQuotas = DOCUMENTED_QUOTAS,
+        extensions: Extensions | None = None,
     ) -> None:
         super().__init__()
         self.name = name
@@ -110,11 +112,13 @@ class Namespace(Directory):
         self._access_rules = rules
         self._max_entities = max_entities
         self.max_message_bytes = max_message_bytes
+        # What is offered beyond Service Bus.
+        self.extensions = extensions or Extensions()
         self.sizes = EntitySizes(
             max_message_bytes,
             max_entity_message_bytes,
             max_entity_megabytes,
-            owner.extensions.headroom_bytes,
+            self.extensions.headroom_bytes,
         )
         self._topic_quotas = topic_quotas
         # The largest message that any of the entities takes.

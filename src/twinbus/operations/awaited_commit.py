@@ -6,8 +6,8 @@ yet: another commit can come first, or fail and leave the admission to the next 
 
 import asyncio
 
+from twinbus.broker.commit_listener import CommitListener
 from twinbus.errors import ServiceBusError
-from twinbus.links.commit_listener import CommitListener
 
 
 class AwaitedCommit(CommitListener):

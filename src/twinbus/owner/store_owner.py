@@ -24,28 +24,32 @@ from typing import Final
 from twinbus.broker import operation_log, reader_lease, session_lock
 from twinbus.broker.admission import Admission
 from twinbus.broker.changes import ChangeSet, ReaderLease, StoredRule
+from twinbus.broker.commit_listener import Listeners
 from twinbus.broker.dispatch import Dispatch
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.held_session import HeldSession
+from twinbus.broker.home import Home
 from twinbus.broker.message import LEAVING, Message
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.sessions import SessionWaiter
 from twinbus.broker.window import Window
 from twinbus.clock import Clock
-from twinbus.errors import STORE_TROUBLE, InternalError, ServerBusy, ServiceBusError
-from twinbus.limits import PENDING_BYTES, WINDOW_BYTES
-from twinbus.links.commit_listener import Listeners
-from twinbus.links.extensions import Extensions
-from twinbus.links.home import STORE_IS_FULL
-from twinbus.links.message_ids import MessageIds
+from twinbus.errors import (
+    STORE_IS_FULL,
+    STORE_TROUBLE,
+    InternalError,
+    ServerBusy,
+    ServiceBusError,
+)
+from twinbus.limits import PENDING_BYTES, SEND_ID_WINDOW_MS, WINDOW_BYTES
 from twinbus.owner.admissions import Admissions
 from twinbus.owner.housekeeping import Housekeeping
 from twinbus.owner.session_grants import SessionGrants
 from twinbus.owner.timed_fragments import TimedFragments
 from twinbus.store.base import (
-    NO_LIMIT,
     CommitFailed,
     CommitUnknown,
     Store,
@@ -63,18 +67,17 @@ _SERVE_AGAIN_MS: Final = 1_000
 """How long receivers wait then: what they take out may not fit either."""
 
 
-class StoreOwner:
+class StoreOwner(Home):
     """Holds a store's fragments and commits what happens to them."""
 
     # Every message reads some of these. Python finds the attributes of an object with
     # more than thirty of them by hashing their names, unless they have slots.
     __slots__ = (
         *("store", "clock", "_entropy", "table", "store_uuid", "_epoch", "_batch"),
-        *("changes", "listeners", "_durable", "_admissions", "_next_actor"),
-        *("extensions", "message_ids"),
+        *("_durable", "_admissions", "_next_actor"),
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
-        *("is_under_pressure", "refuses_until", "_serve_at", "_must_serve"),
-        *("is_full", "room_bytes", "_pending_limit", "_spared_until", "_room_batch"),
+        *("is_under_pressure", "_serve_at", "_must_serve"),
+        *("is_full", "_pending_limit", "_spared_until", "_room_batch"),
         *("_dispatches", "_session_dispatches", "_promising", "_hungry"),
         *("_awaited", "_grants", "_timed", "housekeeping", "reading", "_opened_at"),
         *("_wake_up", "_must_turn", "_stopping", "_task"),
@@ -89,13 +92,12 @@ class StoreOwner:
         on_fatal: Callable[[StoreError], None],
         after_turn: Callable[[], None],
         on_pressure: Callable[[bool], None],
-        extensions: Extensions | None = None,
+        send_id_window_ms: int = SEND_ID_WINDOW_MS,
     ) -> None:
+        super().__init__(entropy, send_id_window_ms)
         self.store = store
-        self.extensions = extensions or Extensions()
         self.clock = clock
         self._entropy = entropy
-        self.message_ids = MessageIds(entropy)
         # Called with the rules of the store after memory was rebuilt from it.
         self.on_restored: Callable[[list[StoredRule]], None] | None = None
         # Called once if this owner cannot go on.
@@ -107,14 +109,12 @@ class StoreOwner:
         self.is_under_pressure = False
         self._assume_room()
         # Set by `open`.
-        self.table = FragmentTable(0, [])
+        self.table = FragmentTable(0, [], self)
         self.store_uuid = b""
         self._epoch = 0
         self._batch = 0
         self._opened_at = 0
-        # The open change set, and who waits for it.
-        self.changes = ChangeSet()
-        self.listeners = Listeners()
+        # Ends with the open change set.
         self._durable: asyncio.Future[None] | None = None
         # What must look at the store before it can be applied.
         self._admissions = Admissions(store)
@@ -168,7 +168,7 @@ class StoreOwner:
         self.store_uuid = opened.store_uuid
         self._epoch = opened.epoch
         self._batch = opened.last_batch
-        self.table = FragmentTable(opened.epoch, opened.fragments)
+        self.table = FragmentTable(opened.epoch, opened.fragments, self)
         self.table.purging().update(opened.purging)
         self._learn_leases(await self.store.reader_leases())
         self.housekeeping.begin(opened.next_scheduled_at, self.clock.now())
@@ -536,7 +536,7 @@ class StoreOwner:
     async def _commit(self) -> bool:
         """Commit the open change set; False if nothing of it happened."""
         changes, listeners, durable = self.changes, self.listeners, self._durable
-        self.changes, self.listeners, self._durable = ChangeSet(), Listeners(), None
+        self.changes, self.listeners, self._durable = ChangeSet(self), Listeners(), None
         promises = self._take_promises()
         changes.seal(self._epoch, self._batch + 1, self.clock.now())
         try:
@@ -630,7 +630,7 @@ class StoreOwner:
     def _refuse(self, error: ServiceBusError) -> None:
         """Refuse what waits for the open change set, and drop it."""
         changes, listeners, durable = self.changes, self.listeners, self._durable
-        self.changes, self.listeners, self._durable = ChangeSet(), Listeners(), None
+        self.changes, self.listeners, self._durable = ChangeSet(self), Listeners(), None
         # Those who act stay, and are introduced only once.
         self.changes.log.introduce_those_of(changes.log)
         for dispatch in self._promising:

@@ -105,7 +105,7 @@ class Server:
             on_fatal=self._on_fatal,
             after_turn=self.outputs.flush,
             on_pressure=self._on_pressure,
-            extensions=self.extensions,
+            send_id_window_ms=self.extensions.send_id_window_ms,
         )
         self.namespace = Namespace(
             config.namespace,
@@ -120,6 +120,7 @@ class Server:
             max_entity_message_bytes=config.max_entity_message_bytes,
             max_entity_megabytes=config.max_entity_megabytes,
             topic_quotas=_topic_quotas(config),
+            extensions=self.extensions,
         )
         # The syphon that this server runs, if it is told to.
         self.pair = _pair_of(config, self.clock)

@@ -34,9 +34,6 @@ so that a thousand large messages do not fill the memory at once."""
 TRIMMED_IDS: Final = 2_000
 """Ids that are forgotten at once: many more, and everybody waits for it."""
 
-NO_LIMIT: Final = (1 << 63) - 1
-"""Of bytes: more than there are."""
-
 
 class StoreError(Exception):
     """A store could not do what it was asked for."""

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from twinbus.broker.changes import ChangeSet
+from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.entities.namespace import Namespace
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
-from twinbus.store.base import NO_LIMIT, StoreError
+from twinbus.store.base import StoreError
 from twinbus.store.memory import MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.testing.clock import ManualClock

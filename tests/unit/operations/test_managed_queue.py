@@ -17,7 +17,7 @@ from twinbus.operations.session_pages import SessionPages
 
 def managed_queue(world: World, queue: Queue, sub_queue: int) -> ManagedQueue:
     rules = world.namespace.rules
-    arrivals = Arrivals(queue.path, world.owner.extensions, 1_000)
+    arrivals = Arrivals(queue.path, world.namespace.extensions, 1_000)
     return ManagedQueue(queue, sub_queue, 1, arrivals, SessionPages(), rules)
 
 

@@ -33,7 +33,7 @@ def identified(send_id: bytes, due: int = 0) -> Message:
 
 
 def managed(world: World, queue: Queue) -> ManagedQueue:
-    arrivals = Arrivals(queue.path, world.owner.extensions, 1_000)
+    arrivals = Arrivals(queue.path, world.namespace.extensions, 1_000)
     pages, rules = SessionPages(), world.namespace.rules
     return ManagedQueue(queue, 0, 1, arrivals, pages, rules)
 
@@ -52,7 +52,7 @@ async def cancelled(world: World, queue: Queue, *send_ids: bytes) -> Any:
 async def filled(world: World, path: str, *messages: Message) -> Queue:
     queue = await world.namespace.create_queue(path, {})
     for message in messages:
-        accept(world.owner, queue.fragment(), message, 1, NOW)
+        accept(queue.fragment(), message, 1, NOW)
     world.owner.wake()
     return queue
 

@@ -7,11 +7,11 @@ from unit.entities.world import Client, Fault, World, message
 
 from twinbus.broker import operation_log, settlement
 from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
 from twinbus.limits import CHANGED_MESSAGES, PENDING_BYTES
-from twinbus.links.commit_listener import CommitListener
 from twinbus.links.sending import check_room
 from twinbus.store.base import CommitFailed, CommitUnknown, LeaseLost, StoreFull
 
@@ -69,7 +69,7 @@ async def test_what_waits_is_told_after_the_commit(
 ) -> None:
     ear, owner = Ear(), world.owner
     send(world, queue)
-    ear.note(owner.changes, 7, owner.listeners)
+    ear.note(owner, 7)
     assert ear.heard == []
     await owner.durable()
     assert ear.heard == [7]
@@ -91,7 +91,7 @@ async def test_failed_commit_is_told_and_forgotten(
 ) -> None:
     ear, owner = Ear(), world.owner
     send(world, queue)
-    ear.note(owner.changes, 7, owner.listeners)
+    ear.note(owner, 7)
     world.store.faults = [Fault(error)]
     with pytest.raises(ServerBusy, match=text):
         await owner.durable()
@@ -144,7 +144,7 @@ async def test_owner_that_was_replaced_stops_and_lets_nobody_wait(
 ) -> None:
     ear, owner = Ear(), world.owner
     send(world, queue)
-    ear.note(owner.changes, 7, owner.listeners)
+    ear.note(owner, 7)
     world.store.faults = [Fault(LeaseLost("taken over"), happens)]
     with pytest.raises(InternalError, match="taken over"):
         await owner.durable()
@@ -443,7 +443,7 @@ async def test_store_without_room_refuses_messages_and_settles(
     await world.settled()
     assert world.owner.is_full
     with pytest.raises(ServerBusy, match="store is full"):
-        check_room(world.owner, queue, 1, world.clock.now())
+        check_room(queue, 1, world.clock.now())
     await world.advance(10_000)
     assert world.clock.now() < world.owner.refuses_until, "for as long as it takes"
     now = world.clock.now()
@@ -454,9 +454,9 @@ async def test_store_without_room_refuses_messages_and_settles(
     world.store.room_bytes = 10_000
     await world.advance(100)
     assert not world.owner.is_full
-    check_room(world.owner, queue, 10_000, world.clock.now())
+    check_room(queue, 10_000, world.clock.now())
     with pytest.raises(ServerBusy, match="store is full"):
-        check_room(world.owner, queue, 10_001, world.clock.now())
+        check_room(queue, 10_001, world.clock.now())
 
 
 async def test_scarce_room_makes_reading_pause_early(

@@ -204,7 +204,6 @@ def _attach_sender(
     send_link = SendLink(
         link,
         fragment,
-        queue.owner,
         actor,
         arrivals,
         connection.output,
@@ -231,7 +230,7 @@ def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
 
     return Arrivals(
         entity.path,
-        entity.owner.extensions,
+        namespace.extensions,
         namespace.sizes.max_message_bytes_of(entity),
         namespace.sizes.headroom_bytes_of(entity),
         may_restore,
@@ -261,7 +260,7 @@ def _via(
         destination.check_may_send()
         return destination.fragment()
 
-    return Via(way.owner, way.fragment(), find_destination, actor), (right,)
+    return Via(way.fragment(), find_destination, actor), (right,)
 
 
 def _attach_receiver(
@@ -276,16 +275,12 @@ def _attach_receiver(
     actor = connection.introduce(queue.owner, f"receive {entity.text}")
     peek_lock = link.snd_settle_mode != _SETTLED
     if asks_for_session(link, fragment):
-        attach = SessionAttach(
-            connection, link, fragment, queue.owner, actor, peek_lock
-        )
+        attach = SessionAttach(connection, link, fragment, actor, peek_lock)
         link.context = attach
         connection.attached(attach, queue.receive_links(), right)
         attach.wait()
         return
-    receive_link = ReceiveLink(
-        link, fragment, queue.owner, actor, peek_lock, connection.output
-    )
+    receive_link = ReceiveLink(link, fragment, actor, peek_lock, connection.output)
     link.context = receive_link
     connection.attached(receive_link, queue.receive_links(), right)
     link.accept(properties=link.properties or None)

@@ -72,7 +72,7 @@ async def update_disposition(queue: ManagedQueue, request: Request) -> Response:
         intended.check(fragment, lock)
     if request.transaction is not None:
         for lock in locks:
-            work = TransactionalSettlement(owner, fragment, lock, intended, actor)
+            work = TransactionalSettlement(fragment, lock, intended, actor)
             request.transaction.enlist_lock(lock, work, now)
         return Response()
     for lock in locks:

@@ -195,12 +195,12 @@ async def schedule_messages(queue: ManagedQueue, request: Request) -> Response:
         check(fragment, message)
     numbers: list[object]
     if request.transaction is not None:
-        work = TransactionalSchedule(owner, fragment, messages, queue.actor)
+        work = TransactionalSchedule(fragment, messages, queue.actor)
         request.transaction.enlist(work, queue.now())
         numbers = list(work.reserve())
     else:
         answer = AwaitedCommit()
-        owner.admit(Sending(owner, fragment, messages, queue.actor, 0, answer))
+        owner.admit(Sending(fragment, messages, queue.actor, 0, answer))
         await answer.done()
         numbers = [number_of(fragment, message) for message in messages]
     return Response(value={"sequence-numbers": AmqpArray(_LONG, numbers)})
@@ -242,7 +242,7 @@ def _cancel_in(
     transaction: Enlistment, queue: ManagedQueue, messages: list[Message]
 ) -> None:
     for message in messages:
-        work = TransactionalCancel(queue.owner, queue.fragment, message, queue.actor)
+        work = TransactionalCancel(queue.fragment, message, queue.actor)
         work.claim()
         try:
             transaction.enlist(work, queue.now())

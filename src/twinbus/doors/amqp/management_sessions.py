@@ -113,7 +113,7 @@ class SessionStateChange(Work):
         """Raises if what it takes more than the old state has no room."""
         added_bytes = self._growth()
         if added_bytes > 0:
-            check_room(self._owner, self._fragment, added_bytes, now)
+            check_room(self._fragment, added_bytes, now)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
         self.write(now)

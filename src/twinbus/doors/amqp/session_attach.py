@@ -30,7 +30,6 @@ from twinbus.limits import (
 )
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
-from twinbus.owner.store_owner import StoreOwner
 
 if TYPE_CHECKING:
     from twinbus.doors.amqp.amqp_connection import AmqpConnection
@@ -72,7 +71,6 @@ class SessionAttach(SessionWaiter):
         connection: "AmqpConnection",
         link: Link,
         fragment: Fragment,
-        owner: StoreOwner,
         actor: int,
         peek_lock: bool,
     ) -> None:
@@ -83,7 +81,6 @@ class SessionAttach(SessionWaiter):
         self._connection = connection
         self._link = link
         self._fragment = fragment
-        self._owner = owner
         self._actor = actor
         self._peek_lock = peek_lock
         self._timer: asyncio.TimerHandle | None = None
@@ -93,7 +90,7 @@ class SessionAttach(SessionWaiter):
         loop = asyncio.get_running_loop()
         wait_ms = _wait_ms(self._link)
         self._timer = loop.call_later(wait_ms / 1000, self._give_up)
-        self._owner.wait_for_session(self._fragment, self)
+        self._fragment.home.wait_for_session(self._fragment, self)
 
     def granted(self, session: HeldSession) -> None:
         self._stop_timer()
@@ -101,7 +98,6 @@ class SessionAttach(SessionWaiter):
         receive_link = ReceiveLink(
             link,
             self._fragment,
-            self._owner,
             self._actor,
             self._peek_lock,
             connection.output,

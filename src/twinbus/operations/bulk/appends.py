@@ -100,7 +100,7 @@ class Append:
                 portion.messages.append(message)
         if portion.messages:
             sending = Sending(
-                owner, fragment, portion.messages, self._actor, 0, portion.commit
+                fragment, portion.messages, self._actor, 0, portion.commit
             )
             owner.admit(sending)
         return portion
@@ -108,7 +108,7 @@ class Append:
     def _arrivals(self, entity: Entity) -> Arrivals:
         return Arrivals(
             entity.path,
-            entity.owner.extensions,
+            self._namespace.extensions,
             self._namespace.sizes.max_message_bytes_of(entity),
             self._namespace.sizes.headroom_bytes_of(entity),
             lambda now: self._may_restore,

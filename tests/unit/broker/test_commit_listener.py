@@ -1,8 +1,9 @@
 """Listeners are told once for each change set, with all that waited for it."""
 
 from twinbus.broker.changes import ChangeSet
+from twinbus.broker.commit_listener import CommitListener, Listeners
+from twinbus.broker.home import Home
 from twinbus.errors import ServerBusy, ServiceBusError
-from twinbus.links.commit_listener import CommitListener, Listeners
 
 
 class Ear(CommitListener):
@@ -20,21 +21,23 @@ class Ear(CommitListener):
 def test_listeners_are_told_in_the_order_of_their_first_note() -> None:
     heard: list[object] = []
     one, two = Ear(heard), Ear(heard)
-    changes, listeners = ChangeSet(), Listeners()
+    home = Home()
     for ear, item in ((one, 1), (two, 2), (one, 3)):
-        ear.note(changes, item, listeners)
-    listeners.committed()
+        ear.note(home, item)
+    home.listeners.committed()
     assert heard == [(one, [1, 3]), (two, [2])]
 
 
 def test_notes_of_the_next_change_set_are_kept_apart() -> None:
     heard: list[object] = []
     ear = Ear(heard)
-    first, second = Listeners(), Listeners()
-    ear.note(ChangeSet(), 1, first)
-    changes = ChangeSet()
-    ear.note(changes, 2, second)
-    ear.note(changes, 3, second)
+    home = Home()
+    ear.note(home, 1)
+    first = home.listeners
+    home.changes, home.listeners = ChangeSet(home), Listeners()
+    ear.note(home, 2)
+    ear.note(home, 3)
+    second = home.listeners
     error = ServerBusy()
     first.committed()
     second.failed(error)

@@ -6,11 +6,15 @@ remembers the listener's list once per change set, and calls it after the commit
 """
 
 from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.errors import ServiceBusError
+
+if TYPE_CHECKING:
+    from twinbus.broker.home import Home
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -21,12 +25,13 @@ class CommitListener:
         self._waits_for: ChangeSet | None = None
         self._notes: list[int] = []
 
-    def note(self, changes: ChangeSet, item: int, listeners: "Listeners") -> None:
-        """`item` waits until `changes` is committed."""
+    def note(self, home: "Home", item: int) -> None:
+        """`item` waits until the open change set of the home is committed."""
+        changes = home.changes
         if self._waits_for is not changes:
             self._waits_for = changes
             self._notes = []
-            listeners.add(self, self._notes)
+            home.listeners.add(self, self._notes)
         self._notes.append(item)
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """Ids that the bus gives are distinct, of one form, and drawn in portions."""
 
-from twinbus.links.message_ids import DIGIT_COUNT, MessageIds
+from twinbus.broker.message_ids import DIGIT_COUNT, MessageIds
 
 
 def test_ids_are_distinct_hexadecimal_digits() -> None:
