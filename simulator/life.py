@@ -34,6 +34,7 @@ from twinbus.links.arrivals import Arrivals
 from twinbus.operations.bulk.bulk_entities import BulkEntities
 from twinbus.operations.managed_queue import ManagedQueue
 from twinbus.operations.session_pages import SessionPages
+from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
 from twinbus.store.base import StoreError
@@ -74,10 +75,11 @@ class Life:
             after_turn=_nothing,
             on_pressure=_ignore,
         )
+        self.owners = Owners([self.owner])
         self.namespace = Namespace(
             "simulated",
             catalog,
-            self.owner,
+            self.owners,
             clock,
             random.randbytes,
             Turns(clock),
@@ -86,7 +88,7 @@ class Life:
             max_entity_message_bytes=MESSAGE_BYTES,
             max_message_bytes=MESSAGE_BYTES,
         )
-        self.bulk = BulkEntities(self.namespace, self.owner)
+        self.bulk = BulkEntities(self.namespace)
         self.is_alive = True
         # Set when it dies.
         self.ended = asyncio.Event()
@@ -102,7 +104,7 @@ class Life:
         self._ticking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        await self.owner.open("simulated")
+        await self.owners.open("simulated")
         self.owner.table.bodies.limit_bytes = _LOCKED_BYTES
         await self.namespace.open()
         self.owner.start()

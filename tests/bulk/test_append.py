@@ -272,7 +272,7 @@ def test_an_entity_that_was_closed_for_a_moment_takes_nothing_more(
 @pytest.fixture
 def full_store(bus: Bus, queue: str) -> Iterator[None]:
     """A store that has no room for a while."""
-    owner = bus.server.owner
+    owner = bus.owner
     owner.refuses_until = bus.clock.now() + 5_000
     yield
     owner.refuses_until = 0

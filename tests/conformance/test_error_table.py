@@ -320,7 +320,7 @@ def test_bus_that_is_busy(own):
     """SB-E-0151 a bus whose disk is full takes nothing for a while, then again."""
     own.bus.create_queue("q")
     sender = own.sender("q")
-    owner = own.bus.server.owner
+    owner = own.bus.owner
     owner.refuses_until = owner.clock.now() + 1_000
     expect(errors.ServerBusy, lambda: sender.send_messages(ServiceBusMessage("x")))
     own.bus.advance(timedelta(seconds=30))

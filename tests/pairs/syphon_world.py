@@ -130,7 +130,7 @@ def counts(bus: Bus, path: str) -> tuple[int, int, int]:
 
 def stored(bus: Bus, path: str) -> Message:
     """The first message of a queue as its sender encoded it."""
-    owner = bus.server.owner
+    owner = bus.owner
     number = bus.server.namespace.entity(path).fragment().number
     (first,) = bus._run(owner.store.browse(number, 0, 1, 1_000_000))
     return decode_message(first.raw)

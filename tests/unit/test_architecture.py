@@ -81,6 +81,7 @@ MAY_IMPORT = {
         *("links", "operations", "owner", "pairing", "rules", "store"),
     },
     "testing": {
+        "owner",
         "amqp",
         "broker",
         "clock",

@@ -164,6 +164,10 @@ class Fragment:
         if sessions is not None and self.sessions is not None:
             self.sessions.waiters = sessions.waiters
 
+    def renew_epoch(self, epoch: int) -> None:
+        """The store was opened again: tokens of before mean nothing."""
+        self._token_prefix = token_prefix(self.number, epoch)
+
     def leave_to_disk(self) -> None:
         """Hold no ready message any more: when they are wanted they are read anew, and
         so are those that are coming back."""

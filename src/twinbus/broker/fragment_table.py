@@ -171,6 +171,21 @@ class FragmentTable:
         for generation in undropped:
             self.drop(generation, changes)
 
+    def fragment_count(self) -> int:
+        return len(self._records)
+
+    def records(self) -> list[FragmentRecord]:
+        """What is known of all fragments, as of now."""
+        return [
+            self.record_of(*key) or self._records[n] for key, n in self._numbers.items()
+        ]
+
+    def renew_epoch(self, epoch: int) -> None:
+        """The store was opened again."""
+        self._epoch = epoch
+        for fragment in self._fragments.values():
+            fragment.renew_epoch(epoch)
+
     def purging(self) -> set[int]:
         return self._purging
 
@@ -288,6 +303,13 @@ class FragmentTable:
             return None
         fragment = self._fragments.get(number)
         return self._records[number] if fragment is None else fragment.record()
+
+    def loaded_of(
+        self, generation: bytes, index: int, sub_queue: int
+    ) -> Fragment | None:
+        """The same, if it is in memory."""
+        number = self._numbers.get((generation, index, sub_queue))
+        return None if number is None else self._fragments.get(number)
 
     def sub_queue_of(self, fragment: Fragment, sub_queue: int) -> Fragment:
         """A dead-letter queue of a fragment, made now if there is none yet.

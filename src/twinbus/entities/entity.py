@@ -1,8 +1,7 @@
-"""An entity as the server knows it: description, home, and who is attached.
+"""An entity: its description, its fragments, and the links attached to it.
 
 Links find their fragment through it, and are told when the entity is disabled or
-deleted. A partitioned entity will have several homes; that is why links ask for a
-fragment and never compute one.
+deleted. A fragment knows its home, so nobody asks an entity for the owner of a store.
 """
 
 from abc import abstractmethod
@@ -19,6 +18,7 @@ from twinbus.broker.fragment import (
     Fragment,
 )
 from twinbus.broker.fragment_settings import FragmentSettings
+from twinbus.broker.fragment_table import FragmentTable
 from twinbus.entities.message_counts import MessageCounts
 from twinbus.errors import (
     EntityDisabled,
@@ -26,7 +26,6 @@ from twinbus.errors import (
     NotAllowed,
     ServiceBusError,
 )
-from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import StoreUnreadable
 from twinbus.store.catalog import EntityRecord
 
@@ -44,7 +43,7 @@ class Entity:
 
     # Ten thousand of them are in memory.
     __slots__ = (
-        *("record", "description", "owner", "used_at"),
+        *("record", "description", "_table", "used_at"),
         *("_send_links", "_receive_links"),
     )
 
@@ -52,13 +51,14 @@ class Entity:
         self,
         record: EntityRecord,
         description: Description,
-        owner: StoreOwner,
+        table: FragmentTable,
         now: int,
     ) -> None:
         self.record = record
         # Narrowed by each kind of entity.
         self.description: Description = description
-        self.owner = owner
+        # Where its fragments are.
+        self._table = table
         # When somebody last did something with it, besides sending; since the start.
         self.used_at = now
         # Made with the first link.
@@ -86,25 +86,28 @@ class Entity:
     def check_placement(self) -> None:
         """Raises StoreUnreadable if the store lacks what the catalog promises."""
         if self.counters(MAIN) is None:
-            raise StoreUnreadable(
-                f"The catalog has the {self.record.kind} '{self.path}', but the "
-                "message store does not. The files of the data folder are of "
-                "different moments: restore them all from the same backup. If there "
-                "is none, 'twinbus recover' makes what is missing anew, empty."
-            )
+            raise misplaced(self.record)
+
+    def is_in(self, table: FragmentTable) -> bool:
+        """Its fragments are those of that store."""
+        return self._table is table
 
     def counters(self, sub_queue: int) -> FragmentRecord | None:
         """Of the entity or a sub-queue; None if that was never needed."""
-        return self.owner.table.record_of(self.record.generation, 0, sub_queue)
+        return self._table.record_of(self.record.generation, 0, sub_queue)
 
     def fragment(self, sub_queue: int = MAIN) -> Fragment:
         """The entity's fragment, or that of a sub-queue. Raises
         MessagingEntityNotFound if the entity was deleted since it was looked up."""
-        table = self.owner.table
+        table = self._table
         main = table.find(self.record.generation, 0, MAIN)
         if main is None:
             raise MessagingEntityNotFound(entity_path=self.path)
         return main if sub_queue == MAIN else table.sub_queue_of(main, sub_queue)
+
+    def loaded_fragment(self, sub_queue: int) -> Fragment | None:
+        """The same, if somebody has touched it since the start."""
+        return self._table.loaded_of(self.record.generation, 0, sub_queue)
 
     def counts(self) -> MessageCounts:
         """How many messages there are, by where they are."""
@@ -140,7 +143,7 @@ class Entity:
 
     def notice_use(self, now: int) -> None:
         """Whoever is attached, or reads ranges of it, uses it."""
-        is_read = self.owner.table.is_read(self.record.generation)
+        is_read = self._table.is_read(self.record.generation)
         if self._send_links or self._receive_links or is_read:
             self.used_at = now
 
@@ -208,6 +211,16 @@ class Entity:
     def _detach(self, links: set[EntityLink] | None, error: ServiceBusError) -> None:
         for link in list(links or ()):
             link.detach(error)
+
+
+def misplaced(record: EntityRecord) -> StoreUnreadable:
+    """No store that is served here has what the catalog promises."""
+    return StoreUnreadable(
+        f"The catalog has the {record.kind} '{record.path}', but the message store "
+        "does not. The files of the data folder are of different moments: restore "
+        "them all from the same backup. If there is none, 'twinbus recover' makes "
+        "what is missing anew, empty."
+    )
 
 
 def _held(record: FragmentRecord | None) -> int:

@@ -5,6 +5,7 @@ disabled later: then what would be forwarded becomes a dead letter. A target may
 back to where a message came from; hops are counted, and end that.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,8 @@ from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
 from twinbus.entities.entity import Description, Entity
 from twinbus.entities.message_source import MessageSource
 from twinbus.entities.subscription import Subscription
-from twinbus.errors import ArgumentError, MessagingEntityNotFound
+from twinbus.errors import ArgumentError, MessagingEntityNotFound, NotAllowed
 from twinbus.links.forwarding import Forwarder
-from twinbus.owner.store_owner import StoreOwner
 
 if TYPE_CHECKING:
     from twinbus.entities.namespace import Namespace
@@ -26,22 +26,28 @@ _FORWARDED_SUB_QUEUES = (MAIN, DEAD_LETTER)
 class Forwarders:
     """The forwarding of one namespace."""
 
-    def __init__(self, namespace: "Namespace", owner: StoreOwner) -> None:
+    def __init__(self, namespace: "Namespace") -> None:
         self._namespace = namespace
-        self._owner = owner
-        # By fragment number, with its source and the target's path.
-        self._running: dict[int, tuple[Fragment, Forwarder, str]] = {}
+        # By source, with the target's path.
+        self._running: dict[Fragment, tuple[Forwarder, str]] = {}
 
     # --- checks ---------------------------------------------------------------
 
     def check(self, path: str, description: Description) -> None:
-        """Raises ArgumentError, NotAllowed, MessagingEntityNotFound."""
-        forward_to = forward_path(getattr(description, "forward_to", ""))
-        dead_letters_to = forward_path(
-            getattr(description, "forward_dead_lettered_messages_to", "")
-        )
-        for target in filter(None, (forward_to, dead_letters_to)):
+        """Raises ArgumentError, MessagingEntityNotFound."""
+        for target in _targets(description):
             self._check_target(path, target)
+
+    def check_placement(
+        self, path: str, description: Description, placement: Sequence[bytes]
+    ) -> None:
+        """Raises NotAllowed if a target is in another store."""
+        for target in _targets(description):
+            # One that forwards to itself may not be there yet.
+            if target.lower() == path.lower():
+                continue
+            if self._namespace.entity(target).record.placement[0] != placement[0]:
+                raise NotAllowed.across_stores(path, target)
 
     def _check_target(self, path: str, target: str) -> None:
         try:
@@ -69,23 +75,23 @@ class Forwarders:
             self._renew(entity, sub_queue, entity.forward_target(sub_queue))
 
     def _renew(self, entity: Entity, sub_queue: int, target: str) -> None:
-        counters = entity.counters(sub_queue)
-        running = None if counters is None else self._running.get(counters.number)
-        if running is not None and running[2] == target:
+        source = entity.loaded_fragment(sub_queue)
+        running = None if source is None else self._running.get(source)
+        if running is not None and running[1] == target:
             return
-        if running is not None:
-            self._stop(running[0])
+        if source is not None and running is not None:
+            self._stop(source)
         if target:
             self._start(entity.fragment(sub_queue), target)
 
     def _start(self, source: Fragment, target: str) -> None:
-        owner = self._owner
-        actor = owner.introduce(f"forward {source.settings.path} to {target}")
+        home = source.home
+        actor = home.introduce(f"forward {source.settings.path} to {target}")
         find = partial(self._find_target, target)
         forwarder = Forwarder(source, find, actor)
-        self._running[source.number] = (source, forwarder, target)
-        owner.join(source, forwarder)
-        owner.offer_capacity(source, forwarder)
+        self._running[source] = (forwarder, target)
+        home.join(source, forwarder)
+        home.offer_capacity(source, forwarder)
 
     def _find_target(self, path: str) -> Fragment:
         """Raises MessagingEntityNotFound, EntityDisabled."""
@@ -96,18 +102,25 @@ class Forwarders:
     def stop(self, entity: Entity) -> None:
         """The entity is being deleted."""
         for sub_queue in _FORWARDED_SUB_QUEUES:
-            counters = entity.counters(sub_queue)
-            if counters is not None and counters.number in self._running:
-                self._stop(self._running[counters.number][0])
+            source = entity.loaded_fragment(sub_queue)
+            if source is not None and source in self._running:
+                self._stop(source)
 
     def _stop(self, source: Fragment) -> None:
-        _, forwarder, _ = self._running.pop(source.number)
+        forwarder, _ = self._running.pop(source)
         forwarder.stop()
-        self._owner.leave(source, forwarder)
+        source.home.leave(source, forwarder)
 
     def tick(self, now: int) -> None:
         """What could not be forwarded before may be now."""
-        for source, forwarder, _ in list(self._running.values()):
+        for source, (forwarder, _) in list(self._running.items()):
             if source.active_count:
                 forwarder.retry(now)
-                self._owner.offer_capacity(source, forwarder)
+                source.home.offer_capacity(source, forwarder)
+
+
+def _targets(description: Description) -> list[str]:
+    """Paths that a description forwards to."""
+    forward_to = getattr(description, "forward_to", "")
+    dead_letters_to = getattr(description, "forward_dead_lettered_messages_to", "")
+    return [forward_path(path) for path in (forward_to, dead_letters_to) if path]

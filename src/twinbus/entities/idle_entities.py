@@ -56,7 +56,7 @@ class IdleEntities:
     async def _delete(self, entities: list[Entity]) -> None:
         for entity in entities:
             # The removal of those before it took its time.
-            if not _is_idle(entity, entity.owner.clock.now()):
+            if not _is_idle(entity, self._namespace.clock.now()):
                 continue
             _log.info("deleting '%s', which is idle", entity.path)
             try:

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from twinbus.broker.changes import StoredEntity
 from twinbus.entities.strangers import counted
 from twinbus.errors import ServiceBusError
+from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import StoreError
 from twinbus.store.catalog import (
@@ -36,9 +37,9 @@ _log = logging.getLogger(__name__)
 class LooseEnds:
     """Ties up what the changes of one namespace's entities have left."""
 
-    def __init__(self, catalog: Catalog, owner: StoreOwner) -> None:
+    def __init__(self, catalog: Catalog, owners: Owners) -> None:
         self._catalog = catalog
-        self._owner = owner
+        self._owners = owners
         # Told to be dropped, and still noted in the catalog.
         self._dropped: set[Unfinished] = set()
         # As the catalog has them; the store may not have them yet. By generation.
@@ -48,10 +49,15 @@ class LooseEnds:
     def drop(self, noted: Iterable[Unfinished]) -> None:
         """The next commit drops their fragments; then they are struck out."""
         for one in noted:
-            self._owner.table.drop(one.generation, self._owner.changes)
+            self._drop(one)
             self._dropped.add(one)
             # Nobody shall put down again what goes.
             self._records.pop(one.generation, None)
+
+    def _drop(self, one: Unfinished) -> None:
+        owner = self._owners.find(one.store_uuid)
+        if owner is not None:
+            owner.table.drop(one.generation, owner.changes)
 
     def record(self, entity: EntityRecord) -> None:
         """The catalog has this now, and the store shall have it too."""
@@ -65,7 +71,7 @@ class LooseEnds:
         newer_count = 0
         for record in records:
             # The namespace itself has no fragments.
-            if record.path and not self._owner.table.records_of(record.generation):
+            if record.path and not self._is_held(record):
                 continue
             before = known.get(record.generation)
             if before != stored_entity(record):
@@ -79,6 +85,10 @@ class LooseEnds:
                 counted(newer_count, "entity"),
             )
 
+    def _is_held(self, record: EntityRecord) -> bool:
+        """A store that is served here has fragments of the entity."""
+        return any(owner.table.records_of(record.generation) for owner in self._owners)
+
     def tick(self) -> None:
         """Time passed: go on, unless that is under way."""
         is_under_way = self._tying is not None and not self._tying.done()
@@ -86,19 +96,26 @@ class LooseEnds:
             self._tying = asyncio.create_task(self._tie(), name="loose ends")
 
     async def _tie(self) -> None:
-        dropped, records = list(self._dropped), list(self._records.values())
-        changes = self._owner.changes
+        for owner in self._owners.serving():
+            try:
+                await self._tie_in(owner)
+            except (ServiceBusError, StoreError) as error:
+                _log.warning("store and catalog are made to agree later: %s", error)
+
+    async def _tie_in(self, owner: StoreOwner) -> None:
+        """What concerns one store."""
+        uuid = owner.store_uuid
+        dropped = [one for one in self._dropped if one.store_uuid == uuid]
+        records = [one for one in self._records.values() if uuid in one.placement]
+        if not dropped and not records:
+            return
         # Again: the commit that should have dropped them may have failed.
         for one in dropped:
-            self._owner.table.drop(one.generation, changes)
-        changes.entities_put.extend(stored_entity(record) for record in records)
-        try:
-            await self._owner.durable()
-            if dropped:
-                await self._catalog.finish(dropped)
-        except (ServiceBusError, StoreError) as error:
-            _log.warning("store and catalog are made to agree later: %s", error)
-            return
+            self._drop(one)
+        owner.changes.entities_put.extend(stored_entity(record) for record in records)
+        await owner.durable()
+        if dropped:
+            await self._catalog.finish(dropped)
         self._dropped.difference_update(dropped)
         for record in records:
             if self._records.get(record.generation) is record:

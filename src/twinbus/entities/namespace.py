@@ -14,24 +14,28 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
 from twinbus.auth.claims import AuthorizationRule
 from twinbus.auth.policy import Policy
 from twinbus.broker.changes import StoredEntity, StoredRule
-from twinbus.broker.descriptions.queue import queue_description
+from twinbus.broker.descriptions.forward_path import forward_path
+from twinbus.broker.descriptions.queue import QueueDescription, queue_description
 from twinbus.broker.descriptions.subscription import subscription_description
 from twinbus.broker.descriptions.topic import topic_description
 from twinbus.broker.entity_path import (
     check_entity_name,
     check_subscription_name,
+    split_subscription_path,
     subscription_path,
 )
 from twinbus.broker.fragment import MAIN
+from twinbus.broker.fragment_table import FragmentTable
 from twinbus.clock import Clock
 from twinbus.entities.directory import Directory
-from twinbus.entities.entity import Description, Entity
+from twinbus.entities.entity import Description, Entity, misplaced
 from twinbus.entities.entity_access import own_access_rules, policy_of
 from twinbus.entities.entity_sizes import EntitySizes, own_message_bytes
 from twinbus.entities.forwarders import Forwarders
@@ -59,6 +63,7 @@ from twinbus.errors import (
 )
 from twinbus.limits import ENTITY_MEGABYTES
 from twinbus.links.extensions import Extensions
+from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
 from twinbus.rules.rule import Rule, default_rule
@@ -88,7 +93,7 @@ class Namespace(Directory):
         self,
         name: str,
         catalog: Catalog,
-        owner: StoreOwner,
+        owners: Owners,
         clock: Clock,
         entropy: Callable[[int], bytes],
         turns: Turns,
@@ -106,8 +111,8 @@ class Namespace(Directory):
         # As names are compared.
         self._key = name.lower()
         self._catalog = catalog
-        self._owner = owner
-        self._clock = clock
+        self._owners = owners
+        self.clock = clock
         self._entropy = entropy
         self._access_rules = rules
         self._max_entities = max_entities
@@ -134,40 +139,49 @@ class Namespace(Directory):
         self._changing = asyncio.Lock()
         # Made anew when entities change, for their own rules.
         self.policy = Policy(rules)
-        self.forwarders = Forwarders(self, owner)
+        self.forwarders = Forwarders(self)
         self._unread_rules = UnreadRules(turns)
-        self.rules = SubscriptionRules(owner, clock, topic_quotas)
+        self.rules = SubscriptionRules(clock, topic_quotas)
         self.idle = IdleEntities(self)
-        self.loose_ends = LooseEnds(catalog, owner)
+        self.loose_ends = LooseEnds(catalog, owners)
 
     # --- start ----------------------------------------------------------------
 
     async def open(self) -> None:
         """Learn which entities there are. Raises StoreError."""
-        stored = await self._owner.store.entities()
+        stored = {owner: await owner.store.entities() for owner in self._owners}
         if not self._catalog.exists():
             # Not even an empty one is made: it would look like the right one.
-            self._check_known(self._owner.table.orphans(), stored, has_catalog=False)
+            for owner in self._owners:
+                orphans = owner.table.orphans()
+                self._check_known(owner, orphans, stored[owner], has_catalog=False)
         records = await self._catalog.open()
         # Before anything is written: a catalog that lacks something stays as it is.
         noted = await self._catalog.unfinished()
         self._admit_all(
             [record for record in records if record.namespace.lower() == self._key]
         )
-        strangers = find_strangers(
-            self._owner.table,
-            records,
-            noted,
-            namespace=self.name,
-            store_uuid=self._owner.store_uuid,
-        )
-        self._check_known(strangers.unknown, stored, has_catalog=True)
-        self._keep(strangers.kept, records)
-        self.loose_ends.drop(strangers.leftovers)
+        strangers = {
+            owner: find_strangers(
+                owner.table,
+                records,
+                noted,
+                namespace=self.name,
+                store_uuid=owner.store_uuid,
+            )
+            for owner in self._owners
+        }
+        for owner, found in strangers.items():
+            self._check_known(owner, found.unknown, stored[owner], has_catalog=True)
+        for owner, found in strangers.items():
+            self._keep(owner, found.kept, records)
+            self.loose_ends.drop(found.leftovers)
         own = await self._learn_age(records)
-        self.loose_ends.renew([*records, own], stored)
-        self.restore_rules(await self._owner.store.rules())
-        self._owner.on_restored = self.restore_rules
+        known = list(chain.from_iterable(stored.values()))
+        self.loose_ends.renew([*records, own], known)
+        for owner in self._owners:
+            self.restore_rules(owner, await owner.store.rules())
+            owner.on_restored = partial(self.restore_rules, owner)
         self._access_changed()
 
     def _admit_all(self, records: list[EntityRecord]) -> None:
@@ -179,21 +193,28 @@ class Namespace(Directory):
             self._enter(entity)
 
     def _check_known(
-        self, unknown: set[bytes], stored: list[StoredEntity], *, has_catalog: bool
+        self,
+        owner: StoreOwner,
+        unknown: set[bytes],
+        stored: list[StoredEntity],
+        *,
+        has_catalog: bool,
     ) -> None:
         """Raises CatalogIncomplete."""
         check_known(
             unknown,
-            self._owner.table,
+            owner.table,
             stored,
-            store=self._owner.store.location,
+            store=owner.store.location,
             catalog=self._catalog.location,
             has_catalog=has_catalog,
         )
 
-    def _keep(self, kept: set[bytes], records: list[EntityRecord]) -> None:
+    def _keep(
+        self, owner: StoreOwner, kept: set[bytes], records: list[EntityRecord]
+    ) -> None:
         """Leave what is not ours as it is, and say so."""
-        table = self._owner.table
+        table = owner.table
         table.keep(kept)
         for held in held_by_namespace(kept, records, table):
             _log.warning(
@@ -207,23 +228,24 @@ class Namespace(Directory):
             if record.kind == _NAMESPACE and record.namespace.lower() == self._key:
                 break
         else:
-            record = self._record("", _NAMESPACE, {})
+            uuids = tuple(owner.store_uuid for owner in self._owners)
+            record = self._record("", _NAMESPACE, {}, uuids)
             await self._catalog.put(record)
         self.created_at, self.updated_at = record.created_at, record.updated_at
         return record
 
     def start(self) -> None:
-        """The owner commits: let messages flow from entity to entity."""
+        """The owners commit: let messages flow from entity to entity."""
         for entity in self._entities.values():
             self.forwarders.renew(entity)
 
-    def restore_rules(self, rules: list[StoredRule]) -> None:
-        """Believe the store: at the start, and after a commit that failed."""
+    def restore_rules(self, owner: StoreOwner, rules: list[StoredRule]) -> None:
+        """Believe a store: at the start, and after a commit that failed."""
         by_fragment: dict[int, list[StoredRule]] = {}
         for rule in rules:
             by_fragment.setdefault(rule.fragment_number, []).append(rule)
         for entity in self._entities.values():
-            if isinstance(entity, Subscription):
+            if isinstance(entity, Subscription) and entity.is_in(owner.table):
                 main = entity.counters(MAIN)
                 found = [] if main is None else by_fragment.get(main.number, [])
                 self._restore_rules_of(entity, found)
@@ -257,28 +279,38 @@ class Namespace(Directory):
 
     def _admitted(self, record: EntityRecord) -> Entity:
         """The entity of a record; its fragments know their rules from here on."""
-        owner, now, path = self._owner, self._clock.now(), record.path
-        generation, table = record.generation, owner.table
+        now, path, generation = self.clock.now(), record.path, record.generation
+        table = self._table_of(record)
         if record.kind == "queue":
             queue = Queue(
-                record, queue_description(record.description, path), owner, now
+                record, queue_description(record.description, path), table, now
             )
             table.admit(generation, queue.settings())
             return queue
         if record.kind == "topic":
             router = TopicRouter(self._entropy, read_rule)
             described = topic_description(record.description, path)
-            topic = Topic(record, described, router, owner, now)
+            topic = Topic(record, described, router, table, now)
             table.admit(generation, topic.settings(), router=router)
             return topic
         description = subscription_description(record.description, path)
         topic_path = path.rsplit("/", 2)[0]
         parent = self.topic(topic_path)
-        subscription = Subscription(record, description, parent.router, owner, now)
+        subscription = Subscription(record, description, parent.router, table, now)
         table.admit(
             generation, subscription.settings(), within=parent.record.generation
         )
         return subscription
+
+    def _owner_of(self, record: EntityRecord) -> StoreOwner:
+        """Of the store in which the entity was placed. Raises StoreUnreadable."""
+        owner = self._owners.find(record.placement[0])
+        if owner is None:
+            raise misplaced(record)
+        return owner
+
+    def _table_of(self, record: EntityRecord) -> FragmentTable:
+        return self._owner_of(record).table
 
     def _subscribe(self, subscription: Subscription) -> None:
         """Let the topic know it, with its description as it is now."""
@@ -287,7 +319,7 @@ class Namespace(Directory):
             subscription.key,
             Subscribed(
                 subscription.record.generation,
-                self._owner.table,
+                self._table_of(subscription.record),
                 description.dead_lettering_on_filter_evaluation_exceptions,
             ),
         )
@@ -361,7 +393,7 @@ class Namespace(Directory):
         description = subscription_description(properties, path)
         self.forwarders.check(path, description)
         if rules is None:
-            rules = [default_rule(self._clock.now())]
+            rules = [default_rule(self.clock.now())]
         self._check_room_for_subscription(topic, rules)
         entity = await self._create(path, "subscription", description, rules)
         assert isinstance(entity, Subscription)
@@ -427,7 +459,10 @@ class Namespace(Directory):
             raise EntityAlreadyExists(entity_path=path)
         self._busy.add(key)
         try:
-            entity = self._admitted(self._record(path, kind, description.to_json()))
+            placement = self._placement(path, kind, description)
+            record = self._record(path, kind, description.to_json(), placement)
+            self.forwarders.check_placement(path, description, placement)
+            entity = self._admitted(record)
             await self._make_durable(entity, rules)
         finally:
             self._busy.discard(key)
@@ -435,10 +470,30 @@ class Namespace(Directory):
         self.forwarders.renew(entity)
         return entity
 
+    def _placement(
+        self, path: str, kind: str, description: Description
+    ) -> tuple[bytes, ...]:
+        """The stores of a new entity's fragments: a subscription is with its topic, and
+        what forwards is with its target."""
+        beside = ""
+        if kind == "subscription":
+            beside = split_subscription_path(path)[0]
+        elif isinstance(description, QueueDescription):
+            beside = forward_path(
+                description.forward_to or description.forward_dead_lettered_messages_to
+            )
+        if beside:
+            return self.entity(beside).record.placement[:1]
+        return (self._owners.for_new_entity().store_uuid,)
+
     def _record(
-        self, path: str, kind: str, description: Mapping[str, Any]
+        self,
+        path: str,
+        kind: str,
+        description: Mapping[str, Any],
+        placement: tuple[bytes, ...],
     ) -> EntityRecord:
-        now = self._clock.now()
+        now = self.clock.now()
         return EntityRecord(
             namespace=self.name,
             path=path,
@@ -447,12 +502,13 @@ class Namespace(Directory):
             description=description,
             created_at=now,
             updated_at=now,
-            placement=(self._owner.store_uuid,),
+            placement=placement,
         )
 
     async def _make_durable(self, entity: Entity, rules: Sequence[Rule]) -> None:
-        owner, record = self._owner, entity.record
-        intents = unfinished(record, INTENT, self._clock.now())
+        record = entity.record
+        owner = self._owner_of(record)
+        intents = unfinished(record, INTENT, self.clock.now())
         try:
             await self._catalog.intend(intents)
             fragment = owner.table.create(record.generation, 0, owner.changes)
@@ -484,17 +540,20 @@ class Namespace(Directory):
 
     async def _update(self, entity: Entity, description: Description) -> None:
         self.sizes.check(entity.path, description, entity.description)
+        self.forwarders.check_placement(
+            entity.path, description, entity.record.placement
+        )
         record = replace(
             entity.record,
             description=description.to_json(),
-            updated_at=self._clock.now(),
+            updated_at=self.clock.now(),
         )
         await self._catalog.put(record)
         self.loose_ends.record(record)
         before = entity.description
         entity.record = record
         entity.description = description
-        self._owner.table.update(record.generation, entity.settings())
+        self._table_of(record).update(record.generation, entity.settings())
         self._description_changed(before, description)
         entity.detach_links_it_disables()
         self.forwarders.renew(entity)
@@ -515,7 +574,7 @@ class Namespace(Directory):
             # At once with its subscriptions: one without its topic could not be read
             # again. They are forgotten first, for the same reason.
             entities = [*_subscriptions_of(entity), entity]
-            now = self._clock.now()
+            now = self.clock.now()
             tombstones = [unfinished(item.record, TOMBSTONE, now) for item in entities]
             await self._catalog.remove(list(chain.from_iterable(tombstones)))
             for item, of_item in zip(entities, tombstones, strict=True):
@@ -523,7 +582,7 @@ class Namespace(Directory):
         keys = {item.path.lower() for item in entities}
         self._busy |= keys
         try:
-            await self._owner.durable()
+            await self._owner_of(entity.record).durable()
         finally:
             self._busy -= keys
 

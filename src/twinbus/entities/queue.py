@@ -1,8 +1,8 @@
 """A queue: what is sent to it is received from it."""
 
 from twinbus.broker.descriptions.queue import QueueDescription
+from twinbus.broker.fragment_table import FragmentTable
 from twinbus.entities.message_source import MessageSource
-from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.catalog import EntityRecord
 
 
@@ -17,10 +17,10 @@ class Queue(MessageSource):
         self,
         record: EntityRecord,
         description: QueueDescription,
-        owner: StoreOwner,
+        table: FragmentTable,
         now: int,
     ) -> None:
-        super().__init__(record, description, owner, now)
+        super().__init__(record, description, table, now)
 
     def check_may_send(self) -> None:
         if not self.description.may_send():

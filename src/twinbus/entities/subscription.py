@@ -2,9 +2,9 @@
 
 from twinbus.broker.descriptions.subscription import SubscriptionDescription
 from twinbus.broker.entity_path import split_subscription_path
+from twinbus.broker.fragment_table import FragmentTable
 from twinbus.entities.message_source import MessageSource
 from twinbus.errors import NotAllowed
-from twinbus.owner.store_owner import StoreOwner
 from twinbus.rules.rule import Rule
 from twinbus.store.catalog import EntityRecord
 from twinbus.topics.topic import TopicRouter
@@ -22,10 +22,10 @@ class Subscription(MessageSource):
         record: EntityRecord,
         description: SubscriptionDescription,
         router: TopicRouter,
-        owner: StoreOwner,
+        table: FragmentTable,
         now: int,
     ) -> None:
-        super().__init__(record, description, owner, now)
+        super().__init__(record, description, table, now)
         # The topic's, which knows the rules.
         self.router = router
 

@@ -18,7 +18,7 @@ from twinbus.errors import (
     MessagingEntityNotFound,
     QuotaExceeded,
 )
-from twinbus.owner.store_owner import StoreOwner
+from twinbus.owner.store_owner import owner_of
 from twinbus.rule_sql.rule_checks import rule_of_json
 from twinbus.rules.filters import CorrelationFilter, Filter, SqlFilter
 from twinbus.rules.rule import Rule
@@ -41,10 +41,9 @@ def read_rule(stored: StoredRule) -> Rule:
 
 
 class SubscriptionRules:
-    """Changes of the rules of one store's subscriptions."""
+    """Changes of the rules of subscriptions."""
 
-    def __init__(self, owner: StoreOwner, clock: Clock, quotas: TopicQuotas) -> None:
-        self._owner = owner
+    def __init__(self, clock: Clock, quotas: TopicQuotas) -> None:
         self._clock = clock
         self._quotas = quotas
 
@@ -54,7 +53,7 @@ class SubscriptionRules:
         """Raises EntityAlreadyExists, QuotaExceeded."""
         self.check_addition(subscription, rule)
         self.apply_addition(subscription, rule)
-        await self._owner.durable()
+        await owner_of(subscription.fragment()).durable()
         return rule
 
     async def update(self, subscription: Subscription, rule: Rule) -> Rule:
@@ -66,14 +65,14 @@ class SubscriptionRules:
         )
         self.apply_removal(subscription, before.name)
         self.apply_addition(subscription, kept)
-        await self._owner.durable()
+        await owner_of(subscription.fragment()).durable()
         return kept
 
     async def remove(self, subscription: Subscription, name: str) -> None:
         """Raises MessagingEntityNotFound."""
         self.check_removal(subscription, name)
         self.apply_removal(subscription, name)
-        await self._owner.durable()
+        await owner_of(subscription.fragment()).durable()
 
     async def replace(self, subscription: Subscription, rules: Sequence[Rule]) -> None:
         """Make these its rules, in one commit; equal ones stay. Raises
@@ -92,7 +91,7 @@ class SubscriptionRules:
             self.apply_removal(subscription, rule.name)
         for rule in added:
             self.apply_addition(subscription, rule)
-        await self._owner.durable()
+        await owner_of(subscription.fragment()).durable()
 
     # --- in two steps ---------------------------------------------------------
 
@@ -104,9 +103,10 @@ class SubscriptionRules:
         self.check_counts(subscription.router, subscription.topic_path, [rule])
 
     def apply_addition(self, subscription: Subscription, rule: Rule) -> None:
-        number = subscription.fragment().number
+        fragment = subscription.fragment()
         subscription.router.rules().add(subscription.key, rule)
-        self._owner.changes.rules_put.append(stored_rule(number, rule))
+        changes = fragment.home.changes
+        changes.rules_put.append(stored_rule(fragment.number, rule))
         subscription.used_at = self._clock.now()
 
     def check_removal(self, subscription: Subscription, name: str) -> Rule:
@@ -120,8 +120,8 @@ class SubscriptionRules:
     def apply_removal(self, subscription: Subscription, name: str) -> None:
         removed = subscription.router.rules().remove(subscription.key, name)
         assert removed is not None, f"rule {name} was checked, and is gone"
-        changes = self._owner.changes
-        number = subscription.fragment().number
+        fragment = subscription.fragment()
+        changes, number = fragment.home.changes, fragment.number
         # One that was put in the same change set was never there.
         changes.rules_put[:] = [
             rule

@@ -2,10 +2,10 @@
 
 from twinbus.broker.descriptions.topic import TopicDescription
 from twinbus.broker.fragment import MAIN
+from twinbus.broker.fragment_table import FragmentTable
 from twinbus.entities.entity import Entity
 from twinbus.entities.subscription import Subscription
 from twinbus.errors import NotAllowed
-from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.catalog import EntityRecord
 from twinbus.topics.topic import TopicRouter
 
@@ -22,10 +22,10 @@ class Topic(Entity):
         record: EntityRecord,
         description: TopicDescription,
         router: TopicRouter,
-        owner: StoreOwner,
+        table: FragmentTable,
         now: int,
     ) -> None:
-        super().__init__(record, description, owner, now)
+        super().__init__(record, description, table, now)
         self.router = router
         # By lower-case name.
         self.subscriptions: dict[str, Subscription] = {}

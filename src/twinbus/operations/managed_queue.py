@@ -7,7 +7,7 @@ from twinbus.entities.queue import Queue
 from twinbus.entities.subscription_rules import SubscriptionRules
 from twinbus.links.arrivals import Arrivals
 from twinbus.operations.session_pages import SessionPages
-from twinbus.owner.store_owner import StoreOwner
+from twinbus.owner.store_owner import StoreOwner, owner_of
 
 
 class ManagedQueue:
@@ -47,7 +47,7 @@ class ManagedQueue:
 
     @property
     def owner(self) -> StoreOwner:
-        return self.queue.owner
+        return owner_of(self.fragment)
 
     def now(self) -> int:
         return self.owner.clock.now()

@@ -26,9 +26,21 @@ class Admissions:
 
     async def apply(self, now: int) -> None:
         """Look up, and apply. Raises StoreError if the store cannot be read."""
-        waiting, self._waiting = self._waiting, []
-        self.pending_bytes = 0
+        waiting = list(self._waiting)
         duplicates = await self._look_up(waiting, now)
+        self._apply(waiting, duplicates, now)
+
+    def apply_unseen(self, now: int) -> None:
+        """Apply without a look at the store: for a change set that is refused."""
+        self._apply(list(self._waiting), Duplicates(), now)
+
+    def _apply(
+        self, waiting: list[Admission], duplicates: Duplicates, now: int
+    ) -> None:
+        # Others may have come while the store was asked.
+        del self._waiting[: len(waiting)]
+        for admission in waiting:
+            self.pending_bytes -= admission.pending_bytes
         for admission in waiting:
             admission.apply(duplicates, now)
 

@@ -17,13 +17,19 @@ cannot even answer that, or that has a new owner, ends this one.
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable
+from typing import Final, cast
 
 from twinbus.broker import operation_log, reader_lease, session_lock
 from twinbus.broker.admission import Admission
-from twinbus.broker.changes import ChangeSet, ReaderLease, StoredRule
+from twinbus.broker.changes import (
+    ChangeSet,
+    FragmentRecord,
+    ReaderLease,
+    StoredRule,
+)
 from twinbus.broker.commit_listener import Listeners
 from twinbus.broker.dispatch import Dispatch
 from twinbus.broker.fragment import Fragment
@@ -31,11 +37,9 @@ from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.home import Home
-from twinbus.broker.message import LEAVING, Message
+from twinbus.broker.message import Message
 from twinbus.broker.receiver import Receiver
-from twinbus.broker.row_id import sequence_of
 from twinbus.broker.sessions import SessionWaiter
-from twinbus.broker.window import Window
 from twinbus.clock import Clock
 from twinbus.errors import (
     STORE_IS_FULL,
@@ -44,24 +48,32 @@ from twinbus.errors import (
     ServerBusy,
     ServiceBusError,
 )
-from twinbus.limits import PENDING_BYTES, SEND_ID_WINDOW_MS, WINDOW_BYTES
+from twinbus.limits import PENDING_BYTES, SEND_ID_WINDOW_MS
 from twinbus.owner.admissions import Admissions
 from twinbus.owner.housekeeping import Housekeeping
+from twinbus.owner.owner_state import OwnerState
+from twinbus.owner.promises import Promises, break_off, keep
+from twinbus.owner.refills import Refills
 from twinbus.owner.session_grants import SessionGrants
 from twinbus.owner.timed_fragments import TimedFragments
 from twinbus.store.base import (
     CommitFailed,
     CommitUnknown,
+    LeaseLost,
+    Opened,
     Store,
     StoreError,
     StoreFull,
-    StoreUnreadable,
 )
 
 _log = logging.getLogger(__name__)
 
 _FULL_MS: Final = 5_000
 """How long a full store is spared from what needs room."""
+
+_FIRST_RETURN_MS: Final = 200
+_LONGEST_RETURN_MS: Final = 10_000
+"""How long a store that failed is left alone before it is opened again."""
 
 _SERVE_AGAIN_MS: Final = 1_000
 """How long receivers wait then: what they take out may not fit either."""
@@ -77,8 +89,9 @@ class StoreOwner(Home):
         *("_durable", "_admissions", "_next_actor"),
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
         *("is_under_pressure", "_serve_at", "_must_serve"),
+        *("state", "is_alone", "_return_at", "_return_ms", "_description"),
         *("is_full", "_pending_limit", "_spared_until", "_room_batch"),
-        *("_dispatches", "_session_dispatches", "_promising", "_hungry"),
+        *("_dispatches", "_session_dispatches", "_promises", "_refills"),
         *("_awaited", "_grants", "_timed", "housekeeping", "reading", "_opened_at"),
         *("_wake_up", "_must_turn", "_stopping", "_task"),
     )
@@ -108,6 +121,13 @@ class StoreOwner(Home):
         self._on_pressure = on_pressure
         self.is_under_pressure = False
         self._assume_room()
+        self.state = OwnerState.OPENING
+        # No other store is served here: when this one fails the process ends.
+        self.is_alone = True
+        # When a store that failed is opened again, and how long it is waited then.
+        self._return_at = 0
+        self._return_ms = _FIRST_RETURN_MS
+        self._description = ""
         # Set by `open`.
         self.table = FragmentTable(0, [], self)
         self.store_uuid = b""
@@ -121,10 +141,8 @@ class StoreOwner(Home):
         # Receivers by fragment number, those of held sessions apart.
         self._dispatches: dict[int, Dispatch] = {}
         self._session_dispatches: dict[HeldSession, Dispatch] = {}
-        # Those that promised something in the open change set.
-        self._promising: set[Dispatch] = set()
-        # Those whose receivers wait for messages that are on disk.
-        self._hungry: set[Dispatch] = set()
+        self._promises = Promises(self._dispatches)
+        self._refills = Refills(self)
         # Fragments at which somebody waits for a session that may be had.
         self._awaited: dict[int, Fragment] = {}
         self._grants = SessionGrants(self)
@@ -163,15 +181,21 @@ class StoreOwner(Home):
 
     async def open(self, description: str) -> None:
         """Take the lease and learn what there is. Raises StoreError."""
-        self._opened_at = self.clock.now()
-        opened = await self.store.open(description, self._opened_at)
+        self._description = description
+        opened = await self._open_store()
         self.store_uuid = opened.store_uuid
-        self._epoch = opened.epoch
-        self._batch = opened.last_batch
         self.table = FragmentTable(opened.epoch, opened.fragments, self)
         self.table.purging().update(opened.purging)
         self._learn_leases(await self.store.reader_leases())
         self.housekeeping.begin(opened.next_scheduled_at, self.clock.now())
+        self.state = OwnerState.SERVING
+
+    async def _open_store(self) -> Opened:
+        self._opened_at = self.clock.now()
+        opened = await self.store.open(self._description, self._opened_at)
+        self._epoch = opened.epoch
+        self._batch = opened.last_batch
+        return opened
 
     def _learn_leases(self, leases: list[ReaderLease]) -> None:
         """Who reads ranges, as the store has it."""
@@ -283,7 +307,7 @@ class StoreOwner(Home):
         dispatch = self._dispatch_of(fragment, receiver)
         if dispatch is not None:
             dispatch.offer_capacity(receiver)
-            self._serve(dispatch)
+            self.serve(dispatch)
 
     def deliver(self, fragment: Fragment) -> None:
         """Serve the fragment's receivers from memory."""
@@ -292,25 +316,26 @@ class StoreOwner(Home):
             return
         dispatch = self._dispatches.get(fragment.number)
         if dispatch is not None:
-            self._serve(dispatch)
+            self.serve(dispatch)
 
     def _deliver_to_sessions(self, fragment: Fragment) -> None:
         sessions = fragment.the_sessions()
         for session in sessions.take_stirred():
             dispatch = self._session_dispatches.get(session)
             if dispatch is not None:
-                self._serve(dispatch)
+                self.serve(dispatch)
         if sessions.waiters and not fragment.is_dropped:
             self._awaited[fragment.number] = fragment
             self.wake()
 
-    def _serve(self, dispatch: Dispatch) -> None:
+    def serve(self, dispatch: Dispatch) -> None:
+        """Deliver what the window has to those who can take it."""
         dispatch.deliver(self.clock.now(), self.changes)
         self.watch(dispatch.fragment)
         if dispatch.has_promises():
-            self._promising.add(dispatch)
+            self._promises.add(dispatch)
         if dispatch.wants_refill():
-            self._hungry.add(dispatch)
+            self._refills.want(dispatch)
             self.wake()
         else:
             dispatch.served()
@@ -330,6 +355,9 @@ class StoreOwner(Home):
 
     def tick(self) -> None:
         """Apply what is due in memory; the loop does what is due on disk."""
+        if self.state is not OwnerState.SERVING:
+            self.wake()
+            return
         now = self.clock.now()
         # The clock may have been set back since; that must not prolong the pause.
         self.refuses_until = min(self.refuses_until, now + _FULL_MS)
@@ -342,7 +370,7 @@ class StoreOwner(Home):
             self._must_serve = False
             for dispatch in list(self._dispatches.values()):
                 dispatch.ask_everybody()
-                self._serve(dispatch)
+                self.serve(dispatch)
         is_due = not is_spared and self.housekeeping.is_due(now)
         if self._must_commit() or is_due or self.is_full:
             self.wake()
@@ -362,16 +390,15 @@ class StoreOwner(Home):
     # --- the loop -------------------------------------------------------------
 
     async def _run(self) -> None:
+        while not await self._serves_to_the_end():
+            if self.is_alone or not await self._returns():
+                return
+
+    async def _serves_to_the_end(self) -> bool:
+        """False if the store could not go on."""
         try:
             while not (self._stopping and not self._must_turn):
-                if self._must_turn:
-                    # A store need not suspend; without this nobody else would come
-                    # to anything while a backlog is forwarded, expired or purged.
-                    await asyncio.sleep(0)
-                else:
-                    self._wake_up = asyncio.get_running_loop().create_future()
-                    await self._wake_up
-                self._must_turn = False
+                await self._woken()
                 await self.turn()
             await self._commit_log()
         except StoreError as error:
@@ -381,10 +408,77 @@ class StoreOwner(Home):
             # What is in memory cannot be trusted any more; what is durable can.
             _log.critical("the store's owner stops because of a bug", exc_info=True)
             self._fail(StoreError(f"internal error: {bug!r}"))
+        return self.state is OwnerState.SERVING
+
+    async def _woken(self) -> None:
+        if self._must_turn:
+            # A store need not suspend; without this nobody else would come to
+            # anything while a backlog is forwarded, expired or purged.
+            await asyncio.sleep(0)
+        else:
+            self._wake_up = asyncio.get_running_loop().create_future()
+            await self._wake_up
+        self._must_turn = False
 
     def _fail(self, error: StoreError) -> None:
+        is_lost = isinstance(error, LeaseLost)
+        self.state = OwnerState.LOST if is_lost else OwnerState.UNAVAILABLE
         self._refuse(_cannot_go_on(error))
         self._on_fatal(error)
+
+    # --- a store that is away -------------------------------------------------
+
+    async def _returns(self) -> bool:
+        """Refuse everything until the store can be opened again; False if this owner
+        is stopped before."""
+        self._give_up_memory()
+        while not self._stopping:
+            await self._woken()
+            self._refuse_all()
+            if self.clock.now() >= self._return_at and await self._is_open_again():
+                return True
+        return False
+
+    def _give_up_memory(self) -> None:
+        """Another owner may change what is stored: no lock holds, and nothing that was
+        read is delivered."""
+        self.table.restore(self.table.records())
+        self._timed.clear()
+        self._refills.clear()
+        self._lose_sessions()
+        self._return_ms = _FIRST_RETURN_MS
+        self._return_at = self.clock.now() + self._return_ms
+
+    def _refuse_all(self) -> None:
+        self._admissions.apply_unseen(self.clock.now())
+        self._refuse(
+            ServerBusy(f"The message store is away. Try again. {STORE_TROUBLE}")
+        )
+        self._relieve()
+        self._after_turn()
+
+    async def _is_open_again(self) -> bool:
+        try:
+            async with self.reading:
+                await self._open_again()
+        except StoreError as error:
+            self._return_ms = min(2 * self._return_ms, _LONGEST_RETURN_MS)
+            self._return_at = self.clock.now() + self._return_ms
+            _log.warning("the store is still away: %s", error)
+            return False
+        _log.warning("the store is back")
+        return True
+
+    async def _open_again(self) -> None:
+        with contextlib.suppress(StoreError):
+            await self.store.close()
+        opened = await self._open_store()
+        leases, rules = await self.store.reader_leases(), await self.store.rules()
+        self._refuse_all()
+        self.table.renew_epoch(opened.epoch)
+        self.table.purging().update(opened.purging)
+        self._believe(opened.fragments, leases, rules, opened.next_scheduled_at)
+        self.state = OwnerState.SERVING
 
     async def turn(self) -> None:
         """Commit what is there, serve receivers, read ahead."""
@@ -398,7 +492,8 @@ class StoreOwner(Home):
                 await self.housekeeping.run()
             if self.is_full or self._room_batch != self._batch:
                 await self._heed_room()
-            await self._read_ahead()
+            await self._grant_sessions()
+            await self._refills.read()
         if not self.changes.is_empty():
             self._must_turn = True
         # Also without a commit: what was admitted may all have been refused.
@@ -433,73 +528,10 @@ class StoreOwner(Home):
             or self.changes.log.is_long()
         )
 
-    async def _read_ahead(self) -> None:
+    async def _grant_sessions(self) -> None:
         awaited, self._awaited = self._awaited, {}
         for fragment in awaited.values():
             await self._grants.serve(fragment)
-        hungry, self._hungry = self._hungry, set()
-        for dispatch in hungry:
-            await self._refill(dispatch)
-
-    async def _refill(self, dispatch: Dispatch) -> None:
-        """Read the next messages into the window, and deliver."""
-        fragment, session = dispatch.fragment, dispatch.session
-        if fragment.is_dropped or (session is not None and session.is_released):
-            return
-        if fragment.lease is not None:
-            return  # granted since: all is left to the reader
-        window = dispatch.window()
-        if window.lacks_bodies():
-            await self._read_bodies(window)
-            if dispatch.window() is window:
-                self._serve(dispatch)
-            return
-        after, limit = window.loaded_through, window.room()
-        if limit <= 0:
-            return
-        tail = window.tail
-        messages = await self._read(dispatch, after, limit)
-        if dispatch.window() is not window or window.loaded_through != after:
-            return
-        if session is not None and session.is_released:
-            return  # given up while the store was read: nobody takes from it any more
-        if window.room() < len(messages):
-            return  # nobody receives any more, and the window is small
-        if messages:
-            tail = sequence_of(messages[-1].row_id)
-        fragment.refill(self.without_leaving(messages), tail, session)
-        if session is None and window.loaded_through >= window.tail:
-            await self._miss_none(fragment)
-        self._serve(dispatch)
-
-    async def _miss_none(self, fragment: Fragment) -> None:
-        """All there is has been read: raises StoreUnreadable if there should be more.
-        What memory suspects is looked up: counters of the last commit, and rows."""
-        if fragment.unseen_count() <= 0 or fragment.sessions is not None:
-            return
-        found = await self.store.count_active(fragment.number)
-        for record in await self.store.fragments():
-            if record.number == fragment.number and found < record.active_count:
-                raise StoreUnreadable(
-                    f"'{fragment.settings.path}' (fragment {fragment.number}) has "
-                    f"{record.active_count} active messages by its counter, and "
-                    f"{found} were found: the store is damaged. Run 'twinbus check'."
-                )
-
-    async def _read_bodies(self, window: Window) -> None:
-        """Read again what was left to the store while messages were locked. Raises
-        StoreUnreadable if it is not there."""
-        absent = {item.row_id: item for item in window.absent(WINDOW_BYTES)}
-        for read in await self.store.read_numbered(list(absent)):
-            message = absent.pop(read.row_id)
-            if message.absent_bytes != 0:
-                window.bring_body(message, read.raw)
-        for message in absent.values():
-            if message.place != LEAVING:
-                raise StoreUnreadable(
-                    f"Row {message.row_id} is to be delivered again and was not "
-                    "found: the store is damaged. Run 'twinbus check'."
-                )
 
     def without_leaving(self, messages: list[Message]) -> list[Message]:
         """What was read from the store, but for what the open change set removes: a
@@ -508,14 +540,6 @@ class StoreOwner(Home):
         if not leaving:
             return messages
         return [message for message in messages if message.row_id not in leaving]
-
-    async def _read(self, dispatch: Dispatch, after: int, limit: int) -> list[Message]:
-        number, session = dispatch.fragment.number, dispatch.session
-        if session is None:
-            return await self.store.read_active(number, after, limit, WINDOW_BYTES)
-        return await self.store.read_session(
-            number, session.session_id, after, limit, WINDOW_BYTES
-        )
 
     async def commit_now(self) -> bool:
         """For housekeeping, which runs in the loop: commit before going on.
@@ -537,7 +561,7 @@ class StoreOwner(Home):
         """Commit the open change set; False if nothing of it happened."""
         changes, listeners, durable = self.changes, self.listeners, self._durable
         self.changes, self.listeners, self._durable = ChangeSet(self), Listeners(), None
-        promises = self._take_promises()
+        promises = self._promises.take()
         changes.seal(self._epoch, self._batch + 1, self.clock.now())
         try:
             error = await self._try_commit(changes)
@@ -549,12 +573,12 @@ class StoreOwner(Home):
             self._batch = changes.batch
             changes.publish()
             self._answer(listeners, durable)
-            self._keep(promises)
+            keep(promises)
             for fragment in changes.touched:
                 self.deliver(fragment)
                 self.watch(fragment)
         else:
-            self._break(promises)
+            break_off(promises)
             self.changes.log.introduce_those_of(changes.log)
             await self._start_over(listeners, durable, error)
         return error is None
@@ -606,12 +630,22 @@ class StoreOwner(Home):
         # being read rests on memory that is void, and is refused as well.
         self._refuse(error)
         self._batch = batch
+        self._believe(records, leases, rules, next_scheduled_at)
+
+    def _believe(
+        self,
+        records: list[FragmentRecord],
+        leases: list[ReaderLease],
+        rules: list[StoredRule],
+        next_scheduled_at: int,
+    ) -> None:
+        """Memory is what the store says, and nothing else."""
         self.table.restore(records)
         self._learn_leases(leases)
         if self.on_restored is not None:
             self.on_restored(rules)
         self._timed.clear()
-        self._hungry.clear()
+        self._refills.clear()
         self._lose_sessions()
         self._watch_leases()
         self.housekeeping.begin(next_scheduled_at, self.clock.now())
@@ -633,9 +667,7 @@ class StoreOwner(Home):
         self.changes, self.listeners, self._durable = ChangeSet(self), Listeners(), None
         # Those who act stay, and are introduced only once.
         self.changes.log.introduce_those_of(changes.log)
-        for dispatch in self._promising:
-            dispatch.forget_promises()
-        self._promising.clear()
+        self._promises.forget()
         self._answer_failure(listeners, durable, error)
 
     def _answer_failure(
@@ -650,30 +682,15 @@ class StoreOwner(Home):
             # Whoever waited may have gone; then nobody will ask for it.
             durable.exception()
 
-    def _take_promises(self) -> list[tuple[Receiver, list[Message]]]:
-        promises: list[tuple[Receiver, list[Message]]] = []
-        for dispatch in self._promising:
-            promises += dispatch.take_promises()
-            if dispatch.session is None and not dispatch.has_receivers():
-                self._dispatches.pop(dispatch.fragment.number, None)
-        self._promising.clear()
-        return promises
-
-    def _keep(self, promises: Iterable[tuple[Receiver, list[Message]]]) -> None:
-        for receiver, messages in promises:
-            receiver.promised_count -= len(messages)
-            receiver.deliver_removed(messages)
-            if receiver.promised_count == 0:
-                receiver.served()
-
-    def _break(self, promises: Iterable[tuple[Receiver, list[Message]]]) -> None:
-        for receiver, messages in promises:
-            receiver.promised_count -= len(messages)
-
     def _relieve(self) -> None:
         if self.is_under_pressure and self._pending_bytes() <= self._pending_limit // 2:
             self.is_under_pressure = False
             self._on_pressure(False)
+
+
+def owner_of(fragment: Fragment) -> "StoreOwner":
+    """Whoever commits what happens to the fragment."""
+    return cast(StoreOwner, fragment.home)
 
 
 def _cannot_go_on(error: StoreError) -> InternalError:

@@ -13,7 +13,7 @@ from twinbus.doors.http.bus_metrics import EntityFigures, ProcessFigures
 from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import MessagingEntityNotFound
-from twinbus.owner.store_owner import StoreOwner
+from twinbus.owner.owners import Owners
 
 
 class ServerFigures:
@@ -22,21 +22,21 @@ class ServerFigures:
     def __init__(
         self,
         namespace: Namespace,
-        owner: StoreOwner,
+        owners: Owners,
         clock: Clock,
         connection_count: Callable[[], int],
         *,
         is_strict: bool,
     ) -> None:
         self._namespace = namespace
-        self._owner = owner
+        self._owners = owners
         self._clock = clock
         self._connection_count = connection_count
         self._is_strict = is_strict
         self._started_at = clock.now()
 
     def process_figures(self) -> ProcessFigures:
-        owner = self._owner
+        now = self._clock.now()
         return ProcessFigures(
             version=__version__,
             form=compilation.describe().partition(":")[0],
@@ -44,9 +44,9 @@ class ServerFigures:
             is_strict=self._is_strict,
             started_at=self._started_at,
             connections=self._connection_count(),
-            commits=owner.last_batch,
-            is_under_pressure=owner.is_under_pressure,
-            is_store_full=self._clock.now() < owner.refuses_until,
+            commits=sum(owner.last_batch for owner in self._owners),
+            is_under_pressure=self._owners.is_under_pressure(),
+            is_store_full=any(now < owner.refuses_until for owner in self._owners),
         )
 
     def entity_paths(self) -> list[str]:
@@ -64,7 +64,7 @@ class ServerFigures:
     def _figures(self, entity: Entity) -> EntityFigures:
         main = entity.counters(MAIN)
         assert main is not None, f"{entity.path} has no fragment"
-        fragment = self._owner.table.in_memory(main.number)
+        fragment = entity.loaded_fragment(MAIN)
         return EntityFigures(
             path=entity.path,
             kind=entity.record.kind,

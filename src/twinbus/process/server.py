@@ -48,6 +48,7 @@ from twinbus.limits import (
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.operations.bulk.bulk_entities import BulkEntities
+from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
 from twinbus.pairing.metrics import PairMetrics
@@ -98,19 +99,11 @@ class Server:
         self.entropy: Callable[[int], bytes] = os.urandom
         # None: TLS is not spoken here.
         self.tls = tls
-        self.owner = StoreOwner(
-            store or folder.store(),
-            self.clock,
-            os.urandom,
-            on_fatal=self._on_fatal,
-            after_turn=self.outputs.flush,
-            on_pressure=self._on_pressure,
-            send_id_window_ms=self.extensions.send_id_window_ms,
-        )
+        self.owners = Owners([self._owner(store or folder.store())])
         self.namespace = Namespace(
             config.namespace,
             catalog or folder.catalog(),
-            self.owner,
+            self.owners,
             self.clock,
             os.urandom,
             self.turns,
@@ -134,7 +127,7 @@ class Server:
         self.clients_held = _share_of_clients(config, self.clock)
         self.gateway = Gateway(
             Administration(self.namespace, self.clock, os.urandom),
-            Health(self.owner.durable),
+            Health(self.owners.durable),
             Metrics(self.figures, self.namespace, self.clock),
             self._bulk(),
         )
@@ -147,15 +140,26 @@ class Server:
         self.http_port = config.http_port
         self.tls_port = config.tls_port
 
+    def _owner(self, store: Store) -> StoreOwner:
+        return StoreOwner(
+            store,
+            self.clock,
+            os.urandom,
+            on_fatal=self._on_store_failed,
+            after_turn=self.outputs.flush,
+            on_pressure=self._on_pressure,
+            send_id_window_ms=self.extensions.send_id_window_ms,
+        )
+
     def _bulk(self) -> Bulk | None:
         if self._config.strict:
             return None
-        return Bulk(BulkEntities(self.namespace, self.owner), self.clock, self.held)
+        return Bulk(BulkEntities(self.namespace), self.clock, self.held)
 
     def _measured(self) -> ServerFigures:
         return ServerFigures(
             self.namespace,
-            self.owner,
+            self.owners,
             self.clock,
             lambda: len(self._connections),
             is_strict=self._config.strict,
@@ -178,10 +182,10 @@ class Server:
     async def start(self) -> None:
         """Be ready to send and receive. Raises StoreError, OSError, ConfigError."""
         self.fatal = asyncio.get_running_loop().create_future()
-        await self.owner.open(f"twinbus serve, namespace {self._config.namespace}")
+        await self.owners.open(f"twinbus serve, namespace {self._config.namespace}")
         try:
             await self.namespace.open()
-            self.owner.start()
+            self.owners.start()
             self.namespace.start()
             await make_declared(self.namespace, self._config, self.clock.now())
             self._listen()
@@ -234,7 +238,7 @@ class Server:
 
     def joined(self, connection: ServedConnection) -> None:
         self._connections.add(connection, self.clock.monotonic())
-        if self.owner.is_under_pressure:
+        if self.owners.is_under_pressure():
             connection.pause_reading()
 
     def recognized(self, connection: ServedConnection) -> None:
@@ -244,7 +248,8 @@ class Server:
     def left(self, connection: ServedConnection) -> None:
         self._connections.remove(connection)
 
-    def _on_pressure(self, is_high: bool) -> None:
+    def _on_pressure(self, _: bool) -> None:
+        is_high = self.owners.is_under_pressure()
         for connection in self._connections:
             if is_high:
                 connection.pause_reading()
@@ -266,7 +271,7 @@ class Server:
 
     def tick(self) -> None:
         """Let what is due happen."""
-        self.owner.tick()
+        self.owners.tick()
         monotonic = self.clock.monotonic()
         if monotonic - self._connections_ticked_at >= _CONNECTION_TICK_MS:
             self._connections_ticked_at = monotonic
@@ -277,6 +282,11 @@ class Server:
         self.outputs.flush()
 
     # --- stop -----------------------------------------------------------------
+
+    def _on_store_failed(self, error: StoreError) -> None:
+        """Its fragments are out of service; without any store there is no service."""
+        if not self.owners.serving():
+            self._on_fatal(error)
 
     def _on_fatal(self, error: StoreError) -> None:
         if self.fatal is not None and not self.fatal.done():
@@ -313,12 +323,12 @@ class Server:
                     "stopping without the answers to %d requests", len(requests)
                 )
                 await _cancel(requests)
-            elif self.owner.is_idle():
+            elif self.owners.is_idle():
                 return
             else:
                 # Whoever waits for a commit that fails is told by its own answer.
                 with contextlib.suppress(ServiceBusError):
-                    await self.owner.durable()
+                    await self.owners.durable()
 
     async def _close_connections(self) -> None:
         error = ConnectionForced("The bus is being stopped. Connect again later.")
@@ -335,7 +345,7 @@ class Server:
             connection.abort()
 
     async def _close_data(self) -> None:
-        await self.owner.stop()
+        await self.owners.stop()
         await self.namespace.close()
 
 

@@ -15,6 +15,7 @@ from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.entities.namespace import Namespace
+from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
 from twinbus.store.base import StoreError
@@ -140,10 +141,11 @@ class World:
             after_turn=self._turned.set,
             on_pressure=self.pressure.append,
         )
+        self.owners = Owners([self.owner])
         self.namespace = Namespace(
             name,
             self.catalog,
-            self.owner,
+            self.owners,
             self.clock,
             self.entropy,
             Turns(self.clock),
@@ -164,7 +166,7 @@ class World:
         return self.entropy_count.to_bytes(5, "big") * (count // 5 + 1)
 
     async def start(self) -> None:
-        await self.owner.open("test")
+        await self.owners.open("test")
         await self.namespace.open()
         self.owner.start()
 

@@ -44,7 +44,7 @@ class Reader:
     def __init__(self, world: World, name: str = "spark") -> None:
         self._world = world
         self._name = name
-        self.bulk = BulkEntities(world.namespace, world.owner)
+        self.bulk = BulkEntities(world.namespace)
 
     async def take(self, path: str = "orders") -> str:
         (grant,) = await self.bulk.lease(

@@ -7,7 +7,7 @@ from twinbus.process.figures import ServerFigures
 
 def figures_of(world: World) -> ServerFigures:
     return ServerFigures(
-        world.namespace, world.owner, world.clock, lambda: 2, is_strict=True
+        world.namespace, world.owners, world.clock, lambda: 2, is_strict=True
     )
 
 

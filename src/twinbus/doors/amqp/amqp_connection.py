@@ -32,6 +32,7 @@ from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.types import AmqpArray, Symbol
 from twinbus.auth.claims import Grant
 from twinbus.auth.grants import Grants, Right
+from twinbus.broker.home import Home
 from twinbus.doors.amqp.attach import on_attach
 from twinbus.doors.amqp.host import Host
 from twinbus.doors.amqp.request_links import (
@@ -71,7 +72,6 @@ from twinbus.links.receive_link import (
 )
 from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
-from twinbus.owner.store_owner import StoreOwner
 
 _log = logging.getLogger(__name__)
 
@@ -481,9 +481,9 @@ class AmqpConnection(asyncio.Protocol):
     def responses(self, session: AmqpSession) -> list[ResponseLink]:
         return self._responses.setdefault(session, [])
 
-    def introduce(self, owner: StoreOwner, what: str) -> int:
+    def introduce(self, home: Home, what: str) -> int:
         """Who this is in the operation log of a store."""
-        return owner.introduce(f"{self._peer} {what}")
+        return home.introduce(f"{self._peer} {what}")
 
     # --- rights ---------------------------------------------------------------
 

@@ -138,7 +138,8 @@ def _finder(
         nonlocal actor
         queue = namespace.entity(entity.entity)
         if actor is None:
-            actor = connection.introduce(queue.owner, address)
+            home = queue.fragment().home
+            actor = connection.introduce(home, address)
         arrivals = _arrivals(connection, queue)
         return ManagedQueue(
             queue, entity.sub_queue, actor, arrivals, pages, namespace.rules
@@ -198,8 +199,8 @@ def _attach_sender(
         )
     queue.check_may_send()
     arrivals = _arrivals(connection, queue)
-    actor = connection.introduce(queue.owner, f"send {queue.path}")
     fragment = queue.fragment()
+    actor = connection.introduce(fragment.home, f"send {queue.path}")
     via, via_rights = _via(connection, link, queue, actor)
     send_link = SendLink(
         link,
@@ -272,7 +273,7 @@ def _attach_receiver(
     queue.check_may_receive(entity.sub_queue)
     queue.used_at = now
     fragment = queue.fragment(entity.sub_queue)
-    actor = connection.introduce(queue.owner, f"receive {entity.text}")
+    actor = connection.introduce(fragment.home, f"receive {entity.text}")
     peek_lock = link.snd_settle_mode != _SETTLED
     if asks_for_session(link, fragment):
         attach = SessionAttach(connection, link, fragment, actor, peek_lock)

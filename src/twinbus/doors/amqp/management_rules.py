@@ -92,7 +92,7 @@ class RuleChange(Work):
         name: str,
         earlier: list[Work],
     ) -> None:
-        super().__init__(subscription.owner)
+        super().__init__(subscription.fragment().home)
         self.subscription = subscription
         self.rules = rules
         self.name = name

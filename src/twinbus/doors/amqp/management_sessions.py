@@ -94,9 +94,8 @@ class SessionStateChange(Work):
     def __init__(
         self, queue: ManagedQueue, session: HeldSession, state: bytes | None
     ) -> None:
-        super().__init__(queue.owner)
+        super().__init__(queue.fragment.home)
         self._fragment = queue.fragment
-        self._owner = queue.owner
         self._session = session
         self._state = state
         self.target = queue.fragment
@@ -120,7 +119,7 @@ class SessionStateChange(Work):
 
     def write(self, now: int) -> None:
         """Write the state, and account for what it takes more than the old one."""
-        fragment, session, changes = self._fragment, self._session, self._owner.changes
+        fragment, session, changes = self._fragment, self._session, self.home.changes
         fragment.resize(self._growth())
         session.state_bytes = len(self._state or b"")
         fragment.touch(changes)

@@ -8,9 +8,10 @@ sends the refused rows again then finds the order kept.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from twinbus.broker.home import Home
 from twinbus.broker.message import Message
 from twinbus.encoding.layout import PING
 from twinbus.entities.entity import Entity
@@ -41,9 +42,15 @@ class _Portion:
 class Append:
     """The rows of one request."""
 
-    def __init__(self, namespace: Namespace, actor: int, may_restore: bool) -> None:
+    def __init__(
+        self,
+        namespace: Namespace,
+        actor_in: Callable[[Home], int],
+        may_restore: bool,
+    ) -> None:
         self._namespace = namespace
-        self._actor = actor
+        # The sender's number in the operation log of a store.
+        self._actor_in = actor_in
         self._may_restore = may_restore
         self._applied_count = 0
         self._known: list[int] = []
@@ -88,10 +95,10 @@ class Append:
             self._closed[path.lower()] = error
             self._refuse(rows, error)
             return portion
-        owner, arrivals = entity.owner, self._arrivals(entity)
+        arrivals = self._arrivals(entity)
         for row in rows:
             try:
-                message = arrivals.read_one(messages[row], owner.clock.now())
+                message = arrivals.read_one(messages[row], self._namespace.clock.now())
                 check(fragment, message)
             except ServiceBusError as error:
                 self._refuse([row], error)
@@ -99,10 +106,9 @@ class Append:
                 portion.rows.append(row)
                 portion.messages.append(message)
         if portion.messages:
-            sending = Sending(
-                fragment, portion.messages, self._actor, 0, portion.commit
-            )
-            owner.admit(sending)
+            actor = self._actor_in(fragment.home)
+            sending = Sending(fragment, portion.messages, actor, 0, portion.commit)
+            fragment.home.admit(sending)
         return portion
 
     def _arrivals(self, entity: Entity) -> Arrivals:

@@ -4,10 +4,12 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from fnmatch import translate
+from functools import partial
 from typing import Final
 
 from twinbus.auth.policy import Policy
 from twinbus.broker.fragment import DEAD_LETTER, MAIN
+from twinbus.broker.home import Home
 from twinbus.broker.row_id import SEQUENCE_MASK
 from twinbus.entities.message_source import MessageSource
 from twinbus.entities.namespace import Namespace
@@ -41,7 +43,6 @@ from twinbus.operations.bulk.source import (
     check_distinct,
     find_source,
 )
-from twinbus.owner.store_owner import StoreOwner
 
 _DEAD_LETTERS: Final = "/$deadletterqueue"
 
@@ -52,10 +53,10 @@ _ACTORS: Final = 1_000
 class BulkEntities:
     """Implements what the bulk requests ask for."""
 
-    def __init__(self, namespace: Namespace, owner: StoreOwner) -> None:
+    def __init__(self, namespace: Namespace) -> None:
         self._namespace = namespace
-        self._owner = owner
-        self._actors: dict[str, int] = {}
+        # Numbers in the operation log of each store.
+        self._actors: dict[tuple[Home, str], int] = {}
 
     @property
     def policy(self) -> Policy:
@@ -64,12 +65,13 @@ class BulkEntities:
     def _source(self, path: str) -> Source:
         return find_source(self._namespace, path)
 
-    def _actor(self, who: str) -> int:
-        if who not in self._actors:
+    def _actor(self, home: Home, who: str) -> int:
+        key = (home, who)
+        if key not in self._actors:
             if len(self._actors) >= _ACTORS:
                 self._actors.clear()
-            self._actors[who] = self._owner.introduce(f"bulk {who}")
-        return self._actors[who]
+            self._actors[key] = home.introduce(f"bulk {who}")
+        return self._actors[key]
 
     def matching(self, pattern: str) -> list[str]:
         """Of a pattern that ends in the name of the sub-queue, the sub-queues."""
@@ -168,7 +170,8 @@ class BulkEntities:
     async def _settle(self, reader: str, request: SettleRequest) -> Settled:
         source = self._source(request.path)
         end = source.number_in(request.ends, "to")
-        settlement = Settlement(source, reader, request.epoch, self._actor(reader))
+        actor = self._actor(source.fragment.home, reader)
+        settlement = Settlement(source, reader, request.epoch, actor)
         try:
             return await settlement.apply(request, None if end is None else end - 1)
         except ServerBusy as error:
@@ -186,5 +189,6 @@ class BulkEntities:
         who: str,
         may_restore: bool,
     ) -> Appended:
-        appending = Append(self._namespace, self._actor(who), may_restore)
+        actor_in = partial(self._actor, who=who)
+        appending = Append(self._namespace, actor_in, may_restore)
         return await appending.apply(entities, messages)

@@ -16,7 +16,7 @@ from twinbus.errors import (
     NotAllowed,
     ReaderLeaseLost,
 )
-from twinbus.owner.store_owner import StoreOwner
+from twinbus.owner.store_owner import StoreOwner, owner_of
 
 ONLY_FRAGMENT = 0
 """Until entities are partitioned."""
@@ -29,7 +29,7 @@ class Source:
         self.entity = entity
         self.sub_queue = sub_queue
         self.fragment: Fragment = entity.fragment(sub_queue)
-        entity.used_at = entity.owner.clock.now()
+        entity.used_at = self.now()
 
     @property
     def path(self) -> str:
@@ -37,7 +37,7 @@ class Source:
 
     @property
     def owner(self) -> StoreOwner:
-        return self.entity.owner
+        return owner_of(self.fragment)
 
     @property
     def generation(self) -> str:
@@ -127,11 +127,11 @@ def find_source(namespace: Namespace, path: str) -> Source:
 
 def check_distinct(sources: Iterable[Source]) -> None:
     """Raises ArgumentError: of two answers for one entity only one could hold."""
-    seen: set[int] = set()
+    seen: set[Fragment] = set()
     for source in sources:
-        if source.fragment.number in seen:
+        if source.fragment in seen:
             raise ArgumentError(
                 f"'entities' names '{source.path}' more than once.",
                 entity_path=source.path,
             )
-        seen.add(source.fragment.number)
+        seen.add(source.fragment)
