@@ -39,6 +39,7 @@ from simulator.session_workload import SESSION_IDS, SessionWorkload
 from simulator.sighting import Sighting, Violation
 from simulator.store import Faults, FaultyStore
 from simulator.store_check import check_content
+from simulator.stores_world import StoresWorld
 from simulator.topic_requests import list_topics
 from simulator.topic_workload import TopicWorkload
 from simulator.trace import Trace
@@ -65,7 +66,9 @@ _WORKLOADS: Final[dict[str, type[Workload]]] = {
 
 _PAIRS: Final = "pairs"
 
-KINDS: Final = (*_WORKLOADS, _PAIRS)
+_STORES: Final = "stores"
+
+KINDS: Final = (*_WORKLOADS, _PAIRS, _STORES)
 """Kinds of worlds."""
 
 
@@ -91,8 +94,10 @@ def run_world(
     of the store, to see whether the auditor notices.
     """
     loop = VirtualLoop()
-    world: World | PairWorld
-    if kind == _PAIRS:
+    world: World | PairWorld | StoresWorld
+    if kind == _STORES:
+        world = StoresWorld(seed, loop, folder, plant)
+    elif kind == _PAIRS:
         world = PairWorld(seed, loop, folder, plant)
     else:
         world = World(seed, loop, _WORKLOADS[kind], folder, plant)

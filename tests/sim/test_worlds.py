@@ -21,6 +21,7 @@ SHARES = {
     "forwarding": 1,
     "ranges": 2,
     "pairs": 2,
+    "stores": 1,
 }
 """Of the seeds, by kind of world."""
 
