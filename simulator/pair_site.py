@@ -151,6 +151,9 @@ class Site:
     def bus_has_started_over(self) -> None:
         """Nobody here has to know."""
 
+    def store_calls_overlap(self) -> None:
+        self._on_failure(Violation(f"two operations of {self.name}'s store overlap"))
+
     def is_going_in_circles(self) -> None:
         self._on_failure(Violation(f"{self.name} asks its store over and over"))
         self.crash("to get out of a circle")

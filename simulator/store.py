@@ -18,7 +18,8 @@ or the one under way, an error that lies. Those are damage, which no bus survive
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol, TypeVar
@@ -84,6 +85,9 @@ class Surroundings(Protocol):
     def is_going_in_circles(self) -> None:
         """The bus does not let time pass."""
 
+    def store_calls_overlap(self) -> None:
+        """The owner breaks the contract of its store."""
+
     def note(self, what: str) -> None: ...
 
 
@@ -110,6 +114,8 @@ class FaultyStore:
         # The write under way is a commit; purging and trimming are writes too.
         self._is_committing = False
         self._calls: tuple[float, int] = (0.0, 0)
+        # An operation that is to be alone is under way.
+        self._is_occupied = False
 
     # --- faults ---------------------------------------------------------------
 
@@ -155,8 +161,24 @@ class FaultyStore:
             self._is_recovering = True
             self._world.commit_did_not_happen()
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The owner calls one operation at a time; only those of `StoreReader` may run
+        beside another."""
+        if self._is_occupied:
+            self._world.store_calls_overlap()
+        self._is_occupied = True
+        try:
+            yield
+        finally:
+            self._is_occupied = False
+
     async def _write(self, write: Callable[[], Awaitable[T]]) -> T:
         """A commit, a purge or a trim, with all that may befall it."""
+        with self._alone():
+            return await self._try_to_write(write)
+
+    async def _try_to_write(self, write: Callable[[], Awaitable[T]]) -> T:
         await self._suspend(self.faults.slow_commit)
         if self._chance(self.faults.crash_before):
             await self._crash("before a commit")
@@ -186,6 +208,11 @@ class FaultyStore:
             raise CommitUnknown("simulated")
 
     async def _read(self, read: Awaitable[T]) -> T:
+        """What was read is used before the next operation."""
+        with self._alone():
+            return await self._read_beside(read)
+
+    async def _read_beside(self, read: Awaitable[T]) -> T:
         """Time may pass after the read: what was read may be old by then."""
         result = await read
         await self._suspend(self.faults.slow_read)
@@ -253,7 +280,7 @@ class FaultyStore:
     async def browse(
         self, fragment_number: int, from_sequence: int, limit: int, limit_bytes: int
     ) -> list[Message]:
-        return await self._read(
+        return await self._read_beside(
             self.store.browse(fragment_number, from_sequence, limit, limit_bytes)
         )
 
@@ -288,7 +315,7 @@ class FaultyStore:
         limit: int,
         limit_bytes: int,
     ) -> list[Message]:
-        return await self._read(
+        return await self._read_beside(
             self.store.browse_session(
                 fragment_number, session_id, from_sequence, limit, limit_bytes
             )
@@ -304,19 +331,23 @@ class FaultyStore:
     async def sessions(
         self, fragment_number: int, after: str | None, limit: int
     ) -> list[str]:
-        return await self._read(self.store.sessions(fragment_number, after, limit))
+        return await self._read_beside(
+            self.store.sessions(fragment_number, after, limit)
+        )
 
     async def sessions_updated(
         self, fragment_number: int, since: int, after: str | None, limit: int
     ) -> list[str]:
-        return await self._read(
+        return await self._read_beside(
             self.store.sessions_updated(fragment_number, since, after, limit)
         )
 
     async def session_state(
         self, fragment_number: int, session_id: str
     ) -> bytes | None:
-        return await self._read(self.store.session_state(fragment_number, session_id))
+        return await self._read_beside(
+            self.store.session_state(fragment_number, session_id)
+        )
 
     async def rules(self) -> list[StoredRule]:
         rules = await self._read(self.store.rules())

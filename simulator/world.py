@@ -187,6 +187,9 @@ class World:
     def bus_has_started_over(self) -> None:
         self.auditor.locks_lost()
 
+    def store_calls_overlap(self) -> None:
+        self._fail(Violation("two operations of the store overlap"))
+
     def is_going_in_circles(self) -> None:
         self._fail(Violation("the bus calls its store again and again in no time"))
         self.crash("to get out of a circle")

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from simulator import run_world
+from simulator import life, run_world
 from simulator.sighting import Violation
 from twinbus.entities import namespace
 from twinbus.entities.strangers import Strangers
+from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import CommitFailed
 from twinbus.store.catalog import TOMBSTONE, Unfinished
 from twinbus.store.memory_catalog import MemoryCatalog
@@ -266,6 +267,29 @@ def test_a_catalog_that_notes_nothing_is_found(
     found = violation_of(Planted)
     assert isinstance(found, Violation)
     assert "does not start" in str(found)
+
+
+class NoMutex:
+    """Lets everybody in."""
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *error: object) -> None:
+        pass
+
+
+class ImpatientOwner(StoreOwner):
+    """Its loop and requests read the store at the same time."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.reading = NoMutex()  # type: ignore[assignment]
+
+
+def test_two_store_calls_at_once_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(life, "StoreOwner", ImpatientOwner)
+    assert "overlap" in str(violation_of(Planted))
 
 
 def test_an_honest_store_passes() -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, final
 
 from twinbus.broker.message import Message
 from twinbus.broker.operation_log import OperationLog
+from twinbus.broker.row_id import check_next_sequence
 from twinbus.limits import CHANGED_BYTES, CHANGED_MESSAGES
 
 if TYPE_CHECKING:
@@ -279,6 +280,7 @@ class ChangeSet:
         self.batch = batch
         self.sealed_at = now
         for fragment in self.touched:
+            check_next_sequence(fragment.next_sequence)
             self.records.append(fragment.record())
             fragment.seal(self)
 

@@ -114,7 +114,7 @@ class Fragment:
         self.plan_count: int = 0
         self.locks: dict[int, MessageLock] = {}
         self._restore(record)
-        self._token_prefix: bytes = token_prefix(record.number, epoch)
+        self._token_prefix: bytes = token_prefix(record.index, epoch)
 
     def _restore(self, record: FragmentRecord) -> None:
         # Persisted counters.
@@ -166,7 +166,7 @@ class Fragment:
 
     def renew_epoch(self, epoch: int) -> None:
         """The store was opened again: tokens of before mean nothing."""
-        self._token_prefix = token_prefix(self.number, epoch)
+        self._token_prefix = token_prefix(self.index, epoch)
 
     def leave_to_disk(self) -> None:
         """Hold no ready message any more: when they are wanted they are read anew, and

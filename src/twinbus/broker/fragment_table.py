@@ -55,8 +55,11 @@ class FragmentTable:
         self._settings: dict[bytes, FragmentSettings] = {}
         # Of topics, by entity generation.
         self._routers: dict[bytes, Router] = {}
-        # By entity generation; subscriptions share that of their topic.
-        self._quotas: dict[bytes, SizeQuota] = {}
+        # By entity generation and index: each fragment has its own, which its
+        # sub-queues count against. Subscriptions share that of their topic.
+        self._quotas: dict[tuple[bytes, int], SizeQuota] = {}
+        # Of subscriptions: the generation of their topic.
+        self._topics: dict[bytes, bytes] = {}
         self._fragments: dict[int, Fragment] = {}
         # Of fragments that somebody reads or has read, as the store has them.
         self._leases: dict[int, ReaderLease] = {}
@@ -77,12 +80,14 @@ class FragmentTable:
         key = (record.generation, record.index, record.sub_queue)
         self._numbers[key] = record.number
         self._keys.setdefault(record.generation, []).append(key)
-        self._quota(record.generation).used_bytes += record.size_bytes
+        quota = self._quota(record.generation, record.index)
+        quota.used_bytes += record.size_bytes
 
-    def _quota(self, generation: bytes) -> SizeQuota:
-        quota = self._quotas.get(generation)
+    def _quota(self, generation: bytes, index: int) -> SizeQuota:
+        within = self._topics.get(generation, generation)
+        quota = self._quotas.get((within, index))
         if quota is None:
-            quota = self._quotas[generation] = SizeQuota()
+            quota = self._quotas[within, index] = SizeQuota()
         return quota
 
     # --- entities -------------------------------------------------------------
@@ -100,11 +105,12 @@ class FragmentTable:
         self._settings[generation] = settings
         if router is not None:
             self._routers[generation] = router
-        if within is not None:
-            shared, own = self._quota(within), self._quota(generation)
-            if own is not shared:
-                shared.used_bytes += own.used_bytes
-                self._quotas[generation] = shared
+        if within is not None and generation not in self._topics:
+            self._topics[generation] = within
+            for _, index, _ in self._keys.get(generation, ()):
+                own = self._quotas.pop((generation, index), None)
+                if own is not None:
+                    self._quota(within, index).used_bytes += own.used_bytes
 
     def update(self, generation: bytes, settings: FragmentSettings) -> None:
         """The entity was updated; its rules change at once."""
@@ -124,14 +130,16 @@ class FragmentTable:
             changes.entities_removed.append(generation)
         self._settings.pop(generation, None)
         self._routers.pop(generation, None)
-        self._quotas.pop(generation, None)
+        self._topics.pop(generation, None)
+        for _, index, _ in keys or ():
+            self._quotas.pop((generation, index), None)
 
     def _drop(
         self, key: tuple[bytes, int, int], number: int, changes: ChangeSet
     ) -> None:
         record = self.record_of(*key)
         assert record is not None
-        self._quota(key[0]).used_bytes -= record.size_bytes
+        self._quota(key[0], key[1]).used_bytes -= record.size_bytes
         del self._numbers[key]
         del self._records[number]
         self._leases.pop(number, None)
@@ -251,7 +259,7 @@ class FragmentTable:
             _settings_of(self._settings[generation], record.sub_queue),
             self._epoch,
             self,
-            self._quota(generation),
+            self._quota(generation, record.index),
             self._routers.get(generation) if is_main else None,
             self.bodies,
             self._home,
