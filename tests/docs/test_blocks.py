@@ -25,7 +25,12 @@ PAGES = [
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 
 # Pages whose code runs first, on the same bus, because a reader comes from there.
-_READ_BEFORE = {QUICK_START: [README]}
+_READ_BEFORE = {
+    QUICK_START: [README],
+    ROOT / "docs" / "concepts" / "operation-log.md": [README],
+    ROOT / "docs" / "howto" / "spark.md": [README],
+    ROOT / "docs" / "reference" / "bulk.md": [README],
+}
 
 # Raised on purpose only: a page whose code does not run is a page nobody can trust.
 NOT_RUN_LIMIT = 8
