@@ -11,7 +11,9 @@ READY := $(VENV)/.ready
 # Java, PySpark and Arrow: for what has to do with Spark only.
 SPARK_READY := $(VENV)/.spark-ready
 JOBS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n < 2 ? 2 : n)))
-PYTEST := $(PYTHON_IN) -m pytest -q -n $(JOBS) --dist worksteal
+TESTS_IN_PARALLEL := pytest -q -n $(JOBS) --dist worksteal
+PYTEST := $(PYTHON_IN) -m $(TESTS_IN_PARALLEL)
+COVERAGE := $(PYTHON_IN) -m coverage
 PLAIN := TWINBUS_PURE=1
 # Each process has a session of its own, and one of them the cluster. They wait more
 # than they work.
@@ -21,7 +23,7 @@ SPARK_TESTS = $(PYTEST) -n $$(($(JOBS) + 1)) --dist loadgroup tests/spark
 CONFIG ?= $(CURDIR)/examples/bus.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check style types unit property store wire sdk sim crash spark \
+.PHONY: help run test check style types unit property coverage store wire sdk sim crash spark \
 	conformance conformance-page clients clients-page bench bench-attackers \
 	bench-pairing bench-spark nightly docs compiled \
 	clean
@@ -54,6 +56,13 @@ unit: $(SPARK_READY) ## Tests without sockets, architecture and tidiness among t
 
 property: $(SPARK_READY) ## Properties and state machines, by Hypothesis
 	@$(PLAIN) $(PYTEST) tests/property
+
+# Measuring is slow, so no other target includes it.
+coverage: $(SPARK_READY) ## Lines and branches that unit and property tests run
+	@rm -rf build/coverage* && mkdir -p build
+	@$(PLAIN) $(COVERAGE) run -m $(TESTS_IN_PARALLEL) tests/unit tests/property
+	@$(COVERAGE) combine --quiet && $(COVERAGE) json --quiet -o build/coverage.json
+	@$(PYTHON_IN) scripts/coverage_table.py build/coverage.json
 
 store: compiled ## The store suite over each backend
 	@$(PYTEST) tests/store
@@ -109,6 +118,7 @@ bench-spark: compiled $(SPARK_READY) ## Spark beside the SDK, and a million drai
 
 docs: $(SPARK_READY) ## Regenerate the pages that are made from the code
 	@$(PYTHON_IN) scripts/cli_reference.py
+	@$(PYTHON_IN) scripts/configuration_page.py
 	@$(PYTHON_IN) scripts/errors_reference.py
 	@$(PYTHON_IN) scripts/amqp_states_reference.py
 	@$(PYTHON_IN) scripts/pairing_page.py

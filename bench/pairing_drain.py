@@ -30,7 +30,7 @@ from twinbus.pairing.own.address import parse_address
 from twinbus.pairing.own.connection import NamespaceConnection
 from twinbus.pairing.own.engine import own_engine
 from twinbus.pairing.own.messages import envelope
-from twinbus.pairing.sdk.twins import Administration
+from twinbus.pairing.sdk.twins import SecondaryAdministration
 from twinbus.pairing.sdk_syphon.engine import sdk_engine
 from twinbus.pairing.send_ids import SendIds
 from twinbus.pairing.syphon.ports import Engine
@@ -91,7 +91,9 @@ def _cpu_seconds(primary: Site, secondary: Site) -> list[float]:
 async def fill_backlog(secondary: Site, messages: int, queues: int) -> None:
     """Put messages into backlog queues as paired senders do."""
     async with secondary.administration() as administration:
-        paths = await find_or_make(Administration(administration), PRIMARY, queues)
+        paths = await find_or_make(
+            SecondaryAdministration(administration), PRIMARY, queues
+        )
     connection = NamespaceConnection(
         parse_address(secondary.connection_string), SystemClock()
     )

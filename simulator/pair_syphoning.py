@@ -21,13 +21,13 @@ from twinbus.pairing.detour import restored_from
 from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.pairing.syphon.ports import (
     BacklogMessage,
+    BacklogPage,
     BacklogQueue,
     Fault,
     Glimpse,
     Lease,
-    Page,
-    Refusal,
     Restored,
+    RestoreRefusal,
 )
 from twinbus.pairing.syphon.reading import read
 
@@ -133,12 +133,12 @@ class SimulatedSource:
         if tokens:
             await self._ask(work)
 
-    async def peek_deferred(self, first_number: int) -> Page:
+    async def peek_deferred(self, first_number: int) -> BacklogPage:
         async def work(life: Life) -> list[Seen]:
             return await requests.peek(life, self.path, first_number, _PAGE)
 
         seen = await self._ask(work)
-        return Page(
+        return BacklogPage(
             glimpses=tuple(_glimpse(one) for one in seen if one.state == "deferred"),
             seen_count=len(seen),
             next_number=seen[-1].number + 1 if seen else None,
@@ -230,7 +230,7 @@ class SimulatedOutlet:
                     count += 1
         except (ServiceBusError, Unreachable, TimeoutError) as error:
             text = str(error) or type(error).__name__
-            return Restored(count, Refusal(kind_of(error), text))
+            return Restored(count, RestoreRefusal(kind_of(error), text))
         return Restored(count)
 
     async def _send(self, path: str, message: SyphonedMessage) -> None:

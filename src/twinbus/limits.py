@@ -2,19 +2,27 @@
 
 Service Bus publishes most of these; where it does, the value here is the
 documented one and the comment says which. The rest protect the process from a
-stranger. What an operator may change is a field of `Config`; what is here is the
-default, or a bound of the protocol that nobody may change.
+stranger. What an operator may change is a row of the table in `config_settings.py`:
+its default and bounds are here, beside the bounds that nobody may change.
 """
 
 from typing import Final
+
+# --- settings -------------------------------------------------------------------
+
+SETTING_COUNT_MAX: Final = 1_000_000
+"""Largest value of settings that count things. A larger number is a typing mistake:
+no quota of the service is beyond it."""
 
 # --- messages -------------------------------------------------------------------
 
 MESSAGE_BYTES: Final = 256 * 1024
 """Largest message, the standard tier's limit. A setting (`max_message_bytes`)."""
 
+MESSAGE_BYTES_MIN: Final = 1024
 MESSAGE_BYTES_MAX: Final = 100 * 1024 * 1024
-"""What the setting may be raised to: the premium tier's large messages."""
+"""Bounds of the setting: a message with its properties needs some hundred bytes; the
+premium tier's large messages have 100 MB."""
 
 BATCH_BYTES: Final = 256 * 1024
 """Largest batch envelope offered to senders."""
@@ -259,8 +267,9 @@ TRANSACTION_MESSAGES: Final = 100
 (`max_transaction_messages`)."""
 
 TRANSACTION_SECONDS: Final = 120
+TRANSACTION_SECONDS_MAX: Final = 86_400
 """Documented life of a transaction, from its declaration on. A setting
-(`transaction_seconds`)."""
+(`transaction_seconds`), of a day at most: it holds memory for so long."""
 
 TRANSACTION_BYTES: Final = TRANSACTION_MESSAGES * MESSAGE_BYTES
 """What one transaction may hold in memory: as many messages as it may have, of the
@@ -310,8 +319,13 @@ IDLE_TIMEOUT_MS: Final = 240_000
 """The service's value. Below about 70 s idle Python senders would be cut off."""
 
 HANDSHAKE_SECONDS: Final = 20
+HANDSHAKE_SECONDS_MAX: Final = 3_600
 """From TCP accept to an open connection that has shown a right (token or SASL
-PLAIN), the service's value. A setting (`handshake_seconds`)."""
+PLAIN), the service's value. A setting (`handshake_seconds`), of an hour at most: a
+connection without a right holds a place that others need."""
+
+PORT_MAX: Final = 65_535
+"""The largest TCP port."""
 
 CREDIT: Final = 1_000
 """Credit granted to a sending client; topped up at half."""

@@ -109,7 +109,7 @@ def test_times_of_messages(bus: Bus, call: Caller, queue: str) -> None:
     assert call.bodies(queue) == ["later"]
 
 
-def test_sessions(bus: Bus, call: Caller) -> None:
+def test_a_queue_with_sessions_refuses_rows_without_one(bus: Bus, call: Caller) -> None:
     bus.create_queue("sessions", requires_session=True)
     answer = call.append(
         [

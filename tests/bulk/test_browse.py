@@ -211,7 +211,9 @@ def test_subscriptions_share_bodies(bus: Bus, call: Caller, sdk: Sdk) -> None:
         assert {row["entity"] for row in call.rows(path)} == {path}
 
 
-def test_states(bus: Bus, call: Caller, sdk: Sdk, queue: str) -> None:
+def test_messages_are_browsed_by_state(
+    bus: Bus, call: Caller, sdk: Sdk, queue: str
+) -> None:
     sdk.send(queue, "deferred", "active")
     receiver = sdk.receiver(queue)
     receiver.defer_message(receive(receiver, 2)[0])

@@ -78,7 +78,7 @@ def test_sub_queues_and_subscriptions(bus: Bus, call: Caller, sdk: Sdk) -> None:
         assert runtime["generation"] == call.generation(path)
 
 
-def test_patterns(bus: Bus, call: Caller) -> None:
+def test_a_pattern_selects_entities(bus: Bus, call: Caller) -> None:
     for name in ("in-1", "in-2", "out-1", "x/in-1"):
         bus.create_queue(name)
     bus.create_topic("in-topic")

@@ -9,7 +9,7 @@ from twinbus.spark.portable.browsing import BrowsingStream
 from twinbus.spark.portable.deferring import DeferringStream
 from twinbus.spark.portable.peeked_ranges import PeekPartition
 from twinbus.spark.positioned_stream import PositionedStream
-from twinbus.spark.read_options import Settlement, read_options
+from twinbus.spark.read_options import StreamSettlement, read_options
 from twinbus.spark.stream_reader import ReadablePartition, StreamEngine
 
 from .harness import Namespace
@@ -24,7 +24,7 @@ class EngineRun:
         given = {"settlement": "defer", "timeout": "20s", **options}
         read = read_options(namespace.options(entities, **given), is_stream=True)
         self.engine: StreamEngine
-        if read.settlement is Settlement.DEFER:
+        if read.settlement is StreamSettlement.DEFER:
             deferring = DeferringStream(read)
             self.engine, self.close = deferring, deferring.close
         else:

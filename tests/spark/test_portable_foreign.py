@@ -15,7 +15,7 @@ from twinbus.spark.foreign import speaks_amqp_alone
 from twinbus.spark.secret import Secret
 from twinbus.spark.sink import batch_writer
 from twinbus.spark.source import batch_reader, schema_of, stream_reader
-from twinbus.spark.vendor_sdk import SdkMissing
+from twinbus.spark.vendor_sdk import VendorSdkMissing
 
 from .harness import Namespace
 
@@ -76,14 +76,14 @@ def test_an_sdk_that_is_too_old_is_told(
     monkeypatch.setattr(azure.servicebus, "__version__", "7.14.3")
     options = strict.options("orders")
     schema = schema_of(options)
-    with pytest.raises(SdkMissing, match=r"azure-servicebus 7\.14\.3"):
+    with pytest.raises(VendorSdkMissing, match=r"azure-servicebus 7\.14\.3"):
         batch_reader(options, schema).partitions()
     for settlement in ("browse", "defer"):
         reader = stream_reader({**options, "settlement": settlement}, schema)
-        with pytest.raises(SdkMissing, match=r"azure-servicebus 7\.14\.3"):
+        with pytest.raises(VendorSdkMissing, match=r"azure-servicebus 7\.14\.3"):
             reader.initialOffset()
     bodies = StructType([StructField("body", StringType())])
-    with pytest.raises(SdkMissing, match=r"azure-servicebus 7\.14\.3"):
+    with pytest.raises(VendorSdkMissing, match=r"azure-servicebus 7\.14\.3"):
         batch_writer(
             {"credential": strict.credential, "entity": "orders"}, bodies, False
         )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from crash.server_process import free_port
 
-from twinbus.spark.bulk.client import BulkClient, PlanPart, Verdict
+from twinbus.spark.bulk.client import BulkClient, BulkSettlement, PlanPart
 from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.connection import Connection
 from twinbus.spark.secret import Secret
@@ -113,7 +113,7 @@ def test_more_entities_than_a_request_may_name(bus: Bus) -> None:
         with pytest.raises(BulkError, match="'alignment'"):
             reader.plan(parts, is_aligned=True)
         verdicts = [
-            Verdict(path=path, epoch=epoch, ends={0: 1})
+            BulkSettlement(path=path, epoch=epoch, ends={0: 1})
             for path, epoch in epochs.items()
         ]
         assert reader.settle("r", verdicts) == 0

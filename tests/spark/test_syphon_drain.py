@@ -13,8 +13,8 @@ import pytest
 from pairs.syphon_world import backlog, diverted, encoded
 from pyspark.sql import DataFrame, SparkSession
 
-from twinbus.spark.bulk.client import Verdict
-from twinbus.spark.syphon.backlog import Backlog, Look, Settlement
+from twinbus.spark.bulk.client import BulkSettlement
+from twinbus.spark.syphon.backlog import Backlog, BacklogSettlement, Look
 from twinbus.spark.syphon.drain import Drain
 from twinbus.spark.syphon.errors import SyphonError
 from twinbus.spark.syphon.preparing import SOURCE_COLUMNS
@@ -44,7 +44,7 @@ class Dying(Backlog):
     """Is killed after the first queue is settled."""
 
     def settle(self, look: Look, settlements: Any) -> None:
-        first: dict[str, Settlement] = dict([next(iter(settlements.items()))])
+        first: dict[str, BacklogSettlement] = dict([next(iter(settlements.items()))])
         super().settle(look, first)
         raise SyphonError("killed")
 
@@ -173,7 +173,7 @@ def swap_deferred(pair: Pair) -> None:
     client = pair.secondary.client()
     try:
         [(_, epoch)] = client.take("another", 10_000, [path]).items()
-        verdict = Verdict(
+        verdict = BulkSettlement(
             path=path,
             epoch=epoch,
             defer=numbers["active"],

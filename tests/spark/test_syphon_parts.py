@@ -16,8 +16,8 @@ from twinbus.spark.secret import Secret
 from twinbus.spark.syphon.appending import Appending
 from twinbus.spark.syphon.errors import SyphonError
 from twinbus.spark.syphon.options import SyphonOptions
-from twinbus.spark.syphon.outlet import MESSAGE_LIMIT_BYTES, Outlet
-from twinbus.spark.syphon.parked import Parked, Span
+from twinbus.spark.syphon.outlet import MESSAGE_LIMIT_BYTES, BulkOutlet
+from twinbus.spark.syphon.parked import Parked, ParkedSpan
 from twinbus.spark.syphon.preparing import Preparation, paths_of
 from twinbus.spark.syphon.reader_id import reader_id
 from twinbus.testing import Bus
@@ -82,7 +82,7 @@ def test_the_book_knows_entities_in_any_letter_case() -> None:
     assert (book.count_in("q0"), book.count_in("q1"), book.count_in("q2")) == (3, 3, 0)
     book.forget_entities({"orders"})
     assert (book.counts(), book.queues()) == ({"billing": 2}, {"q1"})
-    book.learn([Span("q1", "billing", 0, 8, 3)])
+    book.learn([ParkedSpan("q1", "billing", 0, 8, 3)])
     assert book.bounds({"billing"}) == {"q1": (0, 8)}
     book.forget_queue("q1")
     assert book.entities() == {}
@@ -221,7 +221,7 @@ def test_a_key_that_may_not_send_is_told_for_each_entity(primary: Bus) -> None:
     """The request as a whole is refused, and then tried entity by entity."""
     primary.create_queue("orders")
     wrong = Connection(secret=Secret(text=primary.connection_string_for("Listen")))
-    outlet = Outlet(wrong, 1_000)
+    outlet = BulkOutlet(wrong, 1_000)
     try:
         outcome = outlet.append(["orders", "other"], [encoded({}), encoded({})])
     finally:
@@ -235,7 +235,7 @@ def test_a_key_that_may_not_send_is_told_for_each_entity(primary: Bus) -> None:
 def test_a_message_that_no_append_takes_waits_for_the_other_syphon(
     primary: Bus,
 ) -> None:
-    outlet = Outlet(connection_to(primary), 1_000)
+    outlet = BulkOutlet(connection_to(primary), 1_000)
     outcome = outlet.append(["orders"], [bytes(MESSAGE_LIMIT_BYTES + 1)])
     assert outcome.refused[0].kind.name == "SERVICE"
     assert "twinbus syphon" in outcome.refused[0].text
@@ -244,7 +244,7 @@ def test_a_message_that_no_append_takes_waits_for_the_other_syphon(
 def test_a_ping_asks_and_leaves_nothing(primary: Bus, tmp_path: Path) -> None:
     primary.create_queue("orders", requires_session=True)
     primary.create_queue("billing", status="SendDisabled")
-    outlet = Outlet(connection_to(primary), 1_000)
+    outlet = BulkOutlet(connection_to(primary), 1_000)
     try:
         refused = outlet.ping(["orders", "billing", "missing"])
     finally:

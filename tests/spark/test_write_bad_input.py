@@ -89,7 +89,7 @@ def test_an_id_of_another_type(namespace: Namespace, frames: Frames) -> None:
     assert "The column 'id' is of type int; it must be binary or string." in text
 
 
-def test_overwriting(namespace: Namespace, frames: Frames) -> None:
+def test_overwriting_is_refused(namespace: Namespace, frames: Frames) -> None:
     with pytest.raises(PySparkException) as caught:
         writer(namespace, frames("a"), {"entity": "orders"}).mode("overwrite").save()
     assert "Queues and topics are not overwritten" in str(caught.value)

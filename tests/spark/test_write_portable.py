@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.types import StringType, StructField, StructType
 
 from twinbus.amqp.messaging import Data, Message, encode_message
-from twinbus.spark.patience import Patience
+from twinbus.spark.patience import RetryPatience
 from twinbus.spark.portable import sending
 from twinbus.spark.row_messages import EncodedRows
 from twinbus.spark.row_sender import SentRows
@@ -163,8 +163,8 @@ def test_a_busy_namespace_is_given_ten_seconds(
 
     monkeypatch.setattr(
         sending,
-        "Patience",
-        lambda seconds: Patience(seconds, clock=namespace.bus.clock, sleep=sleep),
+        "RetryPatience",
+        lambda seconds: RetryPatience(seconds, clock=namespace.bus.clock, sleep=sleep),
     )
     schema = StructType([StructField("body", StringType())])
     options = {"credential": namespace.credential, "entity": "orders"}

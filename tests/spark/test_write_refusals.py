@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from twinbus.spark.bulk import appending
-from twinbus.spark.bulk.appending import BulkSender
-from twinbus.spark.patience import Patience
+from twinbus.spark.bulk.bulk_sender import BulkSender
+from twinbus.spark.patience import RetryPatience
 from twinbus.spark.row_messages import EncodedRows, encode_rows
 from twinbus.spark.row_sender import RowsRefused, SentRows
 from twinbus.spark.write_options import WriteOptions, write_options
@@ -87,8 +87,8 @@ class Waits:
         self.seconds.append(seconds)
         self.clock.advance(round(seconds * 1000))
 
-    def patience(self, seconds: float) -> Patience:
-        return Patience(seconds, clock=self.clock, sleep=self.sleep)
+    def patience(self, seconds: float) -> RetryPatience:
+        return RetryPatience(seconds, clock=self.clock, sleep=self.sleep)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def front(namespace: Namespace) -> Iterator[RefusingFront]:
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
     made = Waits()
-    monkeypatch.setattr(appending, "Patience", made.patience)
+    monkeypatch.setattr(appending, "RetryPatience", made.patience)
     return made
 
 

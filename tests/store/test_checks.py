@@ -20,12 +20,16 @@ from .places import MemoryPlace, SqlitePlace
 
 
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
-async def test_store(check: StoreCheck, place: MemoryPlace | SqlitePlace) -> None:
+async def test_store_passes(
+    check: StoreCheck, place: MemoryPlace | SqlitePlace
+) -> None:
     await check(place)
 
 
 @pytest.mark.parametrize("check", CATALOG_CHECKS, ids=lambda check: check.__name__)
-async def test_catalog(check: CatalogCheck, place: MemoryPlace | SqlitePlace) -> None:
+async def test_catalog_passes(
+    check: CatalogCheck, place: MemoryPlace | SqlitePlace
+) -> None:
     await check(place)
 
 

@@ -29,9 +29,11 @@ MAY_IMPORT = {
     "config_entities": {"broker", "config_rules", "durations", "errors", "rules"},
     "config_emulator": {"config_entities", "config_rules", "rules"},
     "config_pair": {"config_entities", "durations"},
+    "config_values": {"durations"},
+    "config_settings": {"config_values", "durations", "limits"},
     "config": {
-        *("broker", "config_emulator", "config_entities", "config_pair", "durations"),
-        "limits",
+        *("broker", "config_emulator", "config_entities", "config_pair"),
+        "config_settings",
     },
     "amqp": set(),
     "auth": {"errors", "limits"},
@@ -94,8 +96,10 @@ MAY_IMPORT = {
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
-        *("config_entities", "config_rules", "durations", "errors", "limits"),
-        *("entities", "pairing", "process", "rules", "spark", "store", "testing"),
+        *("config_entities", "config_rules", "config_settings", "durations"),
+        *("entities", "errors", "limits", "pairing", "process", "rules", "spark"),
+        "store",
+        "testing",
     },
 }
 

@@ -1,24 +1,38 @@
-"""The parts of docs/STYLE.md that a machine can judge, as a test.
+"""The rules of docs/STYLE.md about files, functions and texts, as a test.
 
-It reads the files that are, or could be, under version control, so that what
-make and the tools produce is left alone.
+Those about names are in `test_names.py`, those about imports in
+`test_architecture.py`.
 """
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from unit.tree import (
+    COMPILED,
+    FILES,
+    OURS,
+    PACKAGE,
+    PYTHON,
+    ROOT,
+    TESTS,
+    Function,
+    classes,
+    functions,
+    parsed,
+    shown,
+)
 
 FILE_LINES = 700
+FILE_LINES_AIM = 400
 FUNCTION_LINES = 70
+FUNCTION_LINES_AIM = 30
+DOCSTRING_LINES = 25
+# One in so many may be longer than it aims to be.
+LONG_FILES_PART = 20
+LONG_FUNCTIONS_PART = 50
 
-BANNED_WORDS_IN_NAMES = {
-    *("util", "utils", "helper", "helpers", "common", "misc"),
-    *("manager", "managers", "handler", "handlers"),
-}
 UNFINISHED = re.compile(r"\b(TODO|FIXME|HACK)\b")
 BANNER = re.compile(r"^\s*(#|//|/\*)\s*[-=*#~_]{4,}")
 PICTOGRAM = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
@@ -31,18 +45,16 @@ FOREIGN_PLACES = re.compile(
 SOURCE_SUFFIXES = {".py", ".c", ".h", ".sh", ".sql"}
 TEXT_SUFFIXES = {*SOURCE_SUFFIXES, ".md", ".toml", ".yaml", ".yml", ".json", ".txt", ""}
 
-
-def version_controlled_files() -> list[Path]:
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listing = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    paths = {ROOT / name for name in listing.stdout.decode().split("\0") if name}
-    return sorted(path for path in paths if path.is_file())
-
-
-FILES = version_controlled_files()
 TEXTS = [path for path in FILES if path.suffix in TEXT_SUFFIXES]
 SOURCES = [path for path in FILES if path.suffix in SOURCE_SUFFIXES]
-PYTHON = [path for path in FILES if path.suffix == ".py"]
+
+# It makes the classes of AMQP's types when it is imported, and nothing afterwards.
+NESTED_FUNCTIONS = {PACKAGE / "amqp" / "composite.py"}
+
+SLEEPS = {"asyncio.sleep", "time.sleep", "sleep"}
+SLEEP_SECONDS = 0.5
+# In unit and sim tests the clock is moved; pairs wait for real outages.
+SLEEPING_FOLDERS = {"unit", "sim", "pairs"}
 
 
 def lines_matching(pattern: re.Pattern[str], paths: list[Path]) -> list[str]:
@@ -54,58 +66,151 @@ def lines_matching(pattern: re.Pattern[str], paths: list[Path]) -> list[str]:
     ]
 
 
-def function_lengths(path: Path) -> Iterator[tuple[str, int]]:
-    """Each function's name and lines, without its docstring."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        documented = ast.get_docstring(node) is not None
-        start = node.body[0].end_lineno if documented else node.lineno - 1
-        yield node.name, (node.end_lineno or 0) - (start or 0)
+def line_count(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def function_lines(function: Function) -> int:
+    """Decorators, signature and body, without the docstring."""
+    first = min(node.lineno for node in (function, *function.decorator_list))
+    count = (function.end_lineno or 0) - first + 1
+    if ast.get_docstring(function) is not None:
+        docstring = function.body[0]
+        count -= (docstring.end_lineno or 0) - docstring.lineno + 1
+    return count
+
+
+def decorator_calls(node: ast.ClassDef, name: str) -> Iterator[set[str]]:
+    """The keywords of each decorator of that name."""
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == name:
+            yield {str(keyword.arg) for keyword in decorator.keywords}
+        elif ast.unparse(decorator) == name:
+            yield set()
+
+
+def is_long_sleep(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) not in SLEEPS:
+        return False
+    seconds = node.args[0] if node.args else None
+    return isinstance(seconds, ast.Constant) and float(seconds.value) > SLEEP_SECONDS
 
 
 def test_there_is_something_to_judge() -> None:
     assert Path(__file__) in PYTHON
+    assert COMPILED
+    assert len(COMPILED) < len(OURS)
 
 
 def test_files_hold_one_room() -> None:
-    line_counts = {path: len(path.read_text().splitlines()) for path in SOURCES}
-    assert {p: count for p, count in line_counts.items() if count > FILE_LINES} == {}
+    long = {shown(path): line_count(path) for path in SOURCES}
+    assert {name: count for name, count in long.items() if count > FILE_LINES} == {}
+
+
+def test_most_files_are_as_short_as_they_aim_to_be() -> None:
+    longer = [shown(path) for path in OURS if line_count(path) > FILE_LINES_AIM]
+    assert len(longer) * LONG_FILES_PART <= len(OURS), longer
 
 
 def test_functions_hold_one_idea() -> None:
     offences = [
-        f"{path}: {name} has {line_count} lines"
+        f"{shown(path)}: {function.name} has {count} lines"
         for path in PYTHON
-        for name, line_count in function_lengths(path)
-        if line_count > FUNCTION_LINES
+        for function in functions(parsed(path))
+        if (count := function_lines(function)) > FUNCTION_LINES
     ]
     assert offences == []
 
 
-def test_length_of_a_function_leaves_out_its_docstring(tmp_path: Path) -> None:
-    module = tmp_path / "module.py"
-    module.write_text(
-        'def f():\n    """One.\n\n    Two.\n    """\n    a = 1\n    b = 2\n'
+def test_most_functions_are_as_short_as_they_aim_to_be() -> None:
+    counts = {
+        f"{shown(path)}: {function.name}": function_lines(function)
+        for path in OURS
+        for function in functions(parsed(path))
+    }
+    longer = [name for name, count in counts.items() if count > FUNCTION_LINES_AIM]
+    assert len(longer) * LONG_FUNCTIONS_PART <= len(counts), longer
+
+
+def test_length_of_a_function_counts_all_but_its_docstring() -> None:
+    text = (
+        "@first\n@second(\n    1\n)\ndef f(\n    a: int,\n) -> None:\n"
+        '    """One.\n\n    Two.\n    """\n    b = a\n    c = b\n'
     )
-    assert list(function_lengths(module)) == [("f", 2)]
+    [function] = functions(ast.parse(text))
+    assert function_lines(function) == 9
 
 
 def test_files_open_with_their_idea() -> None:
     offences = [
-        path
+        shown(path)
         for path in PYTHON
-        if (text := path.read_text()).strip() and not ast.get_docstring(ast.parse(text))
+        if path.read_text().strip() and not ast.get_docstring(parsed(path))
     ]
     assert offences == []
 
 
-def test_files_are_named_after_nouns_of_ours() -> None:
+def test_docstrings_of_files_fit_on_a_page() -> None:
+    counts = {
+        shown(path): len((ast.get_docstring(parsed(path)) or "").splitlines())
+        for path in PYTHON
+    }
+    assert {name: n for name, n in counts.items() if n > DOCSTRING_LINES} == {}
+
+
+def test_dataclasses_have_slots() -> None:
     offences = [
-        path
-        for path in FILES
-        if BANNED_WORDS_IN_NAMES
-        & set(re.split(r"[^a-z]+", str(path.relative_to(ROOT)).lower()))
+        f"{shown(path)}: {node.name}"
+        for path in OURS
+        for node in classes(parsed(path))
+        for keywords in decorator_calls(node, "dataclass")
+        # One that extends a class of others has a __dict__ in any case.
+        if "slots" not in keywords and not node.bases
+    ]
+    assert offences == []
+
+
+def test_compiled_classes_have_one_base() -> None:
+    offences = [
+        f"{shown(path)}: {node.name}"
+        for path in COMPILED
+        for node in classes(parsed(path))
+        if len(node.bases) > 1
+    ]
+    assert offences == []
+
+
+def test_compiled_functions_neither_nest_nor_yield() -> None:
+    offences = [
+        f"{shown(path)}:{node.lineno}"
+        for path in COMPILED
+        if path not in NESTED_FUNCTIONS
+        for function in functions(parsed(path))
+        for node in ast.walk(function)
+        if node is not function
+        and isinstance(node, Function | ast.Lambda | ast.Yield | ast.YieldFrom)
+    ]
+    assert offences == []
+
+
+def test_errors_that_clients_see_come_from_one_file() -> None:
+    offences = [
+        f"{shown(path)}: {node.name}"
+        for path in OURS
+        if path != PACKAGE / "errors.py"
+        for node in classes(parsed(path))
+        if "ServiceBusError" in map(ast.unparse, node.bases)
+    ]
+    assert offences == []
+
+
+def test_tests_wait_for_conditions() -> None:
+    offences = [
+        f"{shown(path)}:{node.lineno}: {ast.unparse(node)}"
+        for path in TESTS
+        if path.relative_to(ROOT / "tests").parts[0] not in SLEEPING_FOLDERS
+        for node in ast.walk(parsed(path))
+        if is_long_sleep(node)
     ]
     assert offences == []
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from twinbus.cli.flags import setting
+from twinbus.cli.setting_flags import setting_flag
 
 ConfigFile = Annotated[
     Path | None,
@@ -17,21 +17,9 @@ ConfigFile = Annotated[
         show_envvar=False,
     ),
 ]
-Data = Annotated[
-    str | None, setting("--data", "Folder that the bus keeps. Default: data.", "DIR")
-]
+Data = Annotated[str | None, setting_flag("data")]
 Store = Annotated[
-    str | None,
-    setting(
-        "--store",
-        "Where messages are kept: sqlite:///PATH. Default: a SQLite file in the data "
-        "folder.",
-        "URL",
-    ),
+    str | None, setting_flag("store", "Where messages are kept: sqlite:///PATH.")
 ]
-Host = Annotated[
-    str | None, setting("--host", "Host of the server. Default: 127.0.0.1.", "HOST")
-]
-Port = Annotated[
-    str | None, setting("--port", "Port of the server. Default: 5672.", "PORT")
-]
+Host = Annotated[str | None, setting_flag("host", "Host of the server.")]
+Port = Annotated[str | None, setting_flag("port", "Port of the server.")]

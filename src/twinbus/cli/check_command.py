@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from twinbus.cli.bus_flags import ConfigFile, Data, Store
-from twinbus.cli.flags import examples
+from twinbus.cli.command_group import examples
 
 EXAMPLES: Final = examples(
     "twinbus check",

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from twinbus.cli import exit_codes
+from twinbus.cli.command_group import examples, group
 from twinbus.cli.entity_flags import (
     Action,
     AutoDelete,
@@ -34,7 +35,6 @@ from twinbus.cli.entity_flags import (
 )
 from twinbus.cli.entity_questions import ask_server, show
 from twinbus.cli.failure import Failure
-from twinbus.cli.flags import examples, group
 
 app = group(
     "create",

@@ -21,7 +21,7 @@ from azure.servicebus.exceptions import ServiceBusError
 from twinbus.cli import exit_codes
 from twinbus.cli.dead_letter_choice import Choice
 from twinbus.cli.failure import Failure
-from twinbus.cli.sdk_side import PATIENCE_SECONDS, Side, opened, told_as_failure
+from twinbus.cli.sdk_side import PATIENCE_SECONDS, SdkSide, opened, told_as_failure
 from twinbus.clock import SystemClock
 from twinbus.durations import readable_duration
 from twinbus.pairing.backlog_survey import path_of, peeked, survey_backlog
@@ -70,7 +70,7 @@ async def listed(
     return found
 
 
-async def _entities(side: Side, target: str, *, is_backlog: bool) -> list[str]:
+async def _entities(side: SdkSide, target: str, *, is_backlog: bool) -> list[str]:
     """The entity, or the backlog queues of a primary that have dead letters."""
     if not is_backlog:
         return [target]
@@ -132,7 +132,7 @@ async def resubmitted_all(
     return done
 
 
-async def _remembered_for(side: Side, entity: str) -> timedelta:
+async def _remembered_for(side: SdkSide, entity: str) -> timedelta:
     """How long the queue takes a copy for a duplicate, and drops it. Zero, too, where
     only who may manage the queue is told."""
     try:
@@ -222,7 +222,7 @@ def _text(name: Any) -> str:
 
 
 @asynccontextmanager
-async def _receiver(side: Side, entity: str) -> AsyncIterator[Any]:
+async def _receiver(side: SdkSide, entity: str) -> AsyncIterator[Any]:
     """A receiver of the dead letters of a queue or subscription. Raises Failure."""
     split_at = entity.lower().find(_SUBSCRIPTIONS)
     if split_at < 0:
@@ -243,7 +243,7 @@ async def _receiver(side: Side, entity: str) -> AsyncIterator[Any]:
 
 
 async def _each(
-    side: Side,
+    side: SdkSide,
     entity: str,
     choice: Choice,
     act: Callable[[Any, Any], Awaitable[bool]],

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from twinbus.cli import exit_codes
+from twinbus.cli.command_group import examples, group
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
 from twinbus.cli.dead_letter_choice import Choice
 from twinbus.cli.entity_flags import ConnectionString, Data, Json, Port
 from twinbus.cli.failure import Failure
-from twinbus.cli.flags import examples, group
 from twinbus.cli.pair_flags import PrimaryName, Secondary, Yes, require_sdk
 
 Entity = Annotated[

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from twinbus.cli import exit_codes
+from twinbus.cli.command_group import examples, group
 from twinbus.cli.create_command import app as create
 from twinbus.cli.entity_flags import (
     AutoDelete,
@@ -35,7 +36,6 @@ from twinbus.cli.entity_flags import (
 )
 from twinbus.cli.entity_questions import ask_server, show
 from twinbus.cli.failure import Failure
-from twinbus.cli.flags import examples, group
 
 app = group(
     "entities",

@@ -7,7 +7,7 @@ import typer
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.cli.flags import setting
+from twinbus.cli.setting_flags import setting_flag
 
 Text = str | None
 Number = int | None
@@ -34,12 +34,8 @@ ConnectionString = Annotated[
         "(TWINBUS_CONNECTION_STRING)",
     ),
 ]
-Data = Annotated[
-    Text, setting("--data", "Where that server keeps its key. Default: data.", "DIR")
-]
-Port = Annotated[
-    Text, setting("--port", "Port of the server of this machine. Default: 5672.", "N")
-]
+Data = Annotated[Text, setting_flag("data", "Where that server keeps its key.")]
+Port = Annotated[Text, setting_flag("port", "Port of the server of this machine.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 LockDuration = Annotated[

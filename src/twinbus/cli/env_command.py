@@ -11,8 +11,8 @@ from typing import Annotated, Final
 import typer
 
 from twinbus.cli.bus_flags import ConfigFile, Data, Host, Port
+from twinbus.cli.command_group import examples
 from twinbus.cli.entity_flags import Json
-from twinbus.cli.flags import examples
 
 EXAMPLES: Final = examples(
     'eval "$(twinbus env)"',

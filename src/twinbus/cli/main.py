@@ -19,12 +19,12 @@ from twinbus.cli import (
 )
 from twinbus.cli.check_command import EXAMPLES as CHECK_EXAMPLES
 from twinbus.cli.check_command import check
+from twinbus.cli.command_group import examples, group
 from twinbus.cli.connection_string_command import EXAMPLES as CONNECTION_EXAMPLES
 from twinbus.cli.connection_string_command import connection_string
 from twinbus.cli.env_command import EXAMPLES as ENV_EXAMPLES
 from twinbus.cli.env_command import env
 from twinbus.cli.failure import PROGRAM, Failure, complain
-from twinbus.cli.flags import examples, group
 from twinbus.cli.recover_command import EXAMPLES as RECOVER_EXAMPLES
 from twinbus.cli.recover_command import recover
 from twinbus.cli.serve_command import EXAMPLES as SERVE_EXAMPLES

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twinbus.cli import exit_codes
+from twinbus.cli.command_group import examples, group
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
 from twinbus.cli.entity_flags import Json
 from twinbus.cli.failure import Failure
-from twinbus.cli.flags import examples, group
 from twinbus.cli.pair_flags import Primary, PrimaryName, Secondary, Yes, require_sdk
 
 if TYPE_CHECKING:

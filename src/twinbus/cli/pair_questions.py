@@ -14,7 +14,7 @@ from twinbus.cli.pair_report import PairReport
 from twinbus.cli.pair_rights import lacking_rights
 from twinbus.cli.sdk_side import (
     PATIENCE_SECONDS,
-    Side,
+    SdkSide,
     opened,
     reach,
     told_as_failure,
@@ -62,7 +62,7 @@ async def pair_report(primary: str, secondary: str, name: str | None) -> PairRep
         )
 
 
-async def _survey(side: Side, name: str) -> tuple[BacklogSurvey, str]:
+async def _survey(side: SdkSide, name: str) -> tuple[BacklogSurvey, str]:
     """The backlog and the lease; without a look into queues that may not be listened
     to, which is told with the other rights that are missing."""
     try:
@@ -75,7 +75,7 @@ async def _survey(side: Side, name: str) -> tuple[BacklogSurvey, str]:
     return survey, "unknown"
 
 
-async def _lease(side: Side, path: str | None) -> str:
+async def _lease(side: SdkSide, path: str | None) -> str:
     """Whether a server runs the syphon: it holds the lock of a session then.
 
     There is no way to ask but to try; who gets the lock gives it back at once, and
@@ -126,7 +126,7 @@ async def remove_unused(secondary: str, paths: Sequence[str]) -> list[str]:
             return [path for path in paths if await _is_removed(side, path)]
 
 
-async def _is_removed(side: Side, path: str) -> bool:
+async def _is_removed(side: SdkSide, path: str) -> bool:
     """A message may be on its way just now. So the queue is closed to senders first,
     which then take another one, and only then is it known to be empty."""
     administration = side.administration

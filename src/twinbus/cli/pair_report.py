@@ -9,7 +9,7 @@ from rich.table import Table
 
 from twinbus.cli import exit_codes
 from twinbus.cli.entity_tables import console, readable_age, readable_size
-from twinbus.cli.sdk_side import Reach
+from twinbus.cli.sdk_side import Reachability
 from twinbus.pairing.backlog_status import BacklogQueueStatus, BacklogSurvey
 
 
@@ -19,9 +19,9 @@ class PairReport:
 
     primary_name: str
     primary_host: str
-    primary: Reach
+    primary: Reachability
     secondary_host: str
-    secondary: Reach
+    secondary: Reachability
     # None if the secondary does not answer.
     survey: BacklogSurvey | None
     # held, free, or none: no server was ever told to run the syphon. Those of
@@ -105,7 +105,7 @@ def as_json(report: PairReport) -> dict[str, Any]:
     }
 
 
-def _side(host: str, reach: Reach) -> dict[str, Any]:
+def _side(host: str, reach: Reachability) -> dict[str, Any]:
     return {"host": host, "is_reachable": reach.is_up, "detail": reach.detail}
 
 
@@ -147,7 +147,7 @@ def _with_these_keys(lacking: tuple[str, ...] | None) -> list[str]:
     return [f"cannot run: it lacks {text}" for text in lacking] or ["can run"]
 
 
-def _answer(reach: Reach) -> str:
+def _answer(reach: Reachability) -> str:
     return escape(
         f"{'answers' if reach.is_up else 'does not answer'}"
         f"{': ' if reach.detail else ''}{reach.detail}"

@@ -10,7 +10,7 @@ from typing import Final
 
 from azure.core.exceptions import AzureError
 
-from twinbus.cli.sdk_side import PROBE_SECONDS, Side, reason_of
+from twinbus.cli.sdk_side import PROBE_SECONDS, SdkSide, reason_of
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.error_kinds import kind_of
@@ -22,7 +22,7 @@ _MOST_ASKED: Final = 5
 
 
 async def lacking_rights(
-    primary: Side, secondary: Side, queues: Sequence[str], entities: Sequence[str]
+    primary: SdkSide, secondary: SdkSide, queues: Sequence[str], entities: Sequence[str]
 ) -> tuple[str, ...]:
     """What is refused, as texts; `entities` are those that messages wait for."""
     asked = [_sends(primary, path) for path in entities[:_MOST_ASKED]]
@@ -32,7 +32,7 @@ async def lacking_rights(
     return tuple(text for text in found if text)
 
 
-async def _sends(side: Side, path: str) -> str:
+async def _sends(side: SdkSide, path: str) -> str:
     sender = side.client.get_queue_sender(path)
     try:
         fault = await _fault(internals.open_link(sender, PROBE_SECONDS))
@@ -41,7 +41,7 @@ async def _sends(side: Side, path: str) -> str:
     return f"Send on '{path}' of the primary: {fault}" if fault else ""
 
 
-async def _listens(side: Side, path: str) -> str:
+async def _listens(side: SdkSide, path: str) -> str:
     receiver = side.client.get_queue_receiver(path)
     try:
         fault = await _fault(receiver.peek_messages(1, timeout=PROBE_SECONDS))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from twinbus.cli.bus_flags import ConfigFile, Data, Store
+from twinbus.cli.command_group import examples
 from twinbus.cli.entity_flags import Json
-from twinbus.cli.flags import examples, setting
+from twinbus.cli.setting_flags import setting_flag
 
 if TYPE_CHECKING:
     from twinbus.config import Config
@@ -32,11 +33,7 @@ def recover(
     store: Store = None,
     namespace: Annotated[
         str | None,
-        setting(
-            "--namespace",
-            "Where to put what is of no known namespace. Default: twinbus.",
-            "NAME",
-        ),
+        setting_flag("namespace", "Namespace of entities whose own is not known."),
     ] = None,
     is_dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")

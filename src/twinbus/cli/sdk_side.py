@@ -44,7 +44,7 @@ _KEY: Final = (FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class SdkSide:
     """A namespace, with both clients of the SDK."""
 
     # What it is called in texts: "The secondary".
@@ -58,7 +58,7 @@ class Side:
 
 
 @asynccontextmanager
-async def opened(connection_string: str, role: str) -> AsyncIterator[Side]:
+async def opened(connection_string: str, role: str) -> AsyncIterator[SdkSide]:
     """Its clients, which connect when they are used. Raises Failure."""
     options: dict[str, Any] = {"retry_total": 0}
     if authority := os.environ.get("SSL_CERT_FILE"):
@@ -76,11 +76,11 @@ async def opened(connection_string: str, role: str) -> AsyncIterator[Side]:
             exit_codes.USAGE,
         ) from None
     async with client, administration:
-        yield Side(role=role, client=client, administration=administration)
+        yield SdkSide(role=role, client=client, administration=administration)
 
 
 @contextmanager
-def told_as_failure(side: Side, entity: str = "") -> Iterator[None]:
+def told_as_failure(side: SdkSide, entity: str = "") -> Iterator[None]:
     """The SDK's errors, as one line and an exit code; `entity` is what is asked for."""
     try:
         yield
@@ -108,7 +108,7 @@ def reason_of(error: Exception) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class Reachability:
     """Whether a namespace answers."""
 
     is_up: bool
@@ -116,7 +116,7 @@ class Reach:
     detail: str = ""
 
 
-async def reach(side: Side) -> Reach:
+async def reach(side: SdkSide) -> Reachability:
     """Whether it answers over AMQP; no right to anything is needed for that. Whether an
     entity takes messages is another question, and pings are for that."""
     sender = side.client.get_queue_sender(_PROBED)
@@ -124,12 +124,14 @@ async def reach(side: Side) -> Reach:
         async with asyncio.timeout(PROBE_SECONDS):
             await internals.open_link(sender, PROBE_SECONDS)
     except TimeoutError:
-        return Reach(is_up=False, detail=f"silent for {PROBE_SECONDS:g} seconds")
+        return Reachability(is_up=False, detail=f"silent for {PROBE_SECONDS:g} seconds")
     except (AzureError, OSError) as error:
         kind = kind_of(error)
         if kind in _AWAY:
-            return Reach(is_up=False, detail=reason_of(error))
-        return Reach(is_up=True, detail="refuses the key" if kind in _KEY else "")
+            return Reachability(is_up=False, detail=reason_of(error))
+        return Reachability(
+            is_up=True, detail="refuses the key" if kind in _KEY else ""
+        )
     finally:
         await internals.abort(sender)
-    return Reach(is_up=True)
+    return Reachability(is_up=True)

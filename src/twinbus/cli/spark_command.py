@@ -6,16 +6,26 @@ from typing import Annotated, Final
 import typer
 
 from twinbus.cli import exit_codes
+from twinbus.cli.command_group import examples, group
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY
 from twinbus.cli.entity_flags import Json
 from twinbus.cli.failure import Failure
-from twinbus.cli.flags import examples, group
 from twinbus.cli.pair_flags import (
     CountsBacklog,
     Cover,
     Primary,
     PrimaryName,
     Secondary,
+)
+from twinbus.cli.spark_flags import (
+    Checkpoint,
+    Conf,
+    Continuous,
+    Master,
+    MaxMessagesPerBatch,
+    MissingEntityGrace,
+    SecondaryName,
+    Timeout,
 )
 
 app = group(
@@ -42,59 +52,16 @@ def _syphon(
     primary: Primary = None,
     secondary: Secondary = None,
     primary_name: PrimaryName = None,
-    secondary_name: Annotated[
-        str | None,
-        typer.Option(
-            "--secondary-name",
-            metavar="NAME",
-            help="What the primary's ledger calls the secondary: that of [pair] where "
-            "a server runs the syphon, too. Default: its host.",
-        ),
-    ] = None,
+    secondary_name: SecondaryName = None,
     cover: Cover = None,
-    is_continuous: Annotated[
-        bool,
-        typer.Option("--continuous", help="Do not end when the backlog is empty."),
-    ] = False,
+    is_continuous: Continuous = False,
     counts_backlog: CountsBacklog = False,
-    missing_entity_grace: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION",
-            help="How long messages wait for an entity that does not exist, before "
-            "they become dead letters.",
-        ),
-    ] = "0s",
-    master: Annotated[
-        str, typer.Option(metavar="URL", help="Which Spark runs it.")
-    ] = "local[*]",
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Where Spark keeps how far it has come: a folder, or a URL. Default: "
-            "a folder that is removed in the end.",
-        ),
-    ] = None,
-    max_messages_per_batch: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER", min=1, max=1_000_000, help="Messages of one batch."
-        ),
-    ] = _MAX_MESSAGES,
-    timeout: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION",
-            help="How long a side that does not answer is waited for.",
-        ),
-    ] = "60s",
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--conf", metavar="KEY=VALUE", help="A setting of Spark; again for more."
-        ),
-    ] = None,
+    missing_entity_grace: MissingEntityGrace = "0s",
+    master: Master = "local[*]",
+    checkpoint: Checkpoint = None,
+    max_messages_per_batch: MaxMessagesPerBatch = _MAX_MESSAGES,
+    timeout: Timeout = "60s",
+    conf: Conf = None,
     is_json: Json = False,
 ) -> None:
     """Bring messages from the backlog queues back to the primary, by Spark.

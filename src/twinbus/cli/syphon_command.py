@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 import typer
 
+from twinbus.cli.command_group import examples
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
 from twinbus.cli.entity_flags import Json
-from twinbus.cli.flags import examples
 from twinbus.cli.pair_flags import (
     CountsBacklog,
     Cover,
@@ -50,9 +50,9 @@ def syphon(
         connection_string(primary, "--primary", PRIMARY, os.environ),
         connection_string(secondary, "--secondary", SECONDARY, os.environ),
     )
-    from twinbus.cli.syphon_run import SyphonRun
+    from twinbus.cli.syphon_run import SyphonCommand
 
-    run = SyphonRun(
+    run = SyphonCommand(
         *sides,
         primary_name=primary_name,
         cover=tuple(cover or ()),

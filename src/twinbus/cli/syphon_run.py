@@ -43,7 +43,7 @@ class _Flags:
     is_json: bool
 
 
-class SyphonRun:
+class SyphonCommand:
     """One run of the command."""
 
     def __init__(self, primary: str, secondary: str, **flags: Any) -> None:

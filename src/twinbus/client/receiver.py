@@ -19,7 +19,7 @@ from twinbus.client.errors import ClientError, NotAccepted
 from twinbus.client.link import ClientLink, Wire
 
 
-class Confirmation:
+class SettlementConfirmation:
     """The deliveries of one call whose settlement the peer has not confirmed yet."""
 
     def __init__(self, count: int) -> None:
@@ -45,7 +45,7 @@ class Receiver(ClientLink):
         # Upper bound of messages here and on their way; 0: issue_credit decides.
         self._credit = credit
         self._messages: deque[MessageReceived] = deque()
-        self._unconfirmed: dict[int, Confirmation] = {}
+        self._unconfirmed: dict[int, SettlementConfirmation] = {}
         link.session.context = self
 
     @property
@@ -122,7 +122,7 @@ class Receiver(ClientLink):
         """
         self.check()
         count = ((last - first) & 0xFFFFFFFF) + 1
-        confirmation = Confirmation(count)
+        confirmation = SettlementConfirmation(count)
         for step in range(count):
             self._unconfirmed[(first + step) & 0xFFFFFFFF] = confirmation
         self._link.session.send_disposition(True, first, last, False, outcome)

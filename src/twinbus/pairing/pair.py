@@ -18,8 +18,8 @@ from twinbus.pairing.paired_entity import PairedEntity
 from twinbus.pairing.paired_sender import PairedSender
 from twinbus.pairing.pinger import Pinger
 from twinbus.pairing.policy import State
-from twinbus.pairing.ports import Dialect, M, Namespace
-from twinbus.pairing.reporting import Listeners
+from twinbus.pairing.ports import Dialect, M, PairedNamespace
+from twinbus.pairing.reporting import ReportListeners
 from twinbus.pairing.rotation import Rotation
 from twinbus.pairing.send_ids import SendIds
 from twinbus.pairing.session_watch import SessionWatch
@@ -35,8 +35,8 @@ class Pair(Generic[M]):
     def __init__(
         self,
         *,
-        primary: Namespace[M],
-        secondary: Namespace[M],
+        primary: PairedNamespace[M],
+        secondary: PairedNamespace[M],
         dialect: Dialect[M],
         backlog_queues: Sequence[str],
         settings: PairSettings,
@@ -51,7 +51,7 @@ class Pair(Generic[M]):
         self.clock = clock
         self.rotation = Rotation(backlog_queues, random.choice)
         self.send_ids = SendIds(entropy)
-        self.report = Listeners()
+        self.report = ReportListeners()
         # Only where the order of sessions is kept.
         self.sessions = SessionWatch(self) if settings.keep_session_order else None
         # By path; case does not matter.

@@ -68,7 +68,7 @@ class Door(Protocol[M]):
         ...
 
 
-class Namespace(Protocol[M]):
+class PairedNamespace(Protocol[M]):
     """One side of a pair."""
 
     # Host as it is known to people: for texts and for the restore ledger.

@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 Reporter = Callable[[PairEvent], None]
 
 
-class Listeners:
+class ReportListeners:
     """Everybody who wants to know what happens to a pair."""
 
     def __init__(self) -> None:

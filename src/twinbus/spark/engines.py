@@ -13,21 +13,21 @@ from twinbus.spark.foreign import speaks_amqp_alone
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.positioned_stream import PositionedStream, partitions_of
 from twinbus.spark.ranges_read import RangePartition
-from twinbus.spark.read_options import ReadOptions, Settlement
+from twinbus.spark.read_options import ReadOptions, StreamSettlement
 from twinbus.spark.stream_reader import StreamEngine
 from twinbus.spark.vendor_sdk import require_sdk
 
 
 def stream_engine(options: ReadOptions) -> StreamEngine:
     """Raises OptionError, SdkMissing, BulkError, PortableError."""
-    if options.settlement is Settlement.DEFER:
+    if options.settlement is StreamSettlement.DEFER:
         require_sdk()
         from twinbus.spark.portable.deferring import DeferringStream
 
         return DeferringStream(options)
     if _is_twinbus(options):
         return PositionedStream(options, BulkStream(options), RangePartition)
-    if options.settlement is Settlement.EXCLUSIVE:
+    if options.settlement is StreamSettlement.EXCLUSIVE:
         raise OptionError(
             "'settlement' is exclusive, which needs a twinbus namespace that is not "
             "strict: no other can keep messages for one reader. Use defer, which "

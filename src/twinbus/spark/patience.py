@@ -19,7 +19,7 @@ BUSY_SECONDS: Final = 10.0
 """What Service Bus asks callers to wait after it said it is busy."""
 
 
-class Patience:
+class RetryPatience:
     """The time that is left for one call and its repetitions."""
 
     def __init__(

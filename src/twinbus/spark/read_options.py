@@ -21,7 +21,7 @@ _MAX_NUMBER: Final = (1 << 63) - 1
 STATES: Final = ("active", "deferred", "scheduled")
 
 
-class Settlement(StrEnum):
+class StreamSettlement(StrEnum):
     """What becomes of messages that a stream has read."""
 
     BROWSE = "browse"
@@ -30,7 +30,7 @@ class Settlement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ReadBounds:
     """Which messages are wanted; None: no bound."""
 
     from_sequence: int | None = None
@@ -49,8 +49,8 @@ class ReadOptions:
     # One of these is set.
     entities: tuple[str, ...]
     pattern: str | None
-    settlement: Settlement
-    bounds: Bounds
+    settlement: StreamSettlement
+    bounds: ReadBounds
     # A stream without a checkpoint begins with what is there, or with what comes.
     starts_with_latest: bool
     max_messages: int
@@ -102,10 +102,10 @@ def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     """Raises OptionError."""
     reader = OptionReader(options)
     reader.check_known((*READ_OPTIONS, *CONNECTION_OPTIONS, "path"))
-    settlement = Settlement(
-        reader.choice("settlement", tuple(Settlement), Settlement.BROWSE)
+    settlement = StreamSettlement(
+        reader.choice("settlement", tuple(StreamSettlement), StreamSettlement.BROWSE)
     )
-    if not is_stream and settlement is not Settlement.BROWSE:
+    if not is_stream and settlement is not StreamSettlement.BROWSE:
         raise OptionError(
             f"'settlement' is {settlement}, which only streams can do: spark.read "
             "never settles. Use spark.readStream with trigger(availableNow=True)."
@@ -163,7 +163,7 @@ def _entities(reader: OptionReader) -> tuple[tuple[str, ...], str | None]:
     return tuple(paths), None
 
 
-def _bounds(reader: OptionReader, is_stream: bool) -> Bounds:
+def _bounds(reader: OptionReader, is_stream: bool) -> ReadBounds:
     if is_stream:
         for name in ("toSequence", "endTime"):
             if reader.text(name) is not None:
@@ -171,7 +171,7 @@ def _bounds(reader: OptionReader, is_stream: bool) -> Bounds:
                     f"'{name}' is for batches: a stream has no end. Use spark.read, or "
                     "trigger(availableNow=True)."
                 )
-    bounds = Bounds(
+    bounds = ReadBounds(
         from_sequence=reader.optional_number("fromSequence", 0, _MAX_NUMBER),
         to_sequence=reader.optional_number("toSequence", 0, _MAX_NUMBER),
         start_time=reader.instant("startTime"),
@@ -184,11 +184,11 @@ def _bounds(reader: OptionReader, is_stream: bool) -> Bounds:
     return bounds
 
 
-def _fails_on_loss(reader: OptionReader, settlement: Settlement) -> bool:
+def _fails_on_loss(reader: OptionReader, settlement: StreamSettlement) -> bool:
     value = reader.choice("failOnDataLoss", ("auto", "true", "false"), "auto")
     if value == "auto":
         # Whoever only looks must expect others to take.
-        return settlement is not Settlement.BROWSE
+        return settlement is not StreamSettlement.BROWSE
     return value == "true"
 
 

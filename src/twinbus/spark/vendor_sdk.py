@@ -8,7 +8,7 @@ _OLDEST: Final = (7, 15)
 """The first that browses and defers without receiving."""
 
 
-class SdkMissing(PlainError):
+class VendorSdkMissing(PlainError):
     """A namespace is not twinbus, and this Python has no SDK for it."""
 
 
@@ -20,7 +20,7 @@ def require_sdk() -> None:
         version = ""
     if _numbers(version) < _OLDEST:
         found = f"azure-servicebus {version}" if version else "none"
-        raise SdkMissing(
+        raise VendorSdkMissing(
             "A namespace that is not twinbus, or is strict, needs the package "
             f"azure-servicebus, 7.15 or later, and there is {found} on this host: pip "
             "install 'twinbus[spark-amqp]', on the driver and on every executor."

@@ -41,7 +41,7 @@ class WritePlan:
 
     def _sender(self) -> RowSender:
         if self.is_twinbus:
-            from twinbus.spark.bulk.appending import BulkSender
+            from twinbus.spark.bulk.bulk_sender import BulkSender
 
             return BulkSender(self.options)
         require_sdk()

@@ -4,10 +4,10 @@ import pytest
 
 from twinbus.cli import exit_codes
 from twinbus.cli.pair_report import PairReport, as_json, print_report
-from twinbus.cli.sdk_side import Reach
+from twinbus.cli.sdk_side import Reachability
 from twinbus.pairing.backlog_status import BacklogQueueStatus, BacklogSurvey
 
-UP, DOWN = Reach(is_up=True), Reach(is_up=False, detail="refused")
+UP, DOWN = Reachability(is_up=True), Reachability(is_up=False, detail="refused")
 NOW = 1_767_225_600_000
 
 
@@ -19,8 +19,8 @@ def queue(index: int = 0, **values: object) -> BacklogQueueStatus:
 
 def report(
     *queues: BacklogQueueStatus,
-    primary: Reach = UP,
-    secondary: Reach = UP,
+    primary: Reachability = UP,
+    secondary: Reachability = UP,
     primaries: tuple[str, ...] = (),
     lacking: tuple[str, ...] | None = (),
 ) -> PairReport:

@@ -5,7 +5,7 @@ from twinbus.amqp.outcomes import Released
 from twinbus.client import ClientError, NotAccepted, RequestFailed
 
 
-def test_texts() -> None:
+def test_texts_name_the_cause() -> None:
     error = AmqpError("a:b", "c")
     assert str(ClientError("lost", error)) == "lost: a:b: c"
     assert str(ClientError("lost")) == "lost"

@@ -30,7 +30,7 @@ def test_other_paths_are_queues_or_topics(path: str) -> None:
 
 @pytest.mark.parametrize("word", ["subscriptions", "Subscriptions"])
 @pytest.mark.parametrize("topic", ["t", "a/b", "subscriptions"])
-def test_subscriptions(word: str, topic: str) -> None:
+def test_subscriptions_are_parsed(word: str, topic: str) -> None:
     everything = parse_resource(f"{topic}/{word}")
     assert everything.kind is Kind.SUBSCRIPTIONS
     assert (everything.entity, everything.is_collection) == (topic, True)
@@ -41,7 +41,7 @@ def test_subscriptions(word: str, topic: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["rules", "Rules"])
-def test_rules(word: str) -> None:
+def test_rules_are_parsed(word: str) -> None:
     everything = parse_resource(f"a/t/subscriptions/s/{word}")
     assert everything.kind is Kind.RULES
     assert (everything.entity, everything.subscription) == ("a/t", "s")

@@ -15,5 +15,7 @@ from twinbus.pairing.coverage import covers_any
         (("a", "b/*"), "b/c", True),
     ],
 )
-def test_patterns(patterns: tuple[str, ...], path: str, is_covered: bool) -> None:
+def test_patterns_cover_paths(
+    patterns: tuple[str, ...], path: str, is_covered: bool
+) -> None:
     assert covers_any(patterns)(path) is is_covered

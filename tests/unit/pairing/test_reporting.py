@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from twinbus.pairing.events import EventKind, PairEvent
-from twinbus.pairing.reporting import Listeners
+from twinbus.pairing.reporting import ReportListeners
 
 EVENT = PairEvent(kind=EventKind.PINGED, path="orders")
 
@@ -16,7 +16,7 @@ def test_everybody_is_told(caplog: pytest.LogCaptureFixture) -> None:
     def fails(event: PairEvent) -> None:
         raise RuntimeError("a bug of the application")
 
-    listeners = Listeners()
+    listeners = ReportListeners()
     listeners.add(fails)
     listeners.add(heard.append)
     with caplog.at_level(logging.ERROR):
@@ -26,4 +26,4 @@ def test_everybody_is_told(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_nobody_has_to_listen() -> None:
-    Listeners()(EVENT)
+    ReportListeners()(EVENT)

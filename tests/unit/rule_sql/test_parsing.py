@@ -84,7 +84,7 @@ def outcome(text: str, **parameters: object) -> object:
         "\n\tn\r\n=\u00a05 ",
     ],
 )
-def test_true(text: str) -> None:
+def test_outcome_is_true(text: str) -> None:
     assert outcome(text) is True
 
 
@@ -97,7 +97,7 @@ def test_true(text: str) -> None:
         *("s LIKE 'x%'", "s NOT LIKE 'te%'", "sys.Label = 'Order'", "n IN (missing)"),
     ],
 )
-def test_false(text: str) -> None:
+def test_outcome_is_false(text: str) -> None:
     assert outcome(text) is False
 
 
@@ -126,7 +126,7 @@ def test_false(text: str) -> None:
         *("n AND yes", "NOT s", "missing = missing", "sys.To = 'a'"),
     ],
 )
-def test_unknown(text: str) -> None:
+def test_unknown_outcome_selects_nothing(text: str) -> None:
     found = outcome(text)
     assert found is None
     assert not sql_filter(text).selects(VIEW)

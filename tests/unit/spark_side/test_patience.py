@@ -2,7 +2,7 @@
 
 import pytest
 
-from twinbus.spark.patience import BUSY_SECONDS, Patience
+from twinbus.spark.patience import BUSY_SECONDS, RetryPatience
 
 
 class Time:
@@ -28,7 +28,7 @@ def time() -> Time:
 
 
 def test_waiting_ends_when_the_time_is_up(time: Time) -> None:
-    patience = Patience(30, clock=time, sleep=time.sleep)
+    patience = RetryPatience(30, clock=time, sleep=time.sleep)
     while patience.wait():
         assert time.ms <= 130_001
     assert time.ms == pytest.approx(130_000, abs=1)
@@ -36,7 +36,7 @@ def test_waiting_ends_when_the_time_is_up(time: Time) -> None:
 
 
 def test_steps_grow_and_stay_bounded(time: Time) -> None:
-    patience = Patience(3600, clock=time, sleep=time.sleep)
+    patience = RetryPatience(3600, clock=time, sleep=time.sleep)
     while patience.wait():
         pass
     assert time.slept[0] <= 0.2
@@ -45,11 +45,11 @@ def test_steps_grow_and_stay_bounded(time: Time) -> None:
 
 
 def test_a_busy_namespace_is_left_alone_for_its_ten_seconds(time: Time) -> None:
-    patience = Patience(60, clock=time, sleep=time.sleep)
+    patience = RetryPatience(60, clock=time, sleep=time.sleep)
     assert patience.wait(BUSY_SECONDS)
     assert time.slept == [10.0]
 
 
 def test_no_patience_is_no_wait(time: Time) -> None:
-    assert not Patience(0, clock=time, sleep=time.sleep).wait()
+    assert not RetryPatience(0, clock=time, sleep=time.sleep).wait()
     assert time.slept == []

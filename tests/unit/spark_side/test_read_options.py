@@ -79,7 +79,7 @@ def test_times_are_whole_milliseconds_of_the_epoch(text: str, ms: int) -> None:
     assert batch(endTime=text).bounds.end_time == ms
 
 
-def test_columns() -> None:
+def test_columns_are_chosen_in_the_order_of_the_schema() -> None:
     everything = tuple(COLUMNS)
     assert batch().columns == everything[:-1]
     assert batch(includeRaw="true").columns == everything

@@ -7,7 +7,7 @@ from pathlib import Path
 import azure.servicebus
 import pytest
 
-from twinbus.spark.vendor_sdk import SdkMissing, require_sdk
+from twinbus.spark.vendor_sdk import VendorSdkMissing, require_sdk
 
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
@@ -24,7 +24,8 @@ def test_one_that_can_browse_will_do(
 def test_an_older_one_is_told(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(azure.servicebus, "__version__", version)
     with pytest.raises(
-        SdkMissing, match=rf"7\.15 or later, and there is azure-servicebus {version}"
+        VendorSdkMissing,
+        match=rf"7\.15 or later, and there is azure-servicebus {version}",
     ):
         require_sdk()
 
@@ -33,7 +34,7 @@ def test_none_is_told_with_the_extra_that_has_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "azure.servicebus", None)
-    with pytest.raises(SdkMissing) as told:
+    with pytest.raises(VendorSdkMissing) as told:
         require_sdk()
     assert "there is none" in str(told.value)
     extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]

@@ -18,7 +18,7 @@ from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.own.connection import NamespaceConnection, connected
 from twinbus.pairing.own.failures import kind_of
 from twinbus.pairing.own.messages import OwnMessage, envelope, restored
-from twinbus.pairing.syphon.ports import Refusal, Restored
+from twinbus.pairing.syphon.ports import Restored, RestoreRefusal
 from twinbus.pairing.syphon.treatments import CREDENTIALS, TREATMENTS, Treatment
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,9 @@ class OwnOutlet:
             kind = kind_of(error)
             if kind is FailureKind.TIMEOUT:
                 self._give_up(path)
-            return Restored(count, Refusal(kind, str(error) or "no answer in time"))
+            return Restored(
+                count, RestoreRefusal(kind, str(error) or "no answer in time")
+            )
         return Restored(count)
 
     async def _send(self, sender: Sender, portion: list[bytes]) -> int:
@@ -82,7 +84,9 @@ class OwnOutlet:
             try:
                 await sender.send(payload)
             except _FAILURES as error:
-                raise _Refused(count, Refusal(kind_of(error), str(error))) from None
+                raise _Refused(
+                    count, RestoreRefusal(kind_of(error), str(error))
+                ) from None
         return len(portion)
 
     async def _sender(self, path: str) -> Sender:
@@ -130,7 +134,7 @@ class OwnOutlet:
 class _Refused(Exception):
     """A message of a portion was refused, behind `count` that were accepted."""
 
-    def __init__(self, count: int, refusal: Refusal) -> None:
+    def __init__(self, count: int, refusal: RestoreRefusal) -> None:
         super().__init__(refusal.text)
         self.count = count
         self.refusal = refusal

@@ -33,7 +33,7 @@ from twinbus.pairing.own.messages import (
     received,
 )
 from twinbus.pairing.own.requests import ask, secondary_errors
-from twinbus.pairing.syphon.ports import BacklogQueue, Fault, Glimpse, Page
+from twinbus.pairing.syphon.ports import BacklogPage, BacklogQueue, Fault, Glimpse
 
 _log = logging.getLogger(__name__)
 
@@ -199,7 +199,7 @@ class OwnSource:
 
     # --- deferred messages ----------------------------------------------------
 
-    async def peek_deferred(self, first_number: int) -> Page:
+    async def peek_deferred(self, first_number: int) -> BacklogPage:
         body: dict[object, object] = {
             "from-sequence-number": first_number,
             "message-count": Int(_PAGE_COUNT),
@@ -209,13 +209,13 @@ class OwnSource:
             answer = await ask(connection, self.path, "peek-message", body)
         seen = [payload for payload, _ in _entries(answer)]
         if not seen:
-            return Page((), 0, None)
+            return BacklogPage((), 0, None)
         deferred = [read_payload(payload) for payload in seen if is_deferred(payload)]
         glimpses = tuple(
             Glimpse(message.sequence_number, _path_of(message)) for message in deferred
         )
         first = next((one for one in seen if not is_deferred(one)), None)
-        return Page(
+        return BacklogPage(
             glimpses,
             len(seen),
             next_number=read_payload(seen[-1]).sequence_number + 1,

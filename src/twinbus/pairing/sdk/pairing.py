@@ -30,7 +30,7 @@ from twinbus.pairing.sdk.credentials import check_primary, check_secondary
 from twinbus.pairing.sdk.dialect import SdkDialect
 from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.pairing.sdk.patience import Patience
-from twinbus.pairing.sdk.twins import Administration, is_asynchronous, twin_of
+from twinbus.pairing.sdk.twins import SecondaryAdministration, is_asynchronous, twin_of
 from twinbus.pairing.status import PairStatus
 from twinbus.pairing.syphon.service import SyphonService
 from twinbus.pairing.syphon.settings import SyphonSettings
@@ -183,7 +183,7 @@ async def _prepare(
         f"secondary {hosts}", "its backlog queues were found or made"
     ):
         queues = await find_or_make(
-            Administration(options.secondary_management_client),
+            SecondaryAdministration(options.secondary_management_client),
             name,
             options.backlog_queue_count,
         )

@@ -75,7 +75,7 @@ class ThreadedCredential:
         return token
 
 
-class Administration:
+class SecondaryAdministration:
     """What a pair asks of the secondary's administration client, of either kind."""
 
     def __init__(self, client: Any) -> None:

@@ -14,7 +14,7 @@ from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.pairing.sdk.messages import outgoing_copy, unstamp
 from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.pairing.sdk_syphon.messages import SdkMessage, restored
-from twinbus.pairing.syphon.ports import Refusal, Restored
+from twinbus.pairing.syphon.ports import Restored, RestoreRefusal
 from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment
 
 _SINGLE: Final = 1
@@ -46,7 +46,7 @@ class SdkOutlet:
             async with asyncio.timeout(timeout_seconds):
                 await self._mutexes.setdefault(key, asyncio.Lock()).acquire()
         except TimeoutError:
-            return Restored(0, Refusal(FailureKind.TIMEOUT, f"'{path}' is slow"))
+            return Restored(0, RestoreRefusal(FailureKind.TIMEOUT, f"'{path}' is slow"))
         try:
             door = self._doors.setdefault(key, self._namespace.door(path))
             return await _restore(door, found, timeout_seconds)
@@ -94,7 +94,9 @@ async def _restore(
                 bare_at = count
                 messages[count] = _bare(messages[count])
                 continue
-            return Restored(count, Refusal(kind, str(error) or "no answer in time"))
+            return Restored(
+                count, RestoreRefusal(kind, str(error) or "no answer in time")
+            )
     return Restored(count)
 
 

@@ -15,7 +15,7 @@ from twinbus.pairing.sdk import internals
 from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.pairing.sdk_syphon.errors import secondary_errors
 from twinbus.pairing.sdk_syphon.messages import SdkMessage, read_received
-from twinbus.pairing.syphon.ports import BacklogQueue, Fault, Glimpse, Page
+from twinbus.pairing.syphon.ports import BacklogPage, BacklogQueue, Fault, Glimpse
 
 _log = logging.getLogger(__name__)
 
@@ -132,13 +132,13 @@ class SdkSource:
 
     # --- deferred messages ----------------------------------------------------
 
-    async def peek_deferred(self, first_number: int) -> Page:
+    async def peek_deferred(self, first_number: int) -> BacklogPage:
         async with secondary_errors():
             seen = await (await self._open()).peek_messages(
                 _PAGE_COUNT, sequence_number=first_number
             )
         if not seen:
-            return Page((), 0, None)
+            return BacklogPage((), 0, None)
         glimpses = [
             _glimpse(read_received(message, is_deferred=True))
             for message in seen
@@ -150,7 +150,7 @@ class SdkSource:
             if message.state != ServiceBusMessageState.DEFERRED
         ]
         last = seen[-1].sequence_number or 0
-        return Page(
+        return BacklogPage(
             tuple(glimpses),
             len(seen),
             next_number=last + 1,

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import final
 
-from twinbus.pairing.syphon.ports import Glimpse, Page
+from twinbus.pairing.syphon.ports import BacklogPage, Glimpse
 
 
 @dataclass(slots=True)
@@ -48,7 +48,9 @@ class Deferrals:
             span.first = min(span.first, number)
             span.last = max(span.last, number)
 
-    def wanted(self, page: Page, paths: Collection[str]) -> dict[str, list[Glimpse]]:
+    def wanted(
+        self, page: BacklogPage, paths: Collection[str]
+    ) -> dict[str, list[Glimpse]]:
         """Deferred messages on the page that belong to these entities, in order."""
         keys = {path.lower() for path in paths}
         found: dict[str, list[Glimpse]] = {}
@@ -59,7 +61,7 @@ class Deferrals:
                 found.setdefault(span.path, []).append(glimpse)
         return found
 
-    def passed(self, path: str, page: Page) -> bool:
+    def passed(self, path: str, page: BacklogPage) -> bool:
         """All of the entity on the page is restored. Returns whether that was all."""
         span = self._spans[path.lower()]
         if page.next_number is None or page.next_number > span.last:

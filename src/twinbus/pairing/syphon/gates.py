@@ -9,7 +9,7 @@ Pure: told the time, by a clock that never goes back.
 
 from typing import Final, final
 
-from twinbus.pairing.syphon.ports import Refusal
+from twinbus.pairing.syphon.ports import RestoreRefusal
 from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon.treatments import CREDENTIALS, TREATMENTS, Treatment
 
@@ -23,7 +23,7 @@ class Gate:
     def __init__(self, settings: SyphonSettings) -> None:
         self._settings = settings
         # Why it is closed; None while it is open.
-        self.refusal: Refusal | None = None
+        self.refusal: RestoreRefusal | None = None
         self.retry_at = 0
         self._interval_ms = 0
         # Since when the entity is known not to exist.
@@ -35,7 +35,7 @@ class Gate:
     def is_open(self) -> bool:
         return self.refusal is None
 
-    def close(self, refusal: Refusal, now: int) -> bool:
+    def close(self, refusal: RestoreRefusal, now: int) -> bool:
         """A restore failed. Returns whether that is news: it was open, or closed for
         another kind of reason."""
         is_news = self.refusal is None or self.refusal.kind is not refusal.kind

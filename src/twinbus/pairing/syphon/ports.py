@@ -3,8 +3,8 @@
 An engine offers these over one protocol stack. Its messages derive from
 `BacklogMessage`; what else is in them only the engine knows.
 
-Errors of the secondary are the engine's own, and end a worker's round; errors of the
-primary are told as a `Refusal`, because what follows from them differs by message.
+Errors of the secondary are the engine's own, and end a worker's round. Errors of the
+primary come back as a `RestoreRefusal`, because their consequences differ by message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -72,7 +72,7 @@ class Glimpse:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class BacklogPage:
     """One look at a backlog queue: its deferred messages among all that were seen."""
 
     glimpses: tuple[Glimpse, ...]
@@ -83,7 +83,7 @@ class Page:
     first_active: int | None = None
 
 
-class Source(Protocol[M]):
+class BacklogSource(Protocol[M]):
     """One backlog queue of the secondary. Every call may raise the engine's errors; a
     lock that was lost is none of them: the message is somebody else's then."""
 
@@ -103,7 +103,7 @@ class Source(Protocol[M]):
 
     async def dead_letter(self, messages: Sequence[M], fault: Fault) -> None: ...
 
-    async def peek_deferred(self, first_number: int) -> Page:
+    async def peek_deferred(self, first_number: int) -> BacklogPage:
         """Look at the messages from this sequence number on."""
         ...
 
@@ -118,7 +118,7 @@ class Source(Protocol[M]):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RestoreRefusal:
     """What the primary said of a message, or that it said nothing."""
 
     kind: FailureKind
@@ -131,7 +131,7 @@ class Restored:
     behind it were not tried, so that order is kept."""
 
     count: int
-    refusal: Refusal | None = None
+    refusal: RestoreRefusal | None = None
 
 
 class Outlet(Protocol[M_contra]):
@@ -195,7 +195,7 @@ class Secondary(Protocol[M]):
         """All queues whose path begins so."""
         ...
 
-    def source(self, queue: BacklogQueue) -> Source[M]:
+    def source(self, queue: BacklogQueue) -> BacklogSource[M]:
         """Opened when first used."""
         ...
 

@@ -14,12 +14,12 @@ from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.reporting import Reporter
 from twinbus.pairing.syphon.gates import Gate
-from twinbus.pairing.syphon.ports import M, Outlet, Refusal
+from twinbus.pairing.syphon.ports import M, Outlet, RestoreRefusal
 from twinbus.pairing.syphon.settings import LAST_LOOK_MS, SyphonSettings
 
 _log = logging.getLogger(__name__)
 
-_AWAY = Refusal(FailureKind.CONNECTION, "the primary cannot be reached")
+_AWAY = RestoreRefusal(FailureKind.CONNECTION, "the primary cannot be reached")
 
 
 class PrimaryWatch:

@@ -13,12 +13,12 @@ from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.reporting import Reporter
 from twinbus.pairing.syphon.gates import Gates
 from twinbus.pairing.syphon.ports import (
+    BacklogSource,
     Fault,
     M,
     Outlet,
-    Refusal,
     Restored,
-    Source,
+    RestoreRefusal,
 )
 from twinbus.pairing.syphon.primary_watch import PrimaryWatch
 from twinbus.pairing.syphon.settings import SyphonSettings
@@ -57,7 +57,7 @@ class Restorer(Generic[M]):
         self.troubles = troubles or Troubles(report)
 
     async def restore(
-        self, source: Source[M], path: str, messages: Sequence[M]
+        self, source: BacklogSource[M], path: str, messages: Sequence[M]
     ) -> list[M]:
         """Restore messages in order. Returns those that have to wait, because the
         entity does not take them now. Raises SecondaryError."""
@@ -83,7 +83,7 @@ class Restorer(Generic[M]):
         return await self._outlet.restore(path, messages, timeout_seconds)
 
     async def _accepted(
-        self, source: Source[M], path: str, messages: Sequence[M]
+        self, source: BacklogSource[M], path: str, messages: Sequence[M]
     ) -> None:
         self.watch.accepted()
         self.troubles.end(WHOLE)
@@ -101,7 +101,11 @@ class Restorer(Generic[M]):
         )
 
     async def bury(
-        self, source: Source[M], messages: Sequence[M], fault: Fault, path: str = ""
+        self,
+        source: BacklogSource[M],
+        messages: Sequence[M],
+        fault: Fault,
+        path: str = "",
     ) -> None:
         """Dead-letter what can never be restored."""
         await source.dead_letter(messages, fault)
@@ -120,7 +124,7 @@ class Restorer(Generic[M]):
             )
         )
 
-    async def _close(self, path: str, refusal: Refusal, began_at: int) -> None:
+    async def _close(self, path: str, refusal: RestoreRefusal, began_at: int) -> None:
         """The entity, or the whole primary, does not take messages now."""
         gate = self.gates.of(path)
         if refusal.kind in UNANSWERED and not await self.watch.doubt(began_at):

@@ -16,7 +16,7 @@ from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.pairing.syphon.gates import Gate
-from twinbus.pairing.syphon.ports import Engine, Lease, Refusal
+from twinbus.pairing.syphon.ports import Engine, Lease, RestoreRefusal
 from twinbus.pairing.syphon.settings import LEASE, SyphonSettings
 from twinbus.pairing.syphon.syphon import TRANSFER, Syphon
 from twinbus.pairing.syphon.tally import SyphonStatus, Tally
@@ -89,7 +89,7 @@ class SyphonService:
     async def _pause(self, error: Exception) -> None:
         self._troubles.begin(WHOLE, str(error) or type(error).__name__)
         now = self._clock.monotonic()
-        if self._gate.close(Refusal(FailureKind.SERVICE, str(error)), now):
+        if self._gate.close(RestoreRefusal(FailureKind.SERVICE, str(error)), now):
             _log.warning("the syphon of %s waits: %s", self._primary_name, error)
         await asyncio.sleep((self._gate.retry_at - now) / 1000)
 

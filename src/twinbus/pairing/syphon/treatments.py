@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from twinbus.pairing.failures import FailureKind
-from twinbus.pairing.syphon.ports import Fault, Refusal
+from twinbus.pairing.syphon.ports import Fault, RestoreRefusal
 
 
 class Treatment(Enum):
@@ -58,6 +58,6 @@ _REASONS: Final = {
 }
 
 
-def fault_of(refusal: Refusal) -> Fault:
+def fault_of(refusal: RestoreRefusal) -> Fault:
     """What the dead letter says of a message that the primary refuses for ever."""
     return Fault(_REASONS[refusal.kind], refusal.text)

@@ -22,7 +22,7 @@ from twinbus.pairing.syphon.deferrals import Deferrals
 from twinbus.pairing.syphon.errors import PrimaryAway, SecondaryError
 from twinbus.pairing.syphon.gates import Gate
 from twinbus.pairing.syphon.pace import Pace
-from twinbus.pairing.syphon.ports import Glimpse, M, Refusal, Source
+from twinbus.pairing.syphon.ports import BacklogSource, Glimpse, M, RestoreRefusal
 from twinbus.pairing.syphon.restorer import Restorer
 from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon.treatments import fault_of
@@ -50,7 +50,7 @@ _SHORTEST_WAIT_MS: Final = 50
 class Worker(Generic[M]):
     """Empties one backlog queue until it is told to stop."""
 
-    def __init__(self, source: Source[M], restorer: Restorer[M]) -> None:
+    def __init__(self, source: BacklogSource[M], restorer: Restorer[M]) -> None:
         self._source = source
         self._restorer = restorer
         self._settings: SyphonSettings = restorer.settings
@@ -102,7 +102,7 @@ class Worker(Generic[M]):
         """The secondary failed: leave it alone for a while."""
         now = self._now()
         kind = FailureKind.AUTHORIZATION if error.is_refused else FailureKind.SERVICE
-        if self._secondary.close(Refusal(kind, str(error)), now):
+        if self._secondary.close(RestoreRefusal(kind, str(error)), now):
             level = logging.ERROR if error.is_refused else logging.WARNING
             _log.log(level, "backlog queue %s: %s", self._source.path, error)
         self._restorer.troubles.begin(self._source.path, str(error))

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from twinbus.clock import SystemClock
 from twinbus.spark.bulk.errors import BulkError, NoHttp
 from twinbus.spark.connection import Connection
-from twinbus.spark.patience import BUSY_SECONDS, Patience
+from twinbus.spark.patience import BUSY_SECONDS, RetryPatience
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Channel:
         `is_probe`: nothing is known of who is there; whoever hangs up again and again
         speaks something else. Raises NoHttp.
         """
-        patience = Patience(self._patience_seconds)
+        patience = RetryPatience(self._patience_seconds)
         is_told, hung_up = False, 0
         while True:
             try:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class FragmentBounds:
     """The bounds of one fragment."""
 
     index: int
@@ -43,7 +43,7 @@ class EntityBounds:
     path: str
     generation: str
     created_at: int
-    fragments: Sequence[Bounds]
+    fragments: Sequence[FragmentBounds]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class BulkSettlement:
     """What became of single messages of an entity, and up to where all is done."""
 
     path: str
@@ -94,7 +94,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class AppendResult:
     """What became of an append."""
 
     applied_count: int
@@ -267,7 +267,7 @@ class BulkClient:
         }
         return self._channel.request("/$bulk/browse", json.dumps(content).encode())
 
-    def settle(self, reader: str, verdicts: Sequence[Verdict]) -> int:
+    def settle(self, reader: str, verdicts: Sequence[BulkSettlement]) -> int:
         """How many messages were settled by this. Raises BulkError if a lease is
         lost."""
         settled = 0
@@ -280,7 +280,7 @@ class BulkClient:
             )
         return settled
 
-    def append(self, rows: "pa.Table | pa.RecordBatch") -> Appended:
+    def append(self, rows: "pa.Table | pa.RecordBatch") -> AppendResult:
         """Send messages: columns `entity` and `message`."""
         import pyarrow as pa
 
@@ -290,7 +290,7 @@ class BulkClient:
         answer = self._channel.request(
             "/$bulk/append", sink.getvalue().to_pybytes()
         ).json()
-        return Appended(
+        return AppendResult(
             applied_count=answer["applied"],
             known=answer["known"],
             refused=[
@@ -323,7 +323,7 @@ def _bounds(entity: Mapping[str, Any]) -> EntityBounds:
         generation=entity["generation"],
         created_at=entity["created_at"],
         fragments=[
-            Bounds(
+            FragmentBounds(
                 index=fragment["index"],
                 first=fragment["first"],
                 next=fragment["next"],
@@ -377,7 +377,7 @@ def _planned(part: PlanPart, answer: Mapping[str, Any]) -> Planned:
     )
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def _verdict(verdict: BulkSettlement) -> dict[str, Any]:
     return {
         "path": verdict.path,
         "epoch": verdict.epoch,

@@ -17,7 +17,7 @@ from typing import Final
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.connection import Connection
-from twinbus.spark.patience import Patience
+from twinbus.spark.patience import RetryPatience
 
 _log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class Leases:
             self._forget_one(path, epoch)
 
     def _take(self, paths: Sequence[str]) -> None:
-        patience = Patience(self._wait_ms / 1000)
+        patience = RetryPatience(self._wait_ms / 1000)
         is_told = False
         while True:
             try:

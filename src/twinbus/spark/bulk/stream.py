@@ -17,10 +17,10 @@ from uuid import uuid4
 
 from twinbus.spark.bulk.client import (
     BulkClient,
+    BulkSettlement,
     EntityBounds,
     Planned,
     PlanPart,
-    Verdict,
 )
 from twinbus.spark.bulk.errors import READER_LEASE_LOST, BulkError
 from twinbus.spark.bulk.leases import Leases
@@ -28,7 +28,7 @@ from twinbus.spark.offsets import Offset, Position
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
 from twinbus.spark.ranges_read import DataLoss
-from twinbus.spark.read_options import ReadOptions, Settlement
+from twinbus.spark.read_options import ReadOptions, StreamSettlement
 from twinbus.spark.resting import TWINBUS_SECONDS, rest
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class BulkStream:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._client = BulkClient(options.connection, options.patience_ms)
-        self._is_exclusive = options.settlement is Settlement.EXCLUSIVE
+        self._is_exclusive = options.settlement is StreamSettlement.EXCLUSIVE
         self._initial: Offset | None = None
         self._leases: Leases | None = None
         # Of a query that ends with what is there: where that ends, by path.
@@ -301,7 +301,7 @@ class BulkStream:
         ends = {path: offset.entities[path].next for path in paths if path in epochs}
         # What was said once need not be said again: a settlement is a commit.
         verdicts = [
-            Verdict(path=path, epoch=epochs[path], ends=end)
+            BulkSettlement(path=path, epoch=epochs[path], ends=end)
             for path, end in ends.items()
             if end != offset.entities[path].begin
             and self._settled.get(path) != (epochs[path], end)

@@ -20,7 +20,7 @@ from uuid import uuid4
 from pyspark.sql.datasource import InputPartition
 
 from twinbus.spark.option_reader import OptionError
-from twinbus.spark.patience import Patience
+from twinbus.spark.patience import RetryPatience
 from twinbus.spark.portable.allowance import Allowance
 from twinbus.spark.portable.browsing import named_entities
 from twinbus.spark.portable.deferred_offset import (
@@ -185,7 +185,7 @@ class DeferringStream:
     ) -> dict[str, DeferredPart]:
         """What is there and did not come: it may only be slow, and the query would end
         without it. After a minute it is left to the receivers that hold it."""
-        patience = Patience(_HELD_SECONDS)
+        patience = RetryPatience(_HELD_SECONDS)
         while held := self._held():
             if not patience.wait():
                 _log.warning("left to other receivers: messages of %s", held)

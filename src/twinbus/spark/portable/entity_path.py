@@ -11,7 +11,7 @@ _SUB_QUEUES: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntityPath:
+class SdkEntityPath:
     """A queue or a subscription, or a sub-queue of one."""
 
     # The queue or the topic.
@@ -37,7 +37,7 @@ class EntityPath:
         return self.entity, f"{self.subscription}{self.suffix}"
 
 
-def entity_path(path: str) -> EntityPath:
+def entity_path(path: str) -> SdkEntityPath:
     path = path.strip("/")
     sub_queue, suffix = None, ""
     for ending, name in _SUB_QUEUES:
@@ -47,10 +47,10 @@ def entity_path(path: str) -> EntityPath:
             break
     at = path.lower().find(_SUBSCRIPTIONS)
     if at < 0:
-        return EntityPath(
+        return SdkEntityPath(
             entity=path, subscription=None, sub_queue=sub_queue, suffix=suffix
         )
-    return EntityPath(
+    return SdkEntityPath(
         entity=path[:at],
         subscription=path[at + len(_SUBSCRIPTIONS) :],
         sub_queue=sub_queue,

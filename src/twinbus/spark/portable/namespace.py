@@ -31,7 +31,7 @@ from azure.servicebus.exceptions import (
 from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.spark.connection import Connection
-from twinbus.spark.patience import BUSY_SECONDS, Patience
+from twinbus.spark.patience import BUSY_SECONDS, RetryPatience
 from twinbus.spark.portable import internals
 from twinbus.spark.portable.entity_path import entity_path
 from twinbus.spark.portable.errors import (
@@ -194,10 +194,10 @@ class PortableNamespace:
                 between()
                 self.wait_after(path, error, patience)
 
-    def patience(self) -> Patience:
-        return Patience(self._patience_seconds)
+    def patience(self) -> RetryPatience:
+        return RetryPatience(self._patience_seconds)
 
-    def wait_after(self, path: str, error: Exception, patience: Patience) -> None:
+    def wait_after(self, path: str, error: Exception, patience: RetryPatience) -> None:
         """Wait before the next attempt. Raises PortableError if that is no use, or
         the time is up."""
         known = known_refusal(path, error)

@@ -20,7 +20,7 @@ from azure.servicebus import (
 from twinbus.amqp.messaging import decode_message
 from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
-from twinbus.spark.patience import BUSY_SECONDS, Patience
+from twinbus.spark.patience import BUSY_SECONDS, RetryPatience
 from twinbus.spark.portable.namespace import FAILURES, TRANSIENT, close_quietly
 from twinbus.spark.row_messages import EncodedRows
 from twinbus.spark.row_sender import RowsRefused, SentRows
@@ -73,7 +73,7 @@ class SdkSender:
         self._client.close()
 
     def _send(self, entity: str, messages: Sequence[bytes]) -> None:
-        patience, sent = Patience(self._patience_seconds), 0
+        patience, sent = RetryPatience(self._patience_seconds), 0
         while sent < len(messages):
             waiting = messages[sent:]
             try:
@@ -84,7 +84,7 @@ class SdkSender:
                     raise self._refusal(entity, waiting, error) from None
             else:
                 # There was an answer: the time begins anew.
-                patience = Patience(self._patience_seconds)
+                patience = RetryPatience(self._patience_seconds)
         self._sent_count += sent
 
     def _send_batch(self, entity: str, messages: Sequence[bytes]) -> int:
@@ -165,7 +165,7 @@ def _texts(*values: object) -> Iterator[str | None]:
         yield value if isinstance(value, str) else None
 
 
-def _may_wait(error: Exception, patience: Patience) -> bool:
+def _may_wait(error: Exception, patience: RetryPatience) -> bool:
     """Whether the same may succeed later; waits for it."""
     kind = kind_of(error)
     if kind not in TRANSIENT:

@@ -15,11 +15,11 @@ from typing import Final
 import pyarrow as pa
 
 from twinbus.limits import DEAD_LETTER_TEXT_CHARACTERS
-from twinbus.pairing.syphon.ports import Refusal
+from twinbus.pairing.syphon.ports import RestoreRefusal
 from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment, fault_of
 from twinbus.spark.connection import Connection
 from twinbus.spark.syphon.errors import SideAway
-from twinbus.spark.syphon.outlet import MESSAGE_LIMIT_BYTES, Outlet
+from twinbus.spark.syphon.outlet import MESSAGE_LIMIT_BYTES, BulkOutlet
 from twinbus.spark.syphon.verdicts import (
     BEHIND,
     KNOWN,
@@ -50,7 +50,7 @@ class Appending:
 
     def columns(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         """For `arrow_udf`: from COLUMNS to one of what was told, for one task."""
-        outlet = Outlet(self.primary, self.patience_ms)
+        outlet = BulkOutlet(self.primary, self.patience_ms)
         task = _Task(outlet, set(self.closed))
         try:
             for batch in batches:
@@ -62,7 +62,7 @@ class Appending:
 class _Task:
     """What one task knows of the primary, and the rows that wait to be sent."""
 
-    def __init__(self, outlet: Outlet, closed: set[str]) -> None:
+    def __init__(self, outlet: BulkOutlet, closed: set[str]) -> None:
         self._outlet = outlet
         self._closed = closed
         # The primary as a whole does not answer: what it last said.
@@ -137,7 +137,7 @@ class _Task:
             at, path, _ = waiting[row]
             told[at] = self._refused(path, refusal)
 
-    def _refused(self, path: str, refusal: Refusal) -> Told:
+    def _refused(self, path: str, refusal: RestoreRefusal) -> Told:
         if TREATMENTS[refusal.kind] is Treatment.POISON:
             fault = fault_of(refusal)
             return Told(Fate.DEAD, fault.reason, fault.description[:_TEXT])

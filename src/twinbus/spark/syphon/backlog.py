@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from twinbus.spark.bulk.client import BulkClient, EntityBounds, Verdict
+from twinbus.spark.bulk.client import BulkClient, BulkSettlement, EntityBounds
 from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.bulk.leases import Leases
 from twinbus.spark.syphon.errors import LeaseGone
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BacklogQueue:
+class BacklogSnapshot:
     """A backlog queue at one moment."""
 
     path: str
@@ -38,7 +38,7 @@ class BacklogQueue:
 
 
 @dataclass(slots=True)
-class Settlement:
+class BacklogSettlement:
     """What becomes of single messages of one queue."""
 
     defer: list[int] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Settlement:
     dead_letter: list[tuple[int, str, str]] = field(default_factory=list)
 
 
-Look = Mapping[str, BacklogQueue]
+Look = Mapping[str, BacklogSnapshot]
 
 Bounds = dict[str, tuple[int, int]]
 """The first and the last number of a range, by queue."""
@@ -80,10 +80,10 @@ class Backlog:
             if self._options.is_backlog_queue(entity.path)
         }
 
-    def _queue(self, entity: EntityBounds) -> BacklogQueue:
+    def _queue(self, entity: EntityBounds) -> BacklogSnapshot:
         [part] = entity.fragments
         is_ours = part.lease_reader == self.reader
-        return BacklogQueue(
+        return BacklogSnapshot(
             path=entity.path,
             generation=entity.generation,
             created_at=entity.created_at,
@@ -117,7 +117,7 @@ class Backlog:
         if held:
             self._client.release(self.reader, held)
 
-    def settle(self, look: Look, settlements: Mapping[str, Settlement]) -> None:
+    def settle(self, look: Look, settlements: Mapping[str, BacklogSettlement]) -> None:
         """Raises LeaseGone if a queue is not ours any more."""
         for path, settlement in settlements.items():
             queue = look.get(path)
@@ -126,7 +126,7 @@ class Backlog:
             for verdict in _portions(path, queue.epoch, settlement):
                 self._settle(verdict)
 
-    def _settle(self, verdict: Verdict) -> None:
+    def _settle(self, verdict: BulkSettlement) -> None:
         try:
             self._client.settle(self.reader, [verdict])
         except BulkError as error:
@@ -154,15 +154,17 @@ def other_bounds(look: Look, parked: Parked) -> Bounds:
     }
 
 
-def _portions(path: str, epoch: str, settlement: Settlement) -> Iterator[Verdict]:
+def _portions(
+    path: str, epoch: str, settlement: BacklogSettlement
+) -> Iterator[BulkSettlement]:
     """As many requests as it takes."""
     for poison in _slices(settlement.dead_letter, _DEAD_LETTERS):
-        yield Verdict(path=path, epoch=epoch, dead_letter=poison)
+        yield BulkSettlement(path=path, epoch=epoch, dead_letter=poison)
     # In the order of the queue: who finds it half done keeps that.
     for numbers in _slices(sorted(settlement.defer), _NUMBERS):
-        yield Verdict(path=path, epoch=epoch, defer=numbers)
+        yield BulkSettlement(path=path, epoch=epoch, defer=numbers)
     for numbers in _slices(settlement.complete, _NUMBERS):
-        yield Verdict(path=path, epoch=epoch, complete=numbers)
+        yield BulkSettlement(path=path, epoch=epoch, complete=numbers)
 
 
 def _slices(items: list[T], size: int) -> Iterator[list[T]]:

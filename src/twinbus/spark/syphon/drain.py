@@ -21,23 +21,23 @@ from pyspark.sql import DataFrame, SparkSession
 from twinbus.clock import Clock, SystemClock
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.syphon.gates import Gates
-from twinbus.pairing.syphon.ports import Refusal
+from twinbus.pairing.syphon.ports import RestoreRefusal
 from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment, fault_of
 from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.syphon.backlog import (
     Backlog,
+    BacklogSettlement,
     Look,
-    Settlement,
     other_bounds,
     passed_bounds,
 )
 from twinbus.spark.syphon.errors import Stopped
 from twinbus.spark.syphon.options import SyphonOptions
-from twinbus.spark.syphon.outlet import Outlet
+from twinbus.spark.syphon.outlet import BulkOutlet
 from twinbus.spark.syphon.parked import Parked
 from twinbus.spark.syphon.restoring import Restoring
-from twinbus.spark.syphon.summary import Tally
-from twinbus.spark.syphon.verdicts import Fate, Verdict, of_fate
+from twinbus.spark.syphon.summary import RunTally
+from twinbus.spark.syphon.verdicts import Fate, QueueVerdict, of_fate
 
 _log = logging.getLogger(__name__)
 
@@ -57,13 +57,13 @@ class Drain:
         self._restoring = Restoring(spark, options, backlog.name)
         self._clock = clock or SystemClock()
         self._gates = Gates(options.settings())
-        self._outlet = Outlet(options.connection("primary"), options.timeout_ms)
+        self._outlet = BulkOutlet(options.connection("primary"), options.timeout_ms)
         self._parked = Parked()
         # Under which leases the book was written, by queue.
         self._epochs: dict[str, str] = {}
         self._mutex = threading.Lock()
         self._is_stopping = False
-        self.tally = Tally()
+        self.tally = RunTally()
         # What a batch failed by, since Spark tells it as a text only.
         self.failure: Exception | None = None
 
@@ -158,10 +158,12 @@ class Drain:
 
     # --- what became of it ----------------------------------------------------
 
-    def _settle(self, look: Look, found: Sequence[Verdict]) -> None:
+    def _settle(self, look: Look, found: Sequence[QueueVerdict]) -> None:
         """What was new and is restored is left to the stream; what was deferred and
         has to wait is left as it is."""
-        settlements: defaultdict[str, Settlement] = defaultdict(Settlement)
+        settlements: defaultdict[str, BacklogSettlement] = defaultdict(
+            BacklogSettlement
+        )
         waiting = self._judged(found, settlements)
         for verdict in waiting:
             if not verdict.is_deferred:
@@ -176,9 +178,9 @@ class Drain:
 
     def _judged(
         self,
-        found: Sequence[Verdict],
-        settlements: defaultdict[str, Settlement],
-    ) -> list[Verdict]:
+        found: Sequence[QueueVerdict],
+        settlements: defaultdict[str, BacklogSettlement],
+    ) -> list[QueueVerdict]:
         """Open and close the gates of entities that took messages and refused some, and
         add the dead letters. Returns what has to wait."""
         closed = frozenset(self._gates.closed())
@@ -186,7 +188,7 @@ class Drain:
             if verdict.path.lower() in closed:
                 self._gates.of(verdict.path).open()
         for verdict in of_fate(found, Fate.REFUSED):
-            refusal = Refusal(FailureKind[verdict.reason], verdict.description)
+            refusal = RestoreRefusal(FailureKind[verdict.reason], verdict.description)
             self._close(verdict.path, refusal)
         for verdict in of_fate(found, Fate.DEAD):
             settlements[verdict.queue].dead_letter += [
@@ -205,7 +207,7 @@ class Drain:
             ]
         return waiting
 
-    def _close(self, path: str, refusal: Refusal) -> None:
+    def _close(self, path: str, refusal: RestoreRefusal) -> None:
         """The entity does not take messages now."""
         if not self._gates.of(path).close(refusal, self._clock.monotonic()):
             return
@@ -216,8 +218,8 @@ class Drain:
 
     def _count(
         self,
-        found: Sequence[Verdict],
-        settlements: defaultdict[str, Settlement],
+        found: Sequence[QueueVerdict],
+        settlements: defaultdict[str, BacklogSettlement],
     ) -> None:
         for verdict in of_fate(found, Fate.RESTORED):
             self.tally.restored += len(verdict.numbers)

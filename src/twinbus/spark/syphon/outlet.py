@@ -14,7 +14,7 @@ from twinbus.amqp.messaging import Message, Properties, encode_message
 from twinbus.limits import BULK_APPEND_BYTES, BULK_ENTITIES
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.own.failures import kind_of_condition
-from twinbus.pairing.syphon.ports import Refusal
+from twinbus.pairing.syphon.ports import RestoreRefusal
 from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
@@ -24,7 +24,7 @@ from twinbus.spark.syphon.errors import SideAway
 MESSAGE_LIMIT_BYTES: Final = BULK_APPEND_BYTES - 64 * 1024
 """Of one message: what an append takes, but for what is around it."""
 
-_TOO_LARGE: Final = Refusal(
+_TOO_LARGE: Final = RestoreRefusal(
     FailureKind.SERVICE,
     f"a message has more than {MESSAGE_LIMIT_BYTES} bytes, which only `twinbus syphon` "
     "restores",
@@ -36,14 +36,14 @@ _PING: Final = encode_message(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class AppendOutcome:
     """What became of the rows of an append; all others were applied."""
 
     known: set[int] = field(default_factory=set)
-    refused: dict[int, Refusal] = field(default_factory=dict)
+    refused: dict[int, RestoreRefusal] = field(default_factory=dict)
 
 
-class Outlet:
+class BulkOutlet:
     """Into a twinbus namespace. Not shared between threads."""
 
     def __init__(self, connection: Connection, patience_ms: int) -> None:
@@ -52,18 +52,18 @@ class Outlet:
     def close(self) -> None:
         self._client.close()
 
-    def ping(self, paths: Sequence[str]) -> dict[str, Refusal]:
+    def ping(self, paths: Sequence[str]) -> dict[str, RestoreRefusal]:
         """Those of the entities that would not take a message now. Raises SideAway."""
-        found: dict[str, Refusal] = {}
+        found: dict[str, RestoreRefusal] = {}
         for at in range(0, len(paths), BULK_ENTITIES):
             asked = paths[at : at + BULK_ENTITIES]
             refused = self.append(asked, [_PING] * len(asked)).refused
             found.update((asked[row], refusal) for row, refusal in refused.items())
         return found
 
-    def append(self, paths: Sequence[str], messages: Sequence[bytes]) -> Outcome:
+    def append(self, paths: Sequence[str], messages: Sequence[bytes]) -> AppendOutcome:
         """Send messages, those of one entity in their order. Raises SideAway."""
-        outcome = Outcome()
+        outcome = AppendOutcome()
         rows = []
         for row, message in enumerate(messages):
             if len(message) > MESSAGE_LIMIT_BYTES:
@@ -78,7 +78,7 @@ class Outlet:
         rows: Sequence[int],
         paths: Sequence[str],
         messages: Sequence[bytes],
-        outcome: Outcome,
+        outcome: AppendOutcome,
     ) -> None:
         import pyarrow as pa
 
@@ -97,12 +97,12 @@ class Outlet:
             for part in parts:
                 self._append(part, paths, messages, outcome)
             if not parts:
-                refusal = Refusal(_kind(error.condition), str(error))
+                refusal = RestoreRefusal(_kind(error.condition), str(error))
                 outcome.refused.update((row, refusal) for row in rows)
             return
         outcome.known.update(rows[at] for at in appended.known)
         for refused in appended.refused:
-            refusal = Refusal(_kind(refused.condition), refused.text)
+            refusal = RestoreRefusal(_kind(refused.condition), refused.text)
             outcome.refused[rows[refused.row]] = refusal
 
 

@@ -12,7 +12,7 @@ from typing import final
 
 
 @dataclass(slots=True)
-class Span:
+class ParkedSpan:
     """The deferred messages of one entity in one queue."""
 
     queue: str
@@ -28,15 +28,15 @@ class Parked:
 
     def __init__(self) -> None:
         # By queue, and entity in lower case.
-        self._spans: dict[tuple[str, str], Span] = {}
+        self._spans: dict[tuple[str, str], ParkedSpan] = {}
 
     def note(self, queue: str, path: str, numbers: Sequence[int]) -> None:
         """These messages are deferred."""
         if not numbers:
             return
-        self.learn([Span(queue, path, min(numbers), max(numbers), len(numbers))])
+        self.learn([ParkedSpan(queue, path, min(numbers), max(numbers), len(numbers))])
 
-    def learn(self, spans: Iterable[Span]) -> None:
+    def learn(self, spans: Iterable[ParkedSpan]) -> None:
         """What was found; those of one entity and queue are one."""
         for span in spans:
             key = span.queue, span.path.lower()
@@ -55,12 +55,12 @@ class Parked:
         """By their names in lower case."""
         self._drop(lambda span: span.path.lower() in entities)
 
-    def _drop(self, is_dropped: Callable[[Span], bool]) -> None:
+    def _drop(self, is_dropped: Callable[[ParkedSpan], bool]) -> None:
         self._spans = {
             key: span for key, span in self._spans.items() if not is_dropped(span)
         }
 
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[ParkedSpan]:
         return list(self._spans.values())
 
     def entities(self) -> dict[str, str]:

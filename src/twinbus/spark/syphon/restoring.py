@@ -17,9 +17,9 @@ from twinbus.spark.syphon.appending import COLUMNS, Appending
 from twinbus.spark.syphon.backlog import Bounds, Look
 from twinbus.spark.syphon.errors import SideAway
 from twinbus.spark.syphon.options import SyphonOptions
-from twinbus.spark.syphon.parked import Span
+from twinbus.spark.syphon.parked import ParkedSpan
 from twinbus.spark.syphon.preparing import SOURCE_COLUMNS, Preparation
-from twinbus.spark.syphon.verdicts import Fate, Verdict, of_fate, read_verdicts
+from twinbus.spark.syphon.verdicts import Fate, QueueVerdict, of_fate, read_verdicts
 
 _ORDER: Final = ("entity", "lane", "enqueued_at", "queue", "number")
 _KNOWN: Final = ("queue", "number", "is_deferred", "path")
@@ -52,7 +52,7 @@ class Restoring:
 
     def restore(
         self, messages: Sequence[DataFrame], closed: Collection[str]
-    ) -> list[Verdict]:
+    ) -> list[QueueVerdict]:
         """Send messages, those of a session in their order wherever they come from,
         but not to entities that are closed. Raises SideAway."""
         prepared = reduce(DataFrame.unionAll, messages)
@@ -109,7 +109,7 @@ class Restoring:
         ]
         return reduce(DataFrame.unionAll, parts)
 
-    def spans(self, bounds: Bounds) -> list[Span]:
+    def spans(self, bounds: Bounds) -> list[ParkedSpan]:
         """Whose they are."""
         if not bounds:
             return []
@@ -125,7 +125,7 @@ class Restoring:
             )
         )
         return [
-            Span(row.entity, row.path, row["first"], row["last"], row.messages)
+            ParkedSpan(row.entity, row.path, row["first"], row["last"], row.messages)
             for row in found.collect()
         ]
 

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from twinbus.clock import SystemClock
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.syphon.gates import Gate
-from twinbus.pairing.syphon.ports import Refusal
+from twinbus.pairing.syphon.ports import RestoreRefusal
 from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.syphon.backlog import Backlog, Look
 from twinbus.spark.syphon.drain import Drain
@@ -144,7 +144,7 @@ class SyphonRun:
                     # It had gone well: this is another outage.
                     gate.open()
                 now = self._clock.monotonic()
-                if gate.close(Refusal(FailureKind.SERVICE, str(error)), now):
+                if gate.close(RestoreRefusal(FailureKind.SERVICE, str(error)), now):
                     _log.warning("the syphon waits: %s", error)
                 self._stopping.wait((gate.retry_at - now) / 1000)
 

@@ -36,7 +36,7 @@ class Summary:
 
 
 @final
-class Tally:
+class RunTally:
     """The counters; whoever does something counts it here."""
 
     def __init__(self) -> None:

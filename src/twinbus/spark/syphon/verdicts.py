@@ -49,7 +49,7 @@ def told_array(told: Sequence[Told]) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class QueueVerdict:
     """One fate of messages of one queue and entity."""
 
     fate: Fate
@@ -62,15 +62,15 @@ class Verdict:
     numbers: list[int] = field(default_factory=list)
 
 
-def read_verdicts(table: pa.Table) -> list[Verdict]:
+def read_verdicts(table: pa.Table) -> list[QueueVerdict]:
     """From rows of COLUMNS; those that say the same are one."""
-    found: dict[tuple[object, ...], Verdict] = {}
+    found: dict[tuple[object, ...], QueueVerdict] = {}
     columns = [table.column(name).to_pylist() for name in COLUMNS]
     for queue, number, is_deferred, *told in zip(*columns, strict=True):
         key = queue, is_deferred, *told
         if key not in found:
             path, fate, reason, description = told
-            found[key] = Verdict(
+            found[key] = QueueVerdict(
                 fate=Fate(fate),
                 queue=queue,
                 is_deferred=is_deferred,
@@ -82,5 +82,5 @@ def read_verdicts(table: pa.Table) -> list[Verdict]:
     return list(found.values())
 
 
-def of_fate(verdicts: Iterable[Verdict], *fates: Fate) -> Iterator[Verdict]:
+def of_fate(verdicts: Iterable[QueueVerdict], *fates: Fate) -> Iterator[QueueVerdict]:
     return (verdict for verdict in verdicts if verdict.fate in fates)

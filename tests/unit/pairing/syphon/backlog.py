@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from twinbus.pairing.detour import Detour
 from twinbus.pairing.syphon.ports import (
     BacklogMessage,
+    BacklogPage,
     Fault,
     Glimpse,
-    Page,
-    Refusal,
     Restored,
+    RestoreRefusal,
 )
 from twinbus.testing.clock import ManualClock
 
@@ -75,7 +75,7 @@ class ListSource:
     ) -> None:
         self.dead += [(number, fault.reason) for number in self._unlock(messages)]
 
-    async def peek_deferred(self, first_number: int) -> Page:
+    async def peek_deferred(self, first_number: int) -> BacklogPage:
         self.peeks += 1
         everything = {
             **{one.sequence_number: one for one in self.active},
@@ -84,7 +84,7 @@ class ListSource:
         }
         seen = sorted(n for n in everything if n >= first_number)[:PAGE]
         if not seen:
-            return Page((), 0, None)
+            return BacklogPage((), 0, None)
         glimpses = tuple(
             Glimpse(number, path_of(everything[number]))
             for number in seen
@@ -92,7 +92,7 @@ class ListSource:
         )
         active = [number for number in seen if not everything[number].is_deferred]
         first_active = active[0] if active else None
-        return Page(glimpses, len(seen), seen[-1] + 1, first_active)
+        return BacklogPage(glimpses, len(seen), seen[-1] + 1, first_active)
 
     async def take_deferred(self, numbers: Sequence[int]) -> list[BacklogMessage]:
         taken = [self.deferred.pop(n) for n in numbers if n in self.deferred]
@@ -112,7 +112,7 @@ class ListOutlet:
     """A primary; `refuse` is asked about each message, at its time."""
 
     clock: ManualClock
-    refuse: Callable[[str, int], Refusal | None] = lambda path, now: None
+    refuse: Callable[[str, int], RestoreRefusal | None] = lambda path, now: None
     is_up: Callable[[int], bool] = lambda now: True
     accepted: dict[str, list[int]] = field(default_factory=dict)
     attempts: int = 0

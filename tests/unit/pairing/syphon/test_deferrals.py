@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinbus.pairing.syphon.deferrals import Deferrals
-from twinbus.pairing.syphon.ports import Glimpse, Page
+from twinbus.pairing.syphon.ports import BacklogPage, Glimpse
 
 
-def page(*glimpses: tuple[int, str], end: int | None) -> Page:
-    return Page(tuple(Glimpse(*one) for one in glimpses), len(glimpses), end)
+def page(*glimpses: tuple[int, str], end: int | None) -> BacklogPage:
+    return BacklogPage(tuple(Glimpse(*one) for one in glimpses), len(glimpses), end)
 
 
 def test_a_page_gives_what_is_wanted_in_order() -> None:

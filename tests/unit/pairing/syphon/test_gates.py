@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.syphon.gates import Gate, Gates
-from twinbus.pairing.syphon.ports import Refusal
+from twinbus.pairing.syphon.ports import RestoreRefusal
 from twinbus.pairing.syphon.settings import SyphonSettings
 
-DISABLED = Refusal(FailureKind.DISABLED, "disabled")
-MISSING = Refusal(FailureKind.NOT_FOUND, "not found")
-BUSY = Refusal(FailureKind.BUSY, "busy")
+DISABLED = RestoreRefusal(FailureKind.DISABLED, "disabled")
+MISSING = RestoreRefusal(FailureKind.NOT_FOUND, "not found")
+BUSY = RestoreRefusal(FailureKind.BUSY, "busy")
 
 
 def gate() -> Gate:
@@ -108,6 +108,6 @@ def test_the_next_try_is_never_later_than_in_a_minute(
     now = 0
     for kind, later_ms in failures:
         now += later_ms
-        closed.close(Refusal(kind, ""), now)
+        closed.close(RestoreRefusal(kind, ""), now)
         assert now < closed.retry_at <= now + 60_000
         assert closed.may_probe(closed.retry_at)

@@ -1,7 +1,7 @@
 """What follows from a failure to restore."""
 
 from twinbus.pairing.failures import VERDICTS, FailureKind, Verdict
-from twinbus.pairing.syphon.ports import Refusal
+from twinbus.pairing.syphon.ports import RestoreRefusal
 from twinbus.pairing.syphon.treatments import (
     TREATMENTS,
     UNANSWERED,
@@ -32,6 +32,6 @@ def test_only_silence_may_mean_the_whole_primary() -> None:
 def test_whatever_is_dead_lettered_has_a_reason() -> None:
     for kind, treatment in TREATMENTS.items():
         if treatment in (Treatment.POISON, Treatment.GRACE):
-            fault = fault_of(Refusal(kind, "why"))
+            fault = fault_of(RestoreRefusal(kind, "why"))
             assert fault.reason
             assert fault.description == "why"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twinbus.pairing.events import PairEvent
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.syphon.errors import PrimaryAway
-from twinbus.pairing.syphon.ports import BacklogMessage, Refusal, Restored
+from twinbus.pairing.syphon.ports import BacklogMessage, Restored, RestoreRefusal
 from twinbus.pairing.syphon.restorer import Restorer
 from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon.worker import Worker
@@ -73,7 +73,7 @@ async def test_an_idle_queue_is_asked_four_times_an_hour() -> None:
 async def test_a_parked_entity_is_looked_at_in_time_however_idle_the_queue() -> None:
     world = World()
     world.outlet.refuse = lambda path, now: (
-        Refusal(FailureKind.DISABLED, "") if now < 100_000 else None
+        RestoreRefusal(FailureKind.DISABLED, "") if now < 100_000 else None
     )
     world.put("a")
     await world.until_empty()
@@ -84,7 +84,7 @@ async def test_a_parked_entity_is_looked_at_in_time_however_idle_the_queue() -> 
 
 async def test_poison_holds_up_nothing_behind_it() -> None:
     world = World()
-    refused = iter([None, Refusal(FailureKind.TOO_LARGE, "too large"), None])
+    refused = iter([None, RestoreRefusal(FailureKind.TOO_LARGE, "too large"), None])
     world.outlet.refuse = lambda path, now: next(refused)
     world.put("a", "a", "a")
     await world.until_empty()
@@ -94,7 +94,9 @@ async def test_poison_holds_up_nothing_behind_it() -> None:
 
 async def test_a_missing_entity_gets_its_grace_and_no_more() -> None:
     world = World(replace(SETTINGS, missing_entity_grace_ms=5_000))
-    world.outlet.refuse = lambda path, now: Refusal(FailureKind.NOT_FOUND, "none")
+    world.outlet.refuse = lambda path, now: RestoreRefusal(
+        FailureKind.NOT_FOUND, "none"
+    )
     world.put(*"aaaaaaa")
     await world.until_empty()
     assert world.clock.monotonic() >= 5_000
@@ -105,7 +107,7 @@ async def test_a_missing_entity_gets_its_grace_and_no_more() -> None:
 async def test_an_away_primary_gets_its_backlog_back_untouched() -> None:
     world = World(replace(SETTINGS, until_empty=True))
     world.outlet.is_up = lambda now: False
-    world.outlet.refuse = lambda path, now: Refusal(FailureKind.TIMEOUT, "")
+    world.outlet.refuse = lambda path, now: RestoreRefusal(FailureKind.TIMEOUT, "")
     world.put("a", "b")
     with pytest.raises(PrimaryAway):
         await world.worker.run()
@@ -133,10 +135,10 @@ async def test_nothing_is_lost_and_entities_keep_their_order(
 ) -> None:
     """Whatever entities refuse for how long, all messages come back once, in order."""
 
-    def refuse(path: str, now: int) -> Refusal | None:
+    def refuse(path: str, now: int) -> RestoreRefusal | None:
         for start, length, kind in troubles.get(path, ()):
             if start <= now < start + length:
-                return Refusal(kind, "")
+                return RestoreRefusal(kind, "")
         return None
 
     world = World()
@@ -157,7 +159,7 @@ async def test_a_successor_finds_what_its_predecessor_deferred(
 ) -> None:
     world = World()
     world.outlet.refuse = lambda path, now: (
-        Refusal(FailureKind.DISABLED, "") if path == "a" else None
+        RestoreRefusal(FailureKind.DISABLED, "") if path == "a" else None
     )
     world.put(*paths)
     await world.rounds(len(paths))
@@ -214,7 +216,7 @@ async def test_closed_entities_are_tried_side_by_side() -> None:
     outlet = SlowOutlet(world.clock)
     world.restorer = Restorer(outlet, SETTINGS, world.clock, world.events.append)
     world.worker = Worker(world.source, world.restorer)
-    outlet.refuse = lambda path, now: Refusal(FailureKind.SERVICE, "away")
+    outlet.refuse = lambda path, now: RestoreRefusal(FailureKind.SERVICE, "away")
     world.put("a", "b", "c")
     # One batch for all of them, which are parked together.
     await world.rounds(1)

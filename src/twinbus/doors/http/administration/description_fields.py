@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Final
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """How a property is written."""
 
     TEXT = auto()
@@ -26,46 +26,52 @@ class Field:
 
     element: str
     property: str = ""
-    kind: Kind = Kind.TEXT
+    kind: FieldKind = FieldKind.TEXT
 
 
-_LOCK_DURATION: Final = Field("LockDuration", "lock_duration_ms", Kind.DURATION)
-_MAX_SIZE: Final = Field("MaxSizeInMegabytes", "max_size_in_megabytes", Kind.NUMBER)
-_DUPLICATES: Final = Field(
-    "RequiresDuplicateDetection", "requires_duplicate_detection", Kind.BOOLEAN
+_LOCK_DURATION: Final = Field("LockDuration", "lock_duration_ms", FieldKind.DURATION)
+_MAX_SIZE: Final = Field(
+    "MaxSizeInMegabytes", "max_size_in_megabytes", FieldKind.NUMBER
 )
-_SESSIONS: Final = Field("RequiresSession", "requires_session", Kind.BOOLEAN)
+_DUPLICATES: Final = Field(
+    "RequiresDuplicateDetection", "requires_duplicate_detection", FieldKind.BOOLEAN
+)
+_SESSIONS: Final = Field("RequiresSession", "requires_session", FieldKind.BOOLEAN)
 _TIME_TO_LIVE: Final = Field(
-    "DefaultMessageTimeToLive", "default_message_time_to_live_ms", Kind.DURATION
+    "DefaultMessageTimeToLive", "default_message_time_to_live_ms", FieldKind.DURATION
 )
 _DEAD_LETTERING: Final = Field(
     "DeadLetteringOnMessageExpiration",
     "dead_lettering_on_message_expiration",
-    Kind.BOOLEAN,
+    FieldKind.BOOLEAN,
 )
 _WINDOW: Final = Field(
     "DuplicateDetectionHistoryTimeWindow",
     "duplicate_detection_history_time_window_ms",
-    Kind.DURATION,
+    FieldKind.DURATION,
 )
-_DELIVERIES: Final = Field("MaxDeliveryCount", "max_delivery_count", Kind.NUMBER)
+_DELIVERIES: Final = Field("MaxDeliveryCount", "max_delivery_count", FieldKind.NUMBER)
 _BATCHED: Final = Field(
-    "EnableBatchedOperations", "enable_batched_operations", Kind.BOOLEAN
+    "EnableBatchedOperations", "enable_batched_operations", FieldKind.BOOLEAN
 )
 _ACCESS_RULES: Final = Field(
-    "AuthorizationRules", "authorization_rules", Kind.ACCESS_RULES
+    "AuthorizationRules", "authorization_rules", FieldKind.ACCESS_RULES
 )
 _STATUS: Final = Field("Status", "status")
 _FORWARD_TO: Final = Field("ForwardTo", "forward_to")
 _USER_METADATA: Final = Field("UserMetadata", "user_metadata")
-_ON_IDLE: Final = Field("AutoDeleteOnIdle", "auto_delete_on_idle_ms", Kind.DURATION)
-_PARTITIONING: Final = Field("EnablePartitioning", "enable_partitioning", Kind.BOOLEAN)
+_ON_IDLE: Final = Field(
+    "AutoDeleteOnIdle", "auto_delete_on_idle_ms", FieldKind.DURATION
+)
+_PARTITIONING: Final = Field(
+    "EnablePartitioning", "enable_partitioning", FieldKind.BOOLEAN
+)
 _FORWARD_DEAD_LETTERS: Final = Field(
     "ForwardDeadLetteredMessagesTo", "forward_dead_lettered_messages_to"
 )
-_EXPRESS: Final = Field("EnableExpress", "enable_express", Kind.BOOLEAN)
+_EXPRESS: Final = Field("EnableExpress", "enable_express", FieldKind.BOOLEAN)
 _MAX_MESSAGE_SIZE: Final = Field(
-    "MaxMessageSizeInKilobytes", "max_message_size_in_kilobytes", Kind.NUMBER
+    "MaxMessageSizeInKilobytes", "max_message_size_in_kilobytes", FieldKind.NUMBER
 )
 _TIMES: Final = (Field("CreatedAt"), Field("UpdatedAt"), Field("AccessedAt"))
 _COUNTS: Final = Field("CountDetails")
@@ -85,16 +91,16 @@ TOPIC_FIELDS: Final = (
     Field(
         "FilteringMessagesBeforePublishing",
         "filtering_messages_before_publishing",
-        Kind.BOOLEAN,
+        FieldKind.BOOLEAN,
     ),
     *(Field("IsAnonymousAccessible"), _ACCESS_RULES, _STATUS, _USER_METADATA, *_TIMES),
-    Field("SupportOrdering", "support_ordering", Kind.BOOLEAN),
+    Field("SupportOrdering", "support_ordering", FieldKind.BOOLEAN),
     *(_COUNTS, Field("SubscriptionCount"), Field("SqlFilterCount")),
     *(Field("CorrelationFilterCount"), _ON_IDLE, _PARTITIONING, _AVAILABILITY),
     Field(
         "EnableSubscriptionPartitioning",
         "enable_subscription_partitioning",
-        Kind.BOOLEAN,
+        FieldKind.BOOLEAN,
     ),
     *(_EXPRESS, _MAX_MESSAGE_SIZE),
 )
@@ -104,7 +110,7 @@ SUBSCRIPTION_FIELDS: Final = (
     Field(
         "DeadLetteringOnFilterEvaluationExceptions",
         "dead_lettering_on_filter_evaluation_exceptions",
-        Kind.BOOLEAN,
+        FieldKind.BOOLEAN,
     ),
     *(Field("MessageCount"), _DELIVERIES, _BATCHED, _STATUS, _FORWARD_TO, *_TIMES),
     *(_COUNTS, _USER_METADATA, _FORWARD_DEAD_LETTERS, _ON_IDLE, _AVAILABILITY),

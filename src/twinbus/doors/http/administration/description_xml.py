@@ -11,7 +11,7 @@ from twinbus.doors.http.administration.access_rules_xml import (
 from twinbus.doors.http.administration.description_fields import (
     CLEARED_BY_ABSENCE,
     Field,
-    Kind,
+    FieldKind,
 )
 from twinbus.doors.http.administration.xml_reading import XmlElement
 from twinbus.doors.http.administration.xml_writing import (
@@ -52,11 +52,11 @@ def write_description(
 
 
 def _written(field: Field, value: Any, entity: Entity) -> str:
-    if field.kind is Kind.ACCESS_RULES:
+    if field.kind is FieldKind.ACCESS_RULES:
         return write_access_rules(value, entity.created_at, entity.updated_at)
-    if field.kind is Kind.DURATION:
+    if field.kind is FieldKind.DURATION:
         return element(field.element, iso_duration(value))
-    if field.kind is Kind.BOOLEAN:
+    if field.kind is FieldKind.BOOLEAN:
         return element(field.element, boolean(value))
     # The service leaves out a text that there is not.
     return element(field.element, str(value)) if value != "" else ""
@@ -113,7 +113,7 @@ def read_properties(
 def _read(
     field: Field, child: XmlElement, path: str, new_key: Callable[[], str]
 ) -> str | int | bool | list[AccessRule]:
-    if field.kind is Kind.ACCESS_RULES:
+    if field.kind is FieldKind.ACCESS_RULES:
         return read_access_rules(child, path, new_key)
     text = child.text.strip()
     try:
@@ -140,9 +140,9 @@ def _boolean(text: str) -> bool:
     return lower in ("true", "1")
 
 
-_READERS: Final[dict[Kind, Callable[[str], str | int | bool]]] = {
-    Kind.TEXT: str,
-    Kind.NUMBER: _number,
-    Kind.BOOLEAN: _boolean,
-    Kind.DURATION: duration_ms,
+_READERS: Final[dict[FieldKind, Callable[[str], str | int | bool]]] = {
+    FieldKind.TEXT: str,
+    FieldKind.NUMBER: _number,
+    FieldKind.BOOLEAN: _boolean,
+    FieldKind.DURATION: duration_ms,
 }

@@ -1,20 +1,6 @@
-"""How flags, examples and groups are written, so that all commands look alike."""
-
-from typing import Any
+"""How examples and groups of commands are written, so that all look alike."""
 
 import typer
-
-
-def setting(flag: str, text: str, metavar: str) -> Any:
-    """An option that is also a variable.
-
-    The value is not read here: it goes to `load_config` as it was written, which
-    knows all sources, their order and the type.
-    """
-    variable = f"TWINBUS_{flag.removeprefix('--').replace('-', '_').upper()}"
-    return typer.Option(
-        flag, help=f"{text} ({variable})", metavar=metavar, show_default=False
-    )
 
 
 def examples(*lines: str) -> str:

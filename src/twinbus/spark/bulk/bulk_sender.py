@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from twinbus.limits import BULK_APPEND_ROWS, BULK_ENTITIES
 from twinbus.spark.bulk.client import BulkClient, Refused
-from twinbus.spark.patience import BUSY_SECONDS, Patience
+from twinbus.spark.patience import BUSY_SECONDS, RetryPatience
 from twinbus.spark.row_messages import EncodedRows
 from twinbus.spark.row_sender import RowsRefused, SentRows
 from twinbus.spark.write_options import MAX_REQUEST_BYTES, WriteOptions
@@ -70,7 +70,7 @@ class BulkSender:
         entities, messages = self._entities, self._messages
         self._entities, self._messages = [], []
         self._paths, self._size_bytes = set(), 0
-        patience = Patience(self._patience_ms / 1000)
+        patience = RetryPatience(self._patience_ms / 1000)
         while messages:
             appended = self._client.append(_table(entities, messages))
             self._sent_count += appended.applied_count
@@ -91,7 +91,7 @@ def _table(entities: Sequence[str], messages: Sequence[bytes]) -> "pa.RecordBatc
     )
 
 
-def _may_wait(refused: Sequence[Refused], patience: Patience) -> bool:
+def _may_wait(refused: Sequence[Refused], patience: RetryPatience) -> bool:
     """Whether all of them may be taken later; waits for it."""
     if not all(one.is_retryable for one in refused):
         return False

@@ -1,0 +1,284 @@
+"""The settings of a server, in one table.
+
+Each field of `Settings` is one setting: its name, type, default, allowed values and
+help text. From the name follow the key in section `[server]` of the config file, the
+variable and the flag:
+
+    max_connections     TWINBUS_MAX_CONNECTIONS     --max-connections
+
+The flags of `twinbus serve` and the table in docs/reference/configuration.md are made
+from `SETTINGS`, and `config.py` reads the sources by it. To add a setting, add a field
+here and run `make docs`. Defaults and bounds come from `limits.py`, with their reasons.
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from twinbus import limits
+from twinbus.config_values import (
+    ValueKind,
+    duration,
+    folder,
+    one_of,
+    switch,
+    text,
+    whole_number,
+)
+from twinbus.durations import readable_duration
+
+VARIABLE_PREFIX: Final = "TWINBUS_"
+
+_LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+Value = TypeVar("Value")
+
+_PORT: Final = whole_number(0, limits.PORT_MAX)
+_COUNT: Final = whole_number(1, limits.SETTING_COUNT_MAX)
+_MESSAGE_BYTES: Final = whole_number(limits.MESSAGE_BYTES_MIN, limits.MESSAGE_BYTES_MAX)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One row of the table."""
+
+    name: str = ""
+    default: object
+    kind: ValueKind[Any]
+    # What stands for the value in `--help`; empty: the flag takes no value.
+    metavar: str
+    # One sentence or two, for `--help` and for the reference page.
+    help: str
+    # What the reference page says besides that, as Markdown.
+    details: str
+    # What happens where the default is empty.
+    if_empty: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return VARIABLE_PREFIX + self.name.upper()
+
+    @property
+    def flag(self) -> str:
+        """The flag of `twinbus serve`."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def written_default(self) -> str:
+        """The default as it is written in the file; empty if there is none."""
+        return str(self.default).lower() if self.default is False else str(self.default)
+
+    @property
+    def flag_help(self) -> str:
+        """The help text of the flag."""
+        default = self.written_default or self.if_empty
+        shown = f" Default: {default}." if default else ""
+        return f"{self.help}{shown} ({self.variable})"
+
+
+def setting(
+    default: Value,
+    kind: ValueKind[Value],
+    metavar: str,
+    help: str,
+    *,
+    details: str = "",
+    if_empty: str = "",
+    is_secret: bool = False,
+) -> Value:
+    """A field of `Settings`. To mypy it is the default, as with `field`."""
+    row = Setting(
+        default=default,
+        kind=kind,
+        metavar=metavar,
+        help=help,
+        details=details,
+        if_empty=if_empty,
+    )
+    made: Value = field(default=default, repr=not is_secret, metadata={"row": row})
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The table, and the values of all settings."""
+
+    data: Path = setting(
+        Path("data"),
+        folder(),
+        "DIR",
+        "Folder that the bus keeps.",
+        details="It has messages, entities, the root key and certificates.",
+    )
+    host: str = setting(
+        "127.0.0.1",
+        text(),
+        "HOST",
+        "Address to listen on.",
+        details="The bus warns about an address that other machines can reach, because "
+        "they can read plain TCP on the way.",
+    )
+    port: int = setting(
+        5672,
+        _PORT,
+        "PORT",
+        "Port for AMQP, HTTP, and both over TLS; 0: any free one.",
+        details="The printed connection string has the number.",
+    )
+    http_port: int = setting(
+        5300, _PORT, "PORT", "A further port, where clients expect HTTP; 0: none."
+    )
+    tls_port: int = setting(
+        5671,
+        _PORT,
+        "PORT",
+        "A further port, where clients expect TLS; 0: no TLS on any port; the number "
+        "of the main port: no further port.",
+    )
+    tls_cert: str = setting(
+        "",
+        text(),
+        "FILE",
+        "Your own certificate chain (PEM).",
+        if_empty="the bus makes one",
+    )
+    tls_key: str = setting(
+        "",
+        text(),
+        "FILE",
+        "Private key of --tls-cert (PEM, not encrypted).",
+        if_empty="it is in the file of --tls-cert",
+    )
+    key: str = setting(
+        "",
+        text(),
+        "KEY",
+        "Key of the root rule. The variable keeps it out of process lists.",
+        details="The rule is `RootManageSharedAccessKey`; the file of a key that the "
+        "bus made is `root-key`.",
+        if_empty="made at the first start and kept in the data folder",
+        is_secret=True,
+    )
+    store: str = setting(
+        "",
+        text(),
+        "URL",
+        "Where messages are kept: sqlite:///PATH or memory:.",
+        if_empty="messages.sqlite3 in the data folder",
+    )
+    namespace: str = setting(
+        "twinbus",
+        text(may_be_empty=False),
+        "NAME",
+        "Name of the namespace.",
+        details="Entities of another namespace stay in the store and are [not "
+        "served](../concepts/storage.md#store-and-catalog-belong-together).",
+    )
+    max_message_bytes: int = setting(
+        limits.MESSAGE_BYTES, _MESSAGE_BYTES, "BYTES", "Largest message."
+    )
+    max_entity_message_bytes: int = setting(
+        limits.MESSAGE_BYTES,
+        _MESSAGE_BYTES,
+        "BYTES",
+        "Largest message that an entity may be set to take.",
+        details="The property is `max_message_size_in_kilobytes`.",
+    )
+    max_connections: int = setting(
+        limits.CONNECTIONS,
+        _COUNT,
+        "COUNT",
+        "Connections at a time.",
+        details="Those [without a key](../concepts/security.md#strangers) make room "
+        "for others.",
+    )
+    max_entities: int = setting(
+        limits.ENTITIES_PER_NAMESPACE,
+        _COUNT,
+        "COUNT",
+        "Queues and topics that may exist.",
+    )
+    max_entity_megabytes: int = setting(
+        limits.ENTITY_MEGABYTES,
+        whole_number(limits.MAX_SIZE_IN_MEGABYTES[0], limits.MAX_SIZE_IN_MEGABYTES[-1]),
+        "MEGABYTES",
+        "Largest max_size_in_megabytes of an entity.",
+    )
+    max_subscriptions_per_topic: int = setting(
+        limits.SUBSCRIPTIONS_PER_TOPIC,
+        _COUNT,
+        "COUNT",
+        "Subscriptions that a topic may have.",
+    )
+    max_sql_rules_per_topic: int = setting(
+        limits.SQL_RULES_PER_TOPIC,
+        _COUNT,
+        "COUNT",
+        "SQL rules of all subscriptions of a topic.",
+    )
+    max_correlation_rules_per_topic: int = setting(
+        limits.CORRELATION_RULES_PER_TOPIC,
+        _COUNT,
+        "COUNT",
+        "Correlation rules of all subscriptions of a topic.",
+    )
+    transaction_seconds: int = setting(
+        limits.TRANSACTION_SECONDS,
+        whole_number(1, limits.TRANSACTION_SECONDS_MAX),
+        "SECONDS",
+        "Life of a transaction.",
+    )
+    max_transaction_messages: int = setting(
+        limits.TRANSACTION_MESSAGES,
+        _COUNT,
+        "COUNT",
+        "Messages that a transaction may send.",
+    )
+    max_transaction_bytes: int = setting(
+        limits.TRANSACTION_BYTES,
+        whole_number(limits.MESSAGE_BYTES_MIN, limits.TRANSACTION_BYTES_MAX),
+        "BYTES",
+        "What a transaction may hold in memory.",
+    )
+    max_transactions: int = setting(
+        limits.TRANSACTIONS_PER_CONNECTION,
+        _COUNT,
+        "COUNT",
+        "Open transactions of one connection.",
+    )
+    strict: bool = setting(
+        False,
+        switch(),
+        "",
+        "Offer nothing but Service Bus.",
+        details="The [extensions](extensions.md) are off.",
+    )
+    send_id_window: str = setting(
+        readable_duration(limits.SEND_ID_WINDOW_MS),
+        duration(limits.SEND_ID_WINDOW_MS_MIN, limits.SEND_ID_WINDOW_MS_MAX),
+        "DURATION",
+        "How long ids of sends are remembered.",
+        details="See [send ids](extensions.md#send-ids).",
+    )
+    handshake_seconds: int = setting(
+        limits.HANDSHAKE_SECONDS,
+        whole_number(1, limits.HANDSHAKE_SECONDS_MAX),
+        "SECONDS",
+        "Time for a new connection to open and show a right.",
+        details="An HTTP connection without a key may also be idle for so long between "
+        "two requests.",
+    )
+    log_level: str = setting(
+        "warning",
+        one_of(_LOG_LEVELS),
+        "LEVEL",
+        "What is logged: debug, info, warning or error.",
+    )
+
+
+SETTINGS: Final = {
+    item.name: replace(item.metadata["row"], name=item.name)
+    for item in fields(Settings)
+}
+"""Each setting by its name, in the order in which help and the page show them."""
