@@ -30,15 +30,23 @@ if ! has_java; then
     fi
 fi
 
-say "Installing PySpark into .venv"
 pip="nice .venv/bin/python -m pip --quiet"
-$pip install --group spark
-
 oldest=$(sed -n 's/^spark-oldest = \["pyspark==\(.*\)"\]$/\1/p' pyproject.toml)
-if [ ! -d "build/pyspark-$oldest" ]; then
-    say "Installing PySpark $oldest into build/pyspark-$oldest"
+
+install_oldest() {
     draft="build/draft-$$"
     trap 'rm -rf "$draft"' EXIT
     $pip install --group spark-oldest --target "$draft"
     mv "$draft" "build/pyspark-$oldest"
+}
+
+# Both at once: each is loaded and then packed for minutes.
+say "Installing PySpark into .venv, and $oldest into build/pyspark-$oldest"
+beside=
+if [ ! -d "build/pyspark-$oldest" ]; then
+    mkdir -p build
+    install_oldest &
+    beside=$!
 fi
+$pip install --group spark
+[ -z "$beside" ] || wait "$beside"
