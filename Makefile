@@ -25,7 +25,7 @@ CONFIG ?= $(CURDIR)/examples/bus.toml
 .DEFAULT_GOAL := help
 .PHONY: help run test check style types unit property store wire sdk sim crash spark \
 	conformance conformance-page clients clients-page bench bench-attackers \
-	bench-pairing bench-spark nightly docs everything tools compiled \
+	bench-pairing bench-spark nightly docs everything tools compiled wheel \
 	clean
 
 help: ## This list
@@ -96,6 +96,8 @@ nightly: everything ## The long form of property, sim, crash and pairs; conforma
 	@$(PYTHON_IN) -m bench.pairing
 	@$(PYTHON_IN) -m bench.spark
 	@scripts/newcomer.sh
+	@$(MAKE) --no-print-directory wheel
+	@scripts/wheel_check.sh
 
 bench: $(READY) compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
 	@exec $(PYTHON_IN) -m bench $(ARGS)
@@ -124,6 +126,12 @@ tools: $(READY) ## Everything for development, into .venv
 
 compiled: $(BUS_READY) ## The hot modules, compiled for the sources as they are now
 	@nice $(PYTHON_IN) setup.py --quiet native
+
+wheel: compiled ## A wheel in dist/ with the compiled modules (TWINBUS_PURE=1: without)
+	@rm -rf build/lib* build/bdist.*
+	@$(PYTHON_IN) -m pip --quiet --disable-pip-version-check wheel \
+		--no-build-isolation --no-deps --wheel-dir dist .
+	@ls -t dist/*.whl | head -n 1
 
 clean: ## Remove all that make made, except ./data
 	@rm -rf $(VENV) build dist src/*.egg-info src/twinbus/_native
