@@ -66,6 +66,9 @@ install_bus() {
 install_tools() {
     say "Installing the development tools into .venv"
     proton=
+    # In the background Ctrl-C does not reach a process by itself.
+    trap '[ -z "$proton" ] || kill "$proton" 2>/dev/null || true' EXIT
+    trap 'exit 1' INT TERM
     if command -v cc >/dev/null; then
         mkdir -p build
         $pip wheel --no-deps --group interop --wheel-dir build/interop \
@@ -76,7 +79,7 @@ install_tools() {
             "(sudo apt-get install -y gcc python3-dev)"
     fi
     $pip install --group dev
-    if [ -n "$proton" ] && ! { wait "$proton" &&
+    if [ -n "$proton" ] && ! { wait "$proton" && proton= &&
         $pip install --group interop --find-links build/interop; }; then
         say "python-qpid-proton was not built, tests that need it are skipped:" \
             "see build/interop.log"

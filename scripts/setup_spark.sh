@@ -33,20 +33,27 @@ fi
 pip="nice .venv/bin/python -m pip --quiet"
 oldest=$(sed -n 's/^spark-oldest = \["pyspark==\(.*\)"\]$/\1/p' pyproject.toml)
 
-install_oldest() {
-    draft="build/draft-$$"
-    trap 'rm -rf "$draft"' EXIT
-    $pip install --group spark-oldest --target "$draft"
-    mv "$draft" "build/pyspark-$oldest"
-}
-
-# Both at once: each is loaded and then packed for minutes.
-say "Installing PySpark into .venv, and $oldest into build/pyspark-$oldest"
+# Both at once: each is loaded and packed for a while. In the background Ctrl-C does not
+# reach a process by itself.
+draft="build/draft-$$"
 beside=
+finish() {
+    [ -z "$beside" ] || kill "$beside" 2>/dev/null || true
+    rm -rf "$draft"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
 if [ ! -d "build/pyspark-$oldest" ]; then
+    say "Installing PySpark $oldest into build/pyspark-$oldest"
     mkdir -p build
-    install_oldest &
+    $pip install --group spark-oldest --target "$draft" &
     beside=$!
 fi
+say "Installing PySpark into .venv"
 $pip install --group spark
-[ -z "$beside" ] || wait "$beside"
+if [ -n "$beside" ]; then
+    wait "$beside"
+    beside=
+    mv "$draft" "build/pyspark-$oldest"
+fi
