@@ -62,10 +62,15 @@ class Native(Command):
     """Compile the hot modules into the folder named after their digest."""
 
     description = "compile the hot modules with mypyc"
-    user_options: ClassVar = [("build-lib=", None, "package root to write to [src]")]
+    user_options: ClassVar = [
+        ("build-lib=", None, "package root to write to [src]"),
+        ("check", None, "only say what keeps this machine from compiling, if anything"),
+    ]
+    boolean_options: ClassVar = ["check"]
 
     def initialize_options(self) -> None:
         self.build_lib = "src"
+        self.check = False
 
     def finalize_options(self) -> None:
         pass
@@ -74,7 +79,10 @@ class Native(Command):
         reason = missing_tool()
         if reason is not None:
             print(f"twinbus runs as plain Python: {reason}")
-            return
+        elif not self.check:
+            self._compile()
+
+    def _compile(self) -> None:
         folder = compilation["native_folder"]()
         target = Path(self.build_lib, *folder.parts[-3:])
         with only_compilation():

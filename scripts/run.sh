@@ -11,12 +11,12 @@ form=$(.venv/bin/python -c 'from twinbus import compilation; print(compilation.d
 case $form in
 compiled | *"TWINBUS_PURE is set") ;;
 *)
-    if ! command -v "${CC:-cc}" >/dev/null; then
-        say "No C compiler: this bus runs as plain Python, about half as fast" \
-            "(sudo apt-get install -y gcc python3-dev)"
+    obstacle=$(.venv/bin/python setup.py --quiet native --check)
+    if [ -n "$obstacle" ]; then
+        say "$obstacle"
     else
         say "Starting as plain Python; compiling beside it for the next start" \
-            "(about a minute, output in build/native.log)"
+            "(output in build/native.log)"
         # The bus takes over this process, and its id.
         .venv/bin/python scripts/compile_beside.py $$
     fi
