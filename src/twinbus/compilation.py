@@ -24,7 +24,8 @@ PACKAGE = Path(__file__).parent
 # The packages that are compiled, without their __init__ files.
 COMPILED = ("amqp", "broker", "encoding", "links", "rules", "store/rows", "topics")
 
-# mypyc puts the code of all modules into one library of this name.
+# All compiled code is in one library of this name. Beside it each package has a small
+# one, named after the package, in which Python finds the package's modules.
 LIBRARY = "twinbus__mypyc"
 
 # How the file names of compiled modules end; names this Python and platform.
@@ -90,10 +91,17 @@ def _is_pure_wanted() -> bool:
 
 
 def _native_modules(folder: Path) -> dict[str, Path]:
-    return {
+    libraries = {
         library.name.removesuffix(SUFFIX): library
         for library in folder.glob(f"*{SUFFIX}")
     }
+    if not libraries:
+        return {}
+    modules = {LIBRARY: libraries[LIBRARY]}
+    for source in compiled_sources():
+        package = ".".join(source.parent.relative_to(PACKAGE.parent).parts)
+        modules[f"{package}.{source.stem}"] = libraries[package]
+    return modules
 
 
 def _covered_sources() -> list[Path]:
