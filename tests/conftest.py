@@ -1,4 +1,5 @@
-"""What all tests share: how hard Hypothesis tries, and which form is tested.
+"""What all tests share: how hard Hypothesis tries, how Java runs, and which form of
+twinbus is tested.
 
 Fixtures belong next to the tests that use them; the in-process bus comes from
 `twinbus.testing`.
@@ -25,6 +26,10 @@ settings.register_profile(
     "repeatable", parent=settings.get_profile("default"), derandomize=True
 )
 settings.load_profile("repeatable" if os.environ.get("CI") else "default")
+
+# For Spark, in every process that a test starts. Its JVMs live for seconds: the better
+# compiler and several threads of garbage collection cost more than they bring back.
+os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
