@@ -6,8 +6,10 @@ Fixtures belong next to the tests that use them; the in-process bus comes from
 """
 
 import os
+from typing import Any
 
 import pytest
+from groups import Groups
 from hypothesis import HealthCheck, settings
 
 from twinbus import compilation
@@ -34,3 +36,8 @@ os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(f"twinbus was {compilation.describe()}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups | None:
+    return Groups(config, log) if config.getvalue("dist") == "loadgroup" else None
