@@ -13,9 +13,11 @@ SPARK_READY := $(VENV)/.spark-ready
 JOBS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n < 2 ? 2 : n)))
 PYTEST := $(PYTHON_IN) -m pytest -q -n $(JOBS) --dist worksteal
 PLAIN := TWINBUS_PURE=1
-# Each process has a session of its own, and one of them the cluster. They wait more
-# than they work.
+# Each worker has a Spark session of its own, and one of them has the cluster.
 SPARK_TESTS = $(PYTEST) -n $$(($(JOBS) + 1)) --dist loadgroup tests/spark
+# Unit tests that run no compiled code, or hardly any: once, as plain Python, is enough.
+PLAIN_ONLY := auth cli conformance pairing scripts spark_side test_architecture.py \
+	test_tidy.py
 
 # Which queues `make run` makes, and all other settings.
 CONFIG ?= $(CURDIR)/examples/bus.toml
@@ -32,11 +34,13 @@ help: ## This list
 run: compiled ## The bus on the embedded store in ./data (CONFIG, ARGS)
 	@exec $(VENV)/bin/twinbus serve --data ./data --config $(CONFIG) $(ARGS)
 
-# Pairs wait for outages and for the SDK most of the time: twice as many at once.
+# Tests that wait for the SDK and for processes run two on each processor; tests that
+# wait for outages, three. CONTRIBUTING.md has a table of what runs where.
 test: compiled $(SPARK_READY) ## All tests; unit and property tests in plain Python too
 	@$(PLAIN) $(PYTEST) tests/unit tests/property
-	@$(PYTEST) tests --ignore tests/pairs --ignore tests/spark
-	@$(PYTEST) -n $$((2 * $(JOBS))) tests/pairs
+	@$(PYTEST) -n $$((2 * $(JOBS))) tests --ignore tests/pairs --ignore tests/spark \
+		$(PLAIN_ONLY:%=--ignore tests/unit/%)
+	@$(PYTEST) -n $$((3 * $(JOBS))) tests/pairs
 	@$(SPARK_TESTS)
 
 check: style types unit property ## What must pass before a commit
