@@ -19,6 +19,9 @@ SPARK_TESTS = $(PYTEST) -n $$(($(JOBS) + 1)) --dist loadgroup tests/spark
 PLAIN_ONLY := auth cli conformance pairing scripts spark_side test_architecture.py \
 	test_tidy.py
 
+# Each process would compile every module of twinbus again, and each worker every test.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Which queues `make run` makes, and all other settings.
 CONFIG ?= $(CURDIR)/examples/bus.toml
 
