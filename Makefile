@@ -37,11 +37,11 @@ help: ## This list
 run: compiled ## The bus on the embedded store in ./data (CONFIG, ARGS)
 	@exec $(VENV)/bin/twinbus serve --data ./data --config $(CONFIG) $(ARGS)
 
-# Tests that wait for the SDK and for processes run two on each processor; tests that
-# wait for outages, three. CONTRIBUTING.md has a table of what runs where.
+# Most of these tests wait, for the SDK, for processes and for outages: three run on
+# each processor. CONTRIBUTING.md has a table of what runs where.
 test: compiled $(SPARK_READY) ## All tests; unit and property tests in plain Python too
 	@$(PLAIN) $(PYTEST) tests/unit tests/property
-	@$(PYTEST) -n $$((2 * $(JOBS))) tests --ignore tests/pairs --ignore tests/spark \
+	@$(PYTEST) -n $$((3 * $(JOBS))) tests --ignore tests/pairs --ignore tests/spark \
 		$(PLAIN_ONLY:%=--ignore tests/unit/%)
 	@$(PYTEST) -n $$((3 * $(JOBS))) tests/pairs
 	@$(SPARK_TESTS)
