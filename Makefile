@@ -17,9 +17,15 @@ TESTS_IN_PARALLEL := pytest -q -n $(JOBS) --dist worksteal
 PYTEST := $(PYTHON_IN) -m $(TESTS_IN_PARALLEL)
 COVERAGE := $(PYTHON_IN) -m coverage
 PLAIN := TWINBUS_PURE=1
-# Each process has a session of its own, and one of them the cluster. They wait more
-# than they work.
+# Each worker has a Spark session of its own, and one of them has the cluster.
 SPARK_TESTS = $(PYTEST) -n $$(($(JOBS) + 1)) --dist loadgroup tests/spark
+# Tests that need the processor more than they wait.
+WORKING := crash hostile property sim store unit
+# Unit tests that run no compiled code: once, as plain Python, is enough.
+PLAIN_ONLY := auth cli conformance scripts test_architecture.py test_tidy.py
+
+# Each process would compile every module of twinbus again, and each worker every test.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Which queues `make run` makes, and all other settings.
 CONFIG ?= $(CURDIR)/examples/bus.toml
@@ -36,10 +42,13 @@ help: ## This list
 run: $(BUS_READY) ## The bus on the embedded store in ./data (CONFIG, ARGS)
 	@exec scripts/run.sh --data ./data --config $(CONFIG) $(ARGS)
 
-# Pairs wait for outages and for the SDK most of the time: twice as many at once.
+# Some tests work, others wait, for the SDK, for processes and for outages: of these
+# more run at once. CONTRIBUTING.md has a table of what runs where.
 test: everything ## All tests; unit and property tests in plain Python too
 	@$(PLAIN) $(PYTEST) tests/unit tests/property
-	@$(PYTEST) tests --ignore tests/pairs --ignore tests/spark
+	@$(PYTEST) $(WORKING:%=tests/%) $(PLAIN_ONLY:%=--ignore tests/unit/%)
+	@$(PYTEST) -n $$((3 * $(JOBS))) tests $(WORKING:%=--ignore tests/%) \
+		--ignore tests/pairs --ignore tests/spark
 	@$(PYTEST) -n $$((2 * $(JOBS))) tests/pairs
 	@$(SPARK_TESTS)
 
