@@ -7,35 +7,48 @@
 
 VENV := .venv
 PYTHON_IN := $(VENV)/bin/python
+# What it takes to run a bus, and what it takes to develop one.
+BUS_READY := $(VENV)/.bus-ready
 READY := $(VENV)/.ready
 # Java, PySpark and Arrow: for what has to do with Spark only.
 SPARK_READY := $(VENV)/.spark-ready
 JOBS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n < 2 ? 2 : n)))
-PYTEST := $(PYTHON_IN) -m pytest -q -n $(JOBS) --dist worksteal
+TESTS_IN_PARALLEL := pytest -q -n $(JOBS) --dist worksteal
+PYTEST := $(PYTHON_IN) -m $(TESTS_IN_PARALLEL)
+COVERAGE := $(PYTHON_IN) -m coverage
 PLAIN := TWINBUS_PURE=1
-# Each process has a session of its own, and one of them the cluster. They wait more
-# than they work.
+# Each worker has a Spark session of its own, and one of them has the cluster.
 SPARK_TESTS = $(PYTEST) -n $$(($(JOBS) + 1)) --dist loadgroup tests/spark
+# Tests that need the processor more than they wait.
+WORKING := crash hostile property sim store unit
+# Unit tests that run no compiled code: once, as plain Python, is enough.
+PLAIN_ONLY := auth cli conformance scripts test_architecture.py test_tidy.py
+
+# Each process would compile every module of twinbus again, and each worker every test.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Which queues `make run` makes, and all other settings.
 CONFIG ?= $(CURDIR)/examples/bus.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check style types unit property store wire sdk sim crash spark \
+.PHONY: help run test check style types unit property coverage store wire sdk sim crash spark \
 	conformance conformance-page clients clients-page bench bench-attackers \
-	bench-pairing bench-spark nightly docs compiled \
+	bench-pairing bench-spark nightly docs everything tools compiled wheel \
 	clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
-run: compiled ## The bus on the embedded store in ./data (CONFIG, ARGS)
-	@exec $(VENV)/bin/twinbus serve --data ./data --config $(CONFIG) $(ARGS)
+run: $(BUS_READY) ## The bus on the embedded store in ./data (CONFIG, ARGS)
+	@exec scripts/run.sh --data ./data --config $(CONFIG) $(ARGS)
 
-# Pairs wait for outages and for the SDK most of the time: twice as many at once.
-test: compiled $(SPARK_READY) ## All tests; unit and property tests in plain Python too
+# Some tests work, others wait, for the SDK, for processes and for outages: of these
+# more run at once. CONTRIBUTING.md has a table of what runs where.
+test: everything ## All tests; unit and property tests in plain Python too
 	@$(PLAIN) $(PYTEST) tests/unit tests/property
-	@$(PYTEST) tests --ignore tests/pairs --ignore tests/spark
+	@$(PYTEST) $(WORKING:%=tests/%) $(PLAIN_ONLY:%=--ignore tests/unit/%)
+	@$(PYTEST) -n $$((3 * $(JOBS))) tests $(WORKING:%=--ignore tests/%) \
+		--ignore tests/pairs --ignore tests/spark
 	@$(PYTEST) -n $$((2 * $(JOBS))) tests/pairs
 	@$(SPARK_TESTS)
 
@@ -55,31 +68,38 @@ unit: $(SPARK_READY) ## Tests without sockets, architecture and tidiness among t
 property: $(SPARK_READY) ## Properties and state machines, by Hypothesis
 	@$(PLAIN) $(PYTEST) tests/property
 
-store: compiled ## The store suite over each backend
+# Measuring is slow, so no other target includes it.
+coverage: $(SPARK_READY) ## Lines and branches that unit and property tests run
+	@rm -rf build/coverage* && mkdir -p build
+	@$(PLAIN) $(COVERAGE) run -m $(TESTS_IN_PARALLEL) tests/unit tests/property
+	@$(COVERAGE) combine --quiet && $(COVERAGE) json --quiet -o build/coverage.json
+	@$(PYTHON_IN) scripts/coverage_table.py build/coverage.json
+
+store: $(READY) compiled ## The store suite over each backend
 	@$(PYTEST) tests/store
 
-wire: compiled ## Exact frames against a live bus
+wire: $(READY) compiled ## Exact frames against a live bus
 	@$(PYTEST) tests/wire
 
-sdk: compiled ## Numbered cases, by the official SDK
+sdk: $(READY) compiled ## Numbered cases, by the official SDK
 	@$(PYTEST) tests/conformance
 
-sim: compiled ## Simulated worlds (TWINBUS_SIM_SEEDS: how many)
+sim: $(READY) compiled ## Simulated worlds (TWINBUS_SIM_SEEDS: how many)
 	@$(PYTEST) tests/sim
 
-crash: compiled ## kill -9 under load (TWINBUS_CRASH_ROUNDS: how often)
+crash: $(READY) compiled ## kill -9 under load (TWINBUS_CRASH_ROUNDS: how often)
 	@$(PYTEST) tests/crash
 
-spark: compiled $(SPARK_READY) ## The format `servicebus`, on real Spark and clusters
+spark: everything ## The format `servicebus`, on real Spark and clusters
 	@$(SPARK_TESTS)
 
-conformance: compiled ## The vendor's own live tests of the SDK (ARGS: which)
+conformance: $(READY) compiled ## The vendor's own live tests of the SDK (ARGS: which)
 	@$(PYTHON_IN) -m conformance $(ARGS)
 
 conformance-page: $(READY) ## Its last result, into docs/compatibility.md
 	@$(PYTHON_IN) scripts/conformance_page.py
 
-clients: compiled ## Real clients of all languages against a bus (ARGS: which)
+clients: $(READY) compiled ## Real clients of all languages against a bus (ARGS: which)
 	@$(PYTHON_IN) -m conformance.clients $(ARGS)
 
 clients-page: $(READY) ## Their last results, into docs/compatibility.md
@@ -87,24 +107,26 @@ clients-page: $(READY) ## Their last results, into docs/compatibility.md
 
 nightly: export TWINBUS_CRASH_ROUNDS ?= 200
 nightly: export TWINBUS_SIM_SEEDS ?= 20000
-nightly: compiled $(SPARK_READY) ## The long form of property, sim, crash and pairs; conformance
+nightly: everything ## The long form of property, sim, crash and pairs; conformance
 	@$(PYTEST) --timeout 0 --hypothesis-profile nightly \
 		tests/property tests/sim tests/crash
 	@$(PYTHON_IN) -m conformance
 	@$(PYTHON_IN) -m bench.pairing
 	@$(PYTHON_IN) -m bench.spark
 	@scripts/newcomer.sh
+	@$(MAKE) --no-print-directory wheel
+	@scripts/wheel_check.sh
 
-bench: compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
+bench: $(READY) compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
 	@exec $(PYTHON_IN) -m bench $(ARGS)
 
-bench-attackers: compiled ## A good client beside attackers, five minutes (ARGS)
+bench-attackers: $(READY) compiled ## A good client beside attackers, five minutes (ARGS)
 	@exec $(PYTHON_IN) -m bench.attackers $(ARGS)
 
-bench-pairing: compiled ## A pair under load while its primary goes away (ARGS)
+bench-pairing: $(READY) compiled ## A pair under load while its primary goes away (ARGS)
 	@exec $(PYTHON_IN) -m bench.pairing $(ARGS)
 
-bench-spark: compiled $(SPARK_READY) ## Spark beside the SDK, and a million drained (ARGS)
+bench-spark: everything ## Spark beside the SDK, and a million drained (ARGS)
 	@exec $(PYTHON_IN) -m bench.spark $(ARGS)
 
 docs: $(SPARK_READY) ## Regenerate the pages that are made from the code
@@ -115,16 +137,32 @@ docs: $(SPARK_READY) ## Regenerate the pages that are made from the code
 	@$(PYTHON_IN) scripts/pairing_page.py
 	@$(PYTHON_IN) scripts/spark_page.py
 
-compiled: $(READY) ## The hot modules, compiled for the sources as they are now
+# Compiling and loading, one beside the other.
+everything: $(BUS_READY)
+	@$(MAKE) --no-print-directory -j 2 compiled $(SPARK_READY)
+
+tools: $(READY) ## Everything for development, into .venv
+
+compiled: $(BUS_READY) ## The hot modules, compiled for the sources as they are now
 	@nice $(PYTHON_IN) setup.py --quiet native
+
+wheel: compiled ## A wheel in dist/ with the compiled modules (TWINBUS_PURE=1: without)
+	@rm -rf build/lib* build/bdist.*
+	@$(PYTHON_IN) -m pip --quiet --disable-pip-version-check wheel \
+		--no-build-isolation --no-deps --wheel-dir dist .
+	@ls -t dist/*.whl | head -n 1
 
 clean: ## Remove all that make made, except ./data
 	@rm -rf $(VENV) build dist src/*.egg-info src/twinbus/_native
 	@rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find src tests scripts bench conformance -name __pycache__ -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml setup.py scripts/setup.sh
-	@scripts/setup.sh
+$(BUS_READY): pyproject.toml setup.py scripts/setup.sh
+	@scripts/setup.sh bus
+	@touch $@
+
+$(READY): $(BUS_READY)
+	@scripts/setup.sh tools
 	@touch $@
 
 $(SPARK_READY): $(READY) scripts/setup_spark.sh

@@ -9,11 +9,14 @@ a failure is an error. A machine without a C compiler is no failure in either ca
 It does not know which modules are hot, nor when the compiled ones are used.
 """
 
+import fcntl
 import importlib.util
 import os
 import runpy
 import shutil
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,6 +24,7 @@ from setuptools import Command, Distribution, setup
 from setuptools.command.build_py import build_py
 
 compilation = runpy.run_path("src/twinbus/compilation.py")
+native_library = runpy.run_path("scripts/native_library.py")
 
 BUILD_FOLDER = "build/mypyc"
 KEPT_BUILD_COUNT = 3
@@ -40,14 +44,33 @@ def missing_tool() -> str | None:
     return None
 
 
+@contextmanager
+def only_compilation() -> Iterator[None]:
+    """Wait for the end of another compilation in this tree, and keep others waiting."""
+    folder = Path(BUILD_FOLDER)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Waiting for the compilation that is under way", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 class Native(Command):
     """Compile the hot modules into the folder named after their digest."""
 
     description = "compile the hot modules with mypyc"
-    user_options: ClassVar = [("build-lib=", None, "package root to write to [src]")]
+    user_options: ClassVar = [
+        ("build-lib=", None, "package root to write to [src]"),
+        ("check", None, "only say what keeps this machine from compiling, if anything"),
+    ]
+    boolean_options: ClassVar = ["check"]
 
     def initialize_options(self) -> None:
         self.build_lib = "src"
+        self.check = False
 
     def finalize_options(self) -> None:
         pass
@@ -56,15 +79,31 @@ class Native(Command):
         reason = missing_tool()
         if reason is not None:
             print(f"twinbus runs as plain Python: {reason}")
-            return
+        elif not self.check:
+            self._compile()
+
+    def _compile(self) -> None:
         folder = compilation["native_folder"]()
         target = Path(self.build_lib, *folder.parts[-3:])
-        if target.exists():
-            return
-        libraries = self._compile()
+        with only_compilation():
+            if not target.exists():
+                self._compile_into(target)
+
+    def _compile_into(self, target: Path) -> None:
+        folder = Path(BUILD_FOLDER)
+        extensions = native_library["translate"](
+            compilation["compiled_sources"](),
+            compilation["LIBRARY"].removesuffix("__mypyc"),
+            folder,
+        )
+        # Which source of an edited file was read is not known.
+        if compilation["native_folder"]().name != target.name:
+            raise SystemExit("The sources changed while they were compiled: try again")
+        libraries = native_library["build_libraries"](extensions, folder)
         # Other processes may be looking: the folder appears complete or not at
         # all, and is never written to again.
-        draft = target.with_name(f"draft-{os.getpid()}")
+        draft = target.with_name("draft")
+        shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         for name, library in libraries.items():
             shutil.copy2(library, draft / f"{name}{compilation['SUFFIX']}")
@@ -76,26 +115,6 @@ class Native(Command):
         builds = sorted(parent.iterdir(), key=lambda build: build.stat().st_mtime)
         for build in builds[:-KEPT_BUILD_COUNT]:
             shutil.rmtree(build, ignore_errors=True)
-
-    def _compile(self) -> dict[str, Path]:
-        """Full module name -> the shared library made for it."""
-        from mypyc.build import mypycify
-
-        extensions = mypycify(
-            [str(source) for source in compilation["compiled_sources"]()],
-            group_name=compilation["LIBRARY"].removesuffix("__mypyc"),
-            target_dir=BUILD_FOLDER,
-        )
-        distribution = Distribution({"name": "native", "ext_modules": extensions})
-        build = distribution.get_command_obj("build_ext")
-        build.build_lib = f"{BUILD_FOLDER}/lib"
-        build.build_temp = f"{BUILD_FOLDER}/temp"
-        build.ensure_finalized()
-        build.run()
-        return {
-            extension.name: Path(build.get_ext_fullpath(extension.name))
-            for extension in extensions
-        }
 
 
 class BuildPackage(build_py):

@@ -1,7 +1,7 @@
 """Any AMQP 1.0 client works: here Qpid Proton, with a rule's name and key (SASL PLAIN).
 
-Proton answers a message with `accepted`, which completes it. Without TLS this is for
-the loopback interface only: PLAIN carries the key itself.
+Proton answers a message with `accepted`, which completes it. Without TLS use this on
+the loopback interface only: PLAIN sends the key itself.
 """
 
 import os

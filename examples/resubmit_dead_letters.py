@@ -1,8 +1,8 @@
-"""Sends dead letters back to their queue, and says why each was there.
+"""Sends dead letters back to their queue, and prints why each was there.
 
-Each is sent first and completed afterwards: a crash between the two leaves a copy in
-both places, never in neither. A dead letter that was sent back once is left alone, so
-that a message nobody can process does not go round for ever.
+It sends each copy first and completes the dead letter afterwards: a crash in between
+leaves two copies, but loses none. It sends each message back only once, so that a
+message that always fails does not go round for ever.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Tests of the rules by which an application's subscriptions choose their messages."""
+"""Tests of the rules of an application's subscriptions."""
 
 from collections.abc import Iterator
 

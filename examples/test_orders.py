@@ -1,7 +1,7 @@
-"""Tests of an application's messaging, each on a bus of its own.
+"""Tests of an application's messaging, each with its own bus.
 
-The fixture `twinbus_bus` comes with the package. Its clock stands still until a test
-moves it, so a test of an hour takes no time.
+The fixture `twinbus_bus` comes with the package. Its clock moves only when a test
+moves it, so a test can wait for an hour without delay.
 """
 
 from collections.abc import Iterator

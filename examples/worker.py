@@ -1,7 +1,7 @@
 """A worker: receives orders, renews their locks while it works, settles them.
 
-It ends when the queue has been empty for a while. Processing may be repeated after a
-crash, so it should be written such that doing it twice does no harm.
+It ends when the queue has been empty for a while. After a crash a message may be
+processed again, so make the processing idempotent.
 """
 
 import asyncio

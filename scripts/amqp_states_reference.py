@@ -15,10 +15,10 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "amqp-states.md"
 OPENING = """\
 # States of connections, sessions and links
 
-Every legal step of the AMQP engine, both roles. A step that has no arrow is illegal: a
-protocol error if the peer took it, misuse if we did. Any error ends the connection.
+Every legal step of the AMQP engine, for both roles. A step without an arrow is illegal:
+a protocol error if the peer makes it, a misuse if we do. Any error ends the connection.
 
-This page is made from the tables of `src/twinbus/amqp/state.py` by
+This page is generated from the tables of `src/twinbus/amqp/state.py` by
 `scripts/amqp_states_reference.py`.
 """
 

@@ -79,7 +79,7 @@ def _skipped(result: Result) -> str:
 def _reason_to_skip(reason: str) -> str:
     if reason.startswith(_OURS):
         return reason.removeprefix(_OURS)
-    return "left out by the vendor himself"
+    return "skipped by the vendor, too"
 
 
 def _cell(text: str) -> str:

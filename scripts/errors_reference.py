@@ -13,14 +13,14 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "errors.md"
 OPENING = """\
 # Errors
 
-Every refusal that a client can be told about. The condition is what AMQP carries,
-the status is what HTTP and `$management` answer with, and *retry* says whether the
-same request may succeed later without anything being changed.
+All errors that a client can get. AMQP carries the condition; HTTP and `$management`
+answer with the status. *Retry* says whether the same request may succeed later
+although nobody has changed anything.
 
-The text names the entity, and the limit and the value where there is one. It ends
+The text names the entity, and the limit and the value if there is one. It ends
 in `TrackingId:` and an id; the server's log has the details under the same id.
 
-This page is made from `src/twinbus/errors.py` by `make docs`.
+This page is generated from `src/twinbus/errors.py` by `make docs`.
 
 | Error | Condition | Status | Retry | Text |
 |---|---|---|---|---|

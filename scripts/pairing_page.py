@@ -26,29 +26,28 @@ OPTIONS = {
     "needs the Manage right",
     "secondary_client": "Messaging client of the secondary",
     "backlog_queue_count": "Backlog queues, 1 to 1000",
-    "failover_interval": "How long an entity must fail without a success before it "
-    "fails over; 0: at its first failure",
-    "enable_syphon": "Whether this process brings the backlog back",
-    "ping_primary_interval": "Between two pings of an entity, 1 second at least",
-    "primary_name": "What the paths of backlog queues begin with; needed where the "
-    "primary's host says nothing (localhost, an address), else its first label",
+    "failover_interval": "How long all sends to an entity must fail before it fails "
+    "over; 0: it fails over at the first failure",
+    "enable_syphon": "Whether this process runs the syphon",
+    "ping_primary_interval": "Time between two pings of an entity, at least 1 second",
+    "primary_name": "First part of the paths of backlog queues. Default: the first "
+    "label of the primary's host. Required if the host is localhost or an IP address",
     "covered_entities": "Patterns of the paths that the syphon may send to",
-    "attempt_timeout": "Of one attempt, at the primary or a backlog queue",
-    "send_timeout": "Of a send that names no time-out, in addition to the "
+    "attempt_timeout": "Time-out of one attempt, at the primary or a backlog queue",
+    "send_timeout": "Time-out of a send without its own one, in addition to the "
     "`failover_interval`",
-    "busy_wait": "Before the next attempt at a server that is busy",
-    "backlog_retry_interval": "How long a backlog queue that failed is not used",
-    "wait_during_failover": "Whether a send to a suspect entity waits and tries again; "
-    "otherwise its first failure is raised",
-    "keep_session_order": "Whether messages of a session wait behind those that are in "
-    "the backlog",
+    "busy_wait": "Wait before the next attempt at a busy server",
+    "backlog_retry_interval": "How long a failed backlog queue is not used",
+    "wait_during_failover": "Whether a send to a suspect entity waits and retries; "
+    "otherwise it raises its first failure",
+    "keep_session_order": "Whether messages of a session wait for those in the backlog",
     "assign_message_ids": "Whether messages without a message id get one",
     "count_backlog_against_ttl": "Whether the time in the backlog is part of a "
     "message's time to live",
-    "fault_grace": "Where a syphon is hosted: how long the client of one side has to "
-    "follow when that of the other ends",
-    "pairing_timeout": "Of the whole call of `pair_namespace`",
-    "verdicts": "Kinds of failures that are to be judged otherwise than above",
+    "fault_grace": "With a syphon: how long one client may stay open after the other "
+    "was closed",
+    "pairing_timeout": "Time-out of the whole call of `pair_namespace`",
+    "verdicts": "Changes to the table of failures above",
     "on_event": "Called with every `PairEvent`, on the pair's event loop; must not "
     "block",
 }

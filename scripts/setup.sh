@@ -1,6 +1,8 @@
 #!/bin/sh
-# Makes the virtual environment .venv with the package (editable, plain) and all
-# development tools in it. `make` runs this when pyproject.toml has changed.
+# Makes the virtual environment .venv, in two steps: `setup.sh bus` installs what it
+# takes to run a bus, to use it and to compile it; `setup.sh tools` adds all development
+# tools. `make` runs them when pyproject.toml has changed. The package is installed
+# editable and plain.
 #
 # It needs Python 3.11 or newer and asks for nothing else where it can help it;
 # what only root can install it names with the command, or runs as root.
@@ -42,25 +44,53 @@ make_environment() {
     fi
 }
 
-if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    python=$(find_python)
-    say "Making .venv with $("$python" --version)"
-    rm -rf .venv
-    make_environment
-fi
-
-say "Installing twinbus and its tools into .venv"
 pip="nice .venv/bin/python -m pip --quiet"
-$pip install --upgrade 'pip>=25.1'
-$pip install --group dev
-# Compiled modules are made by `make compiled`, next to the editable sources.
-TWINBUS_PURE=1 $pip install --no-build-isolation --editable .
 
-if command -v cc >/dev/null; then
-    # Published as source only.
-    $pip install --group interop ||
-        say "python-qpid-proton was not built: tests that need it are skipped"
-else
-    say "No C compiler: plain Python, and tests with python-qpid-proton are skipped" \
-        "(sudo apt-get install -y gcc python3-dev)"
-fi
+# The first pip of an environment may be too old to know dependency groups.
+install_bus() {
+    if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+        python=$(find_python)
+        say "Making .venv with $("$python" --version)"
+        rm -rf .venv
+        make_environment
+    fi
+    say "Installing twinbus into .venv"
+    setuptools=$(sed -n 's/^build = .*"\(setuptools==[^"]*\)".*/\1/p' pyproject.toml)
+    $pip install --upgrade 'pip>=25.1' "$setuptools"
+    # Compiled modules are made by `make compiled`, next to the editable sources.
+    TWINBUS_PURE=1 $pip install --no-build-isolation \
+        --group build --group client --editable .
+}
+
+# Qpid Proton is published as source only; it is built beside the other downloads.
+install_tools() {
+    say "Installing the development tools into .venv"
+    proton=
+    # In the background Ctrl-C does not reach a process by itself.
+    trap '[ -z "$proton" ] || kill "$proton" 2>/dev/null || true' EXIT
+    trap 'exit 1' INT TERM
+    if command -v cc >/dev/null; then
+        mkdir -p build
+        $pip wheel --no-deps --group interop --wheel-dir build/interop \
+            >build/interop.log 2>&1 &
+        proton=$!
+    else
+        say "No C compiler: plain Python, and tests with python-qpid-proton are skipped" \
+            "(sudo apt-get install -y gcc python3-dev)"
+    fi
+    $pip install --group dev
+    if [ -n "$proton" ] && ! { wait "$proton" && proton= &&
+        $pip install --group interop --find-links build/interop; }; then
+        say "python-qpid-proton was not built, tests that need it are skipped:" \
+            "see build/interop.log"
+    fi
+}
+
+case ${1:-} in
+bus) install_bus ;;
+tools) install_tools ;;
+*)
+    say "usage: scripts/setup.sh bus|tools"
+    exit 2
+    ;;
+esac

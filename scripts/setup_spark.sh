@@ -30,15 +30,30 @@ if ! has_java; then
     fi
 fi
 
-say "Installing PySpark into .venv"
 pip="nice .venv/bin/python -m pip --quiet"
-$pip install --group spark
-
 oldest=$(sed -n 's/^spark-oldest = \["pyspark==\(.*\)"\]$/\1/p' pyproject.toml)
+
+# Both at once: each is loaded and packed for a while. In the background Ctrl-C does not
+# reach a process by itself.
+draft="build/draft-$$"
+beside=
+finish() {
+    [ -z "$beside" ] || kill "$beside" 2>/dev/null || true
+    rm -rf "$draft"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
 if [ ! -d "build/pyspark-$oldest" ]; then
     say "Installing PySpark $oldest into build/pyspark-$oldest"
-    draft="build/draft-$$"
-    trap 'rm -rf "$draft"' EXIT
-    $pip install --group spark-oldest --target "$draft"
+    mkdir -p build
+    $pip install --group spark-oldest --target "$draft" &
+    beside=$!
+fi
+say "Installing PySpark into .venv"
+$pip install --group spark
+if [ -n "$beside" ]; then
+    wait "$beside"
+    beside=
     mv "$draft" "build/pyspark-$oldest"
 fi

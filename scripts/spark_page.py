@@ -21,26 +21,26 @@ from twinbus.spark.write_options import WRITE_OPTIONS
 PAGE = Path(__file__).parents[1] / "docs" / "howto" / "spark.md"
 
 CONNECTION = {
-    "credential": "`env:NAME` or `file:/PATH`: where the connection string is; read "
-    "where it is used, on the driver and on each executor",
-    "connectionString": "instead: the connection string itself",
-    "namespace": "the address of the bus's HTTP listener, if it is not that of the "
+    "credential": "`env:NAME` or `file:/PATH`: where the connection string is; the "
+    "driver and each executor read it",
+    "connectionString": "the connection string itself, instead of `credential`",
+    "namespace": "address of the bus's HTTP listener, if it differs from that of the "
     "connection string: `https://HOST:PORT`",
-    "caFile": "whom to trust instead of the system's authorities, a file on every host",
+    "caFile": "authorities to trust instead of the system's; a file on every host",
 }
 
 MEANINGS = {
     "entity": "the path as it was read, without the sub-queue",
     "subqueue": "`deadletter`, `transferdeadletter`, or null",
-    "partition": "of a partitioned entity; else 0",
+    "partition": "partition of a partitioned entity; otherwise 0",
     "sequence_number": "unique and rising in an entity",
     "state": "active, deferred or scheduled",
-    "application_properties": "values as text",
+    "application_properties": "values as strings",
     "body": "the bytes of the data section; other bodies in `raw`",
     "size_bytes": "of the whole message",
-    "raw": "the whole message as AMQP bytes, if it was asked for",
+    "raw": "the whole message as AMQP bytes, with `includeRaw`",
 }
-"""Of columns whose name does not say it all."""
+"""Of columns whose name does not say everything."""
 
 
 def read_table() -> str:

@@ -1,12 +1,15 @@
-"""What all tests share: how hard Hypothesis tries, and which form is tested.
+"""What all tests share: how hard Hypothesis tries, how Java runs, and which form of
+twinbus is tested.
 
 Fixtures belong next to the tests that use them; the in-process bus comes from
 `twinbus.testing`.
 """
 
 import os
+from typing import Any
 
 import pytest
+from groups import Groups
 from hypothesis import HealthCheck, settings
 
 from twinbus import compilation
@@ -26,6 +29,15 @@ settings.register_profile(
 )
 settings.load_profile("repeatable" if os.environ.get("CI") else "default")
 
+# For Spark, in every process that a test starts. Its JVMs live for seconds: the better
+# compiler and several threads of garbage collection cost more than they bring back.
+os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(f"twinbus was {compilation.describe()}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups | None:
+    return Groups(config, log) if config.getvalue("dist") == "loadgroup" else None

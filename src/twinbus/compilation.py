@@ -28,7 +28,8 @@ COMPILED = ("amqp", "broker", "encoding", "links", "rules", "store/rows", "topic
 # them. `rules/sql` runs once per rule, on a parser library that has no types.
 PLAIN = ("rules/sql",)
 
-# mypyc puts the code of all modules into one library of this name.
+# All compiled code is in one library of this name. Beside it each package has a small
+# one, named after the package, in which Python finds the package's modules.
 LIBRARY = "twinbus__mypyc"
 
 # How the file names of compiled modules end; names this Python and platform.
@@ -94,10 +95,17 @@ def _is_pure_wanted() -> bool:
 
 
 def _native_modules(folder: Path) -> dict[str, Path]:
-    return {
+    libraries = {
         library.name.removesuffix(SUFFIX): library
         for library in folder.glob(f"*{SUFFIX}")
     }
+    if not libraries:
+        return {}
+    modules = {LIBRARY: libraries[LIBRARY]}
+    for source in compiled_sources():
+        package = ".".join(source.parent.relative_to(PACKAGE.parent).parts)
+        modules[f"{package}.{source.stem}"] = libraries[package]
+    return modules
 
 
 def _covered_sources() -> list[Path]:

@@ -244,6 +244,11 @@ to, tells it by this from throttling, which asks for patience alone. It is in th
 because an SDK hands on nothing else of an error but its condition.
 """
 
+STORE_IS_FULL: Final = (
+    "The message store is full and cannot take the operation. Free disk space on the "
+    f"server, or receive messages, then try again. {STORE_TROUBLE}"
+)
+
 
 class UnauthorizedAccess(ServiceBusError):
     """Unauthorized access to '{entity_path}'. The token gives no claim to it, or
@@ -323,6 +328,15 @@ class NotAllowed(ServiceBusError):
     condition = "amqp:not-allowed"
     http_status = 400
     retryable = False
+
+    @classmethod
+    def across_stores(cls, path: str, target: str) -> Self:
+        """A message cannot go from one message store to another in one commit."""
+        return cls(
+            f"'{path}' and '{target}' are in different message stores, and messages "
+            "cannot go from one to the other. Make both in the same store.",
+            entity_path=path,
+        )
 
 
 class NotSupported(ServiceBusError):

@@ -263,7 +263,7 @@ def test_an_entity_that_was_closed_for_a_moment_takes_nothing_more(
         if next(states) != "Active":
             raise EntityDisabled(entity_path=queue)
 
-    monkeypatch.setattr("twinbus.server.bulk.appends.check_status", check_status)
+    monkeypatch.setattr("twinbus.operations.bulk.appends.check_status", check_status)
     answer = call.append([(queue, data_message(str(n))) for n in range(600)])
     assert refused_rows(answer) == [(row, "entity-disabled") for row in range(250, 600)]
     assert answer["applied"] == 250
@@ -272,7 +272,7 @@ def test_an_entity_that_was_closed_for_a_moment_takes_nothing_more(
 @pytest.fixture
 def full_store(bus: Bus, queue: str) -> Iterator[None]:
     """A store that has no room for a while."""
-    owner = bus.server.owner
+    owner = bus.owner
     owner.refuses_until = bus.clock.now() + 5_000
     yield
     owner.refuses_until = 0

@@ -19,7 +19,7 @@ from wire.message import (
 from wire.peer import Peer
 from wire.test_send_via import sender_via
 
-from twinbus.server.bulk import ranges
+from twinbus.operations.bulk import ranges
 from twinbus.testing import Bus
 
 from .caller import Caller

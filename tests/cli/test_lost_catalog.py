@@ -16,7 +16,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 from twinbus.cli import exit_codes
 from twinbus.config import Config
-from twinbus.server.server import Server
+from twinbus.process.server import Server
 from twinbus.store.base import StoreUnreadable
 from twinbus.testing import Bus
 

@@ -25,7 +25,7 @@ from twinbus.amqp.sasl import plain
 from twinbus.amqp.types import Int, Long, Timestamp
 from twinbus.auth.claims import Claim
 from twinbus.client import connect
-from twinbus.server import management
+from twinbus.doors.amqp import management
 from twinbus.testing import Bus
 
 from .sdk import SyncSdk, receive_one
@@ -320,7 +320,7 @@ def test_bus_that_is_busy(own):
     """SB-E-0151 a bus whose disk is full takes nothing for a while, then again."""
     own.bus.create_queue("q")
     sender = own.sender("q")
-    owner = own.bus.server.owner
+    owner = own.bus.owner
     owner.refuses_until = owner.clock.now() + 1_000
     expect(errors.ServerBusy, lambda: sender.send_messages(ServiceBusMessage("x")))
     own.bus.advance(timedelta(seconds=30))

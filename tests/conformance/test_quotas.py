@@ -24,7 +24,7 @@ def limit_size(bus, path, limit_bytes=LIMIT_BYTES):
     """Let the queue or topic hold no more than this, until the bus restarts."""
     entity = bus.server.namespace.entity(path)
     settings = replace(entity.settings(), max_size_bytes=limit_bytes)
-    bus.server.owner.table.update(entity.record.generation, settings)
+    bus.owner.table.update(entity.record.generation, settings)
 
 
 @pytest.fixture

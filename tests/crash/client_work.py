@@ -12,7 +12,7 @@ from random import Random
 from crash.server_process import PATIENCE_SECONDS, ServerProcess
 from twinbus.client import ClientConnection, ConnectionLost
 
-ROUNDS = int(os.environ.get("TWINBUS_CRASH_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("TWINBUS_CRASH_ROUNDS", "8"))
 KILLS_PER_SEED = 4
 SEEDS = -(-ROUNDS // KILLS_PER_SEED)
 

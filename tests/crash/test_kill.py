@@ -19,7 +19,7 @@ from crash.load import CONFIG, DRAIN, DRAIN_CREDIT, QUEUE, Load
 from crash.server_process import ServerProcess
 from twinbus.client import ClientConnection, RequestFailed
 
-ROUNDS = int(os.environ.get("TWINBUS_CRASH_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("TWINBUS_CRASH_ROUNDS", "8"))
 KILLS_PER_SEED = 4
 SEEDS = -(-ROUNDS // KILLS_PER_SEED)
 

@@ -20,7 +20,7 @@ from crash.server_process import PATIENCE_SECONDS, ServerProcess
 from twinbus.amqp.outcomes import ACCEPTED_OUTCOME
 from twinbus.client import ClientConnection, ConnectionLost, NotAccepted
 
-ROUNDS = int(os.environ.get("TWINBUS_CRASH_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("TWINBUS_CRASH_ROUNDS", "8"))
 KILLS_PER_SEED = 4
 SEEDS = -(-ROUNDS // KILLS_PER_SEED)
 WORKERS = 4

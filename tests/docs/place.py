@@ -32,7 +32,6 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / ".venv").symlink_to(sys.prefix)
-        (folder / "backup").mkdir()
         self._server: ServerProcess | None = None
 
     def close(self) -> None:

@@ -6,14 +6,15 @@ import runpy
 
 from prometheus_client import CollectorRegistry
 
-from twinbus.gateway.bus_metrics import (
+from twinbus.doors.amqp import management
+from twinbus.doors.amqp.namespace_management import describe
+from twinbus.doors.http.bus_metrics import (
     entity_families,
     process_families,
     sum_families,
 )
 from twinbus.pairing.metrics import PairMetrics
-from twinbus.server import management
-from twinbus.server.namespace_management import describe
+from twinbus.store import sqlite, sqlite_catalog
 from twinbus.testing import Bus
 
 from .pages import ROOT, blocks_of
@@ -74,6 +75,16 @@ def test_the_page_of_metrics_has_every_metric() -> None:
     names = {f"{item.name}{endings.get(item.type, '')}" for item in families}
     page = (DOCS / "reference" / "metrics.md").read_text()
     assert set(re.findall(r"^\| `(twinbus_\w+)`", page, re.MULTILINE)) == names
+
+
+def test_the_page_of_storage_has_every_format() -> None:
+    rows = table_rows((DOCS / "concepts" / "storage.md").read_text(), 3)
+    documented = [(row[0].lower(), row[1]) for row in rows if row[1].isdigit()]
+    assert documented == [
+        (kind.noun, str(version))
+        for kind in (sqlite_catalog.FORMAT, sqlite.FORMAT)
+        for version in range(1, kind.version + 1)
+    ]
 
 
 def test_operations_of_queues_are_those_of_the_page() -> None:

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 import pytest
 from crash import messages
 from crash.server_process import ServerProcess
-from unit.server.world import World
+from unit.entities.world import World
 
 from hostile.caller import Caller, entry
 from hostile.test_rule_texts import DEEP, LONG

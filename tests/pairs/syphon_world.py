@@ -21,13 +21,13 @@ from twinbus.amqp.types import Timestamp
 from twinbus.client import ClientConnection, connect
 from twinbus.client.address import parse_address
 from twinbus.clock import SystemClock
+from twinbus.doors.amqp.namespace_management import describe
 from twinbus.pairing.detour import SCHEDULED, Detour, diverted_properties
 from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.own.engine import own_engine
 from twinbus.pairing.sdk_syphon.engine import sdk_engine
 from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon.syphon import Syphon
-from twinbus.server.namespace_management import describe
 from twinbus.testing import Bus
 
 # A bound against hanging; never waited out.
@@ -130,7 +130,7 @@ def counts(bus: Bus, path: str) -> tuple[int, int, int]:
 
 def stored(bus: Bus, path: str) -> Message:
     """The first message of a queue as its sender encoded it."""
-    owner = bus.server.owner
+    owner = bus.owner
     number = bus.server.namespace.entity(path).fragment().number
     (first,) = bus._run(owner.store.browse(number, 0, 1, 1_000_000))
     return decode_message(first.raw)

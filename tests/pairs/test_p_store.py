@@ -16,7 +16,7 @@ from .syphon_world import BACKLOG, QUICK, diverted, own_syphon, put, running
 
 def break_store(bus: Bus, error: Exception) -> Any:
     """Nothing is committed from now on; call what is returned to mend it."""
-    store: Any = bus.server.owner.store
+    store: Any = bus.owner.store
     whole = store.commit
 
     async def commit(changes: Any) -> None:

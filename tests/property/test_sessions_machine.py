@@ -32,7 +32,7 @@ from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.sessions import SessionWaiter
 from twinbus.errors import ServiceBusError, SessionCannotBeLocked, SessionLockLost
-from twinbus.server.owner import StoreOwner
+from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import CommitFailed
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.testing.clock import ManualClock

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from twinbus.server import namespace
-from twinbus.server.strangers import Strangers
+from simulator import life, run_world
+from simulator.sighting import Violation
+from twinbus.entities import namespace
+from twinbus.entities.strangers import Strangers
+from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import CommitFailed
 from twinbus.store.catalog import TOMBSTONE, Unfinished
 from twinbus.store.memory_catalog import MemoryCatalog
-from twinbus.testing.sim import run_world
-from twinbus.testing.sim.sighting import Violation
 
 WORLDS = 150
 
@@ -181,10 +182,14 @@ class KeepsEntities(Planted):
         changes.entities_removed.clear()
 
 
+# The seeds of worlds that showed a rare mistake when its test was written.
+SHOWN_BY = {LosesDeferred: 101, ForgetsDeliveryCounts: 17}
+
+
 def violation_of(
     plant: Callable[[Any], Any], kind: str = "queues"
 ) -> BaseException | None:
-    for seed in range(WORLDS):
+    for seed in (SHOWN_BY.get(plant, 0), *range(WORLDS)):
         violation = run_world(seed, kind=kind, plant=plant).violation
         if violation is not None:
             return violation
@@ -266,6 +271,29 @@ def test_a_catalog_that_notes_nothing_is_found(
     found = violation_of(Planted)
     assert isinstance(found, Violation)
     assert "does not start" in str(found)
+
+
+class NoMutex:
+    """Lets everybody in."""
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *error: object) -> None:
+        pass
+
+
+class ImpatientOwner(StoreOwner):
+    """Its loop and requests read the store at the same time."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.reading = NoMutex()  # type: ignore[assignment]
+
+
+def test_two_store_calls_at_once_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(life, "StoreOwner", ImpatientOwner)
+    assert "overlap" in str(violation_of(Planted))
 
 
 def test_an_honest_store_passes() -> None:

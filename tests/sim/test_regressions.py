@@ -13,29 +13,29 @@ from uuid import UUID
 
 import pytest
 
-from twinbus.errors import MessageNotFound, MessagingEntityNotFound, ServerBusy
-from twinbus.server import management_locks, management_messages
-from twinbus.server.request_links import Request
-from twinbus.store.base import CommitFailed, StoreFull
-from twinbus.store.memory import MemoryStore
-from twinbus.store.memory_catalog import MemoryCatalog
-from twinbus.testing.sim.audited_message import Rules
-from twinbus.testing.sim.auditor import Auditor
-from twinbus.testing.sim.catalog import FaultyCatalog
-from twinbus.testing.sim.clock import SimulatedClock
-from twinbus.testing.sim.draft import Draft
-from twinbus.testing.sim.life import Life
-from twinbus.testing.sim.links import (
+from simulator.audited_message import Rules
+from simulator.auditor import Auditor
+from simulator.catalog import FaultyCatalog
+from simulator.clock import SimulatedClock
+from simulator.draft import Draft
+from simulator.life import Life
+from simulator.links import (
     Settlement,
     SimulatedReceiver,
     SimulatedSender,
 )
-from twinbus.testing.sim.loop import VirtualLoop, run_virtually
-from twinbus.testing.sim.requests import batch_delete, create_queue, delete_queue
-from twinbus.testing.sim.session_links import SimulatedAccept
-from twinbus.testing.sim.store import Faults, FaultyStore
-from twinbus.testing.sim.store_check import check_content, in_memory
-from twinbus.testing.sim.trace import Trace
+from simulator.loop import VirtualLoop, run_virtually
+from simulator.requests import batch_delete, create_queue, delete_queue
+from simulator.session_links import SimulatedAccept
+from simulator.store import Faults, FaultyStore
+from simulator.store_check import check_content, in_memory
+from simulator.trace import Trace
+from twinbus.doors.amqp import management_locks, management_messages
+from twinbus.doors.amqp.request_links import Request
+from twinbus.errors import MessageNotFound, MessagingEntityNotFound, ServerBusy
+from twinbus.store.base import CommitFailed, StoreFull
+from twinbus.store.memory import MemoryStore
+from twinbus.store.memory_catalog import MemoryCatalog
 
 RULES = Rules(
     lock_duration_ms=60_000,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from twinbus.testing.sim.audited_message import Rules, Sent
-from twinbus.testing.sim.auditor import Auditor
-from twinbus.testing.sim.sighting import Counts, Sighting, Violation
+from simulator.audited_message import Rules, Sent
+from simulator.auditor import Auditor
+from simulator.sighting import Counts, Sighting, Violation
 
 RULES = Rules(
     lock_duration_ms=60_000,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from twinbus.testing.sim import KINDS, run_world
+from simulator import KINDS, run_world
 
 SEEDS = int(os.environ.get("TWINBUS_SIM_SEEDS", "800"))
 PER_TEST = 50
@@ -21,6 +21,7 @@ SHARES = {
     "forwarding": 1,
     "ranges": 2,
     "pairs": 2,
+    "stores": 1,
 }
 """Of the seeds, by kind of world."""
 
@@ -38,7 +39,7 @@ def live_through(kind: str, seed: int, folder: Path | None = None) -> None:
         where = "" if folder is None else " (on SQLite)"
         pytest.fail(
             f"{kind}, seed {seed}{where}: {outcome.violation}\n{story}\n"
-            f"replay: python -m twinbus.testing.sim {seed} {kind}",
+            f"replay: python -m simulator {seed} {kind}",
             pytrace=False,
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from groups import group_of
 from pyspark.sql import SparkSession
 
 from twinbus.testing import Bus
@@ -20,13 +21,27 @@ from .standalone import StandaloneCluster
 _PATIENCE_SECONDS = 600
 """For a test: Spark starts slowly on a busy machine, and may have to start again."""
 
+_DRILLS = {
+    "test_syphon_kill.py",
+    "test_exclusive_kill.py",
+    "test_defer_kill.py",
+    "test_versions.py",
+    "test_secrets.py",
+}
+"""They start Spark applications of their own, several in each test."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
-    for item in items:
-        is_ours = item.path.is_relative_to(here)
-        if is_ours and item.get_closest_marker("timeout") is None:
+    ours = [item for item in items if item.path.is_relative_to(here)]
+    for item in ours:
+        if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_PATIENCE_SECONDS))
+        if "cluster" in getattr(item, "fixturenames", ()):
+            assert group_of(item.nodeid) == "cluster", f"{item.nodeid} has no group"
+    # Those that start applications take the longest: begun last, they would run alone.
+    drills = [item for item in ours if item.path.name in _DRILLS]
+    items[:] = drills + [item for item in items if item not in drills]
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +71,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    """Tests that use it are of the group `cluster`, so that there is one of it."""
+    """One for a whole run: `tests/groups.py` has the files that use it."""
     with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 

@@ -21,9 +21,6 @@ import pyspark
 
 SPARK_HOME = Path(pyspark.__file__).parent
 
-# Each of four JVMs lives for seconds: no time for the better compiler.
-QUICK_START = "-XX:TieredStopAtLevel=1"
-
 # A bound against hanging; never waited out.
 PATIENCE_SECONDS = 200.0
 
@@ -88,8 +85,6 @@ class StandaloneCluster:
         settings = {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": QUICK_START,
-            "spark.executor.extraJavaOptions": QUICK_START,
             "spark.executor.memory": "512m",
             "spark.ui.enabled": "false",
             "spark.local.dir": str(self._folder / "local"),
@@ -154,15 +149,16 @@ class StandaloneCluster:
 
 
 def environment() -> dict[str, str]:
-    """Nothing of ours, so that what is found was brought along."""
+    """What Java needs, and nothing of ours: what is found was brought along."""
     kept = {
-        name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ
+        name: os.environ[name]
+        for name in ("PATH", "JAVA_HOME", "JDK_JAVA_OPTIONS")
+        if name in os.environ
     }
     return {
         **kept,
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
     }
 
 

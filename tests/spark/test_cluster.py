@@ -5,7 +5,6 @@ import json
 import sys
 from pathlib import Path
 
-import pytest
 from pairs.syphon_world import PRIMARY, backlog, diverted
 
 from twinbus.spark.packaging import write_archive
@@ -14,8 +13,6 @@ from twinbus.testing import Bus
 from .harness import Namespace, numbered
 from .standalone import StandaloneCluster
 from .syphon_pair import Pair, bodies, side_of
-
-pytestmark = pytest.mark.xdist_group("cluster")
 
 JOB = Path(__file__).with_name("cluster_job.py")
 # More than one split of a plan, so that both workers have something to read.

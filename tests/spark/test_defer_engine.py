@@ -13,9 +13,9 @@ from azure.servicebus import (
     ServiceBusReceiver,
 )
 
+from twinbus.doors.amqp import management
 from twinbus.errors import ServerBusy
 from twinbus.sdk_internals import blocking_links
-from twinbus.server import management
 from twinbus.spark.data_loss import DataLoss
 from twinbus.spark.offsets import OffsetError, read_offset
 from twinbus.spark.option_reader import OptionError

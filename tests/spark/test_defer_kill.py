@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from azure.servicebus import ServiceBusMessageState
 
-from twinbus.server import management
+from twinbus.doors.amqp import management
 
 from .application import Drain
 from .harness import Namespace, numbered

@@ -3,14 +3,10 @@
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from twinbus.spark.packaging import write_archive
 
 from .harness import Namespace, numbered
 from .standalone import StandaloneCluster
-
-pytestmark = pytest.mark.xdist_group("cluster")
 
 JOBS = Path(__file__).parent
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twinbus.broker.changes import ChangeSet
-from twinbus.store.base import NO_LIMIT
+from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.store.checks.owner import Owner, message, owner_of
 
 from .places import SqlitePlace

@@ -56,26 +56,47 @@ MAY_IMPORT = {
         *("amqp", "auth", "broker", "client", "clock", "durations", "encoding"),
         *("errors", "limits", "pairing", "sdk_internals"),
     },
-    "gateway": {
-        *("auth", "broker", "clock", "durations", "errors", "limits", "rules"),
-        "rules/sql",
+    "owner": {"broker", "clock", "errors", "limits", "links", "store"},
+    "entities": {
+        *("auth", "broker", "clock", "config", "errors", "limits", "links", "owner"),
+        *("rules", "rules/sql", "store", "topics"),
     },
-    "server": {
-        *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
-        *("config_pair", "durations"),
-        *("encoding", "errors", "gateway", "limits", "links", "pairing", "rules"),
-        *("rules/sql", "store", "topics"),
+    "operations": {
+        *("auth", "broker", "clock", "encoding", "entities", "errors", "limits"),
+        *("links", "owner", "store"),
+    },
+    "doors": {"clock", "errors", "limits"},
+    "doors/http": {
+        *("auth", "broker", "clock", "doors", "durations", "entities", "errors"),
+        *("limits", "operations", "rules", "rules/sql"),
+    },
+    "doors/amqp": {
+        *("amqp", "auth", "broker", "clock", "doors", "encoding", "entities"),
+        *("errors", "limits", "links", "operations", "owner", "rules", "rules/sql"),
+    },
+    "process": {
+        *("auth", "broker", "client", "clock", "compilation", "config", "config_pair"),
+        "doors",
+        *("doors/amqp", "doors/http", "durations", "entities", "errors", "limits"),
+        *("links", "operations", "owner", "pairing", "rules", "store"),
     },
     "testing": {
-        *("amqp", "auth", "broker", "client", "clock", "config", "config_entities"),
-        *("config_rules", "durations", "encoding", "errors", "gateway", "limits"),
-        *("links", "pairing", "rules", "server", "store"),
+        "owner",
+        "amqp",
+        "broker",
+        "clock",
+        "config",
+        "config_entities",
+        "config_rules",
+        "process",
+        "rules",
+        "store",
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
         *("config_entities", "config_rules", "config_settings", "durations"),
-        *("errors", "limits", "pairing", "rules", "sdk_internals", "server", "spark"),
-        *("store", "testing"),
+        *("entities", "errors", "limits", "pairing", "process", "rules"),
+        *("sdk_internals", "spark", "store", "testing"),
     },
 }
 
@@ -237,16 +258,16 @@ def test_a_part_with_a_row_of_its_own_is_told_from_its_package(
 @pytest.mark.parametrize(
     "code",
     [
-        "import twinbus.server.owner",
-        "from twinbus.server import owner",
-        "from twinbus import server",
-        "def f():\n    from twinbus.server.owner import Owner",
+        "import twinbus.owner.store_owner",
+        "from twinbus.owner import store_owner",
+        "from twinbus import owner",
+        "def f():\n    from twinbus.owner.store_owner import StoreOwner",
     ],
 )
 def test_no_form_of_import_escapes(code: str, tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     module.write_text(code)
-    assert {name.split(".")[1] for name in imported_modules(module)} == {"server"}
+    assert {name.split(".")[1] for name in imported_modules(module)} == {"owner"}
 
 
 @pytest.mark.parametrize(

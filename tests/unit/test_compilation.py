@@ -1,8 +1,8 @@
 """Compiled modules are used exactly when they match the sources and are wanted.
 
 A package of one module is laid out in a temporary folder, and a fresh Python
-looks for it, because the choice is made once per process. The compiled module is
-an empty file: it is found, never loaded.
+looks for it, because the choice is made once per process. The libraries are empty
+files: they are found, never loaded.
 """
 
 import subprocess
@@ -45,7 +45,8 @@ FOUND = "import importlib.util as u; print(u.find_spec('twinbus.broker.queue').o
 def compile_in_pretence(package: Path) -> Path:
     folder = Path(run(package, NATIVE_FOLDER))
     folder.mkdir(parents=True)
-    library = folder / f"twinbus.broker.queue{compilation.SUFFIX}"
+    (folder / f"{compilation.LIBRARY}{compilation.SUFFIX}").write_bytes(b"")
+    library = folder / f"twinbus.broker{compilation.SUFFIX}"
     library.write_bytes(b"")
     return library
 
@@ -83,9 +84,18 @@ def test_variable_chooses_plain(package: Path) -> None:
 
 
 def test_compiled_for_another_python_is_not_used(package: Path) -> None:
-    library = compile_in_pretence(package)
-    library.rename(library.with_name("twinbus.broker.queue.cpython-30-other.so"))
+    folder = compile_in_pretence(package).parent
+    for library in folder.iterdir():
+        library.rename(folder / f"{library.name.split('.cpython')[0]}.cpython-30.so")
     assert run(package, DESCRIBE).startswith("plain: not compiled")
+
+
+def test_package_inside_a_compiled_package_is_left_plain(package: Path) -> None:
+    inner = package / "broker" / "inner"
+    inner.mkdir()
+    (inner / "__init__.py").write_text("")
+    compile_in_pretence(package)
+    assert run(package, FOUND.replace("queue", "inner")) == str(inner / "__init__.py")
 
 
 def test_library_of_all_modules_is_found_by_its_own_name() -> None:

@@ -8,7 +8,7 @@ import gc
 
 import pytest
 
-from twinbus.server.management import ManagementNode
+from twinbus.doors.amqp.management import ManagementNode
 
 from .codec import Int, Long
 from .frames import ACCEPTED, REJECTED

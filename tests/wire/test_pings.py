@@ -78,7 +78,7 @@ def test_it_is_not_delivered(peer, queue):
 
 def test_it_costs_a_commit_and_is_logged_as_what_it_is(bus, peer, queue):
     """SB-W-1404 a durable write is what it asks about."""
-    sender, owner = peer.sender(queue), bus.server.owner
+    sender, owner = peer.sender(queue), bus.owner
     before = owner.last_batch
     sender.send(ping())
     assert owner.last_batch > before
@@ -93,7 +93,7 @@ def test_full_queue_refuses_it(bus, peer, queue):
     """SB-W-1405 as it would a message; it is taken when there is room again."""
     sender = peer.sender(queue)
     sender.send(data_message("x" * 100))
-    entity, table = entity_of(bus, queue), bus.server.owner.table
+    entity, table = entity_of(bus, queue), bus.owner.table
     full = replace(entity.settings(), max_size_bytes=entity.size_bytes())
     table.update(entity.record.generation, full)
     code, error = sender.outcome_of(sender.post(ping()))
@@ -114,7 +114,7 @@ def test_disabled_queue_refuses_it(bus, peer, queue):
 
 def test_full_store_refuses_it(bus, peer, queue):
     """SB-W-1407 nothing could be made durable."""
-    sender, owner = peer.sender(queue), bus.server.owner
+    sender, owner = peer.sender(queue), bus.owner
     owner.refuses_until = bus.clock.now() + 60_000
     code, error = sender.outcome_of(sender.post(ping()))
     assert (code, error.condition) == (REJECTED, "com.microsoft:server-busy")

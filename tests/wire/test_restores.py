@@ -65,7 +65,7 @@ def test_restores_in_order_are_one_range(bus, peer, queue):
         sender.post(restored("x", origin(number, "order"))) for number in range(1, 301)
     ]
     assert {sender.outcome_of(at)[1] for at in posted} == {None}
-    store = bus.server.owner.store
+    store = bus.owner.store
     known = bus._run(store.restored("s", b"order", list(range(400))))
     assert known == set(range(1, 301))
     rows = store._db.execute(
@@ -80,7 +80,7 @@ def test_what_its_send_id_drops_was_restored_too(bus, peer, queue, texts):
     sender.send(identified("sent", b"1"))
     sender.send(restored("diverted", origin(1, "both"), **{SEND_ID: b"1"}))
     assert texts(queue) == ["sent"]
-    found = bus._run(bus.server.owner.store.restored("s", b"both", [1]))
+    found = bus._run(bus.owner.store.restored("s", b"both", [1]))
     assert found == {1}
 
 

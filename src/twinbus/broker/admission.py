@@ -49,6 +49,7 @@ class Duplicates:
         if key in self._seen:
             return False
         self._seen.add(key)
+        changes.check_home(fragment)
         changes.ledger_ids.append(
             LedgerId(
                 fragment_number=fragment.number,

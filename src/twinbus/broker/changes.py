@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, final
 
 from twinbus.broker.message import Message
 from twinbus.broker.operation_log import OperationLog
+from twinbus.broker.row_id import check_next_sequence
 from twinbus.limits import CHANGED_BYTES, CHANGED_MESSAGES
 
 if TYPE_CHECKING:
     from twinbus.broker.fragment import Fragment
     from twinbus.broker.held_session import HeldSession
+    from twinbus.broker.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +151,17 @@ class ReaderLease:
     planned_through: int = -1
 
 
+class ForeignFragment(AssertionError):
+    """A bug: a fragment was to be written into the change set of another store."""
+
+
 @final
 class ChangeSet:
     """The columns of one commit."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: "Home | None" = None) -> None:
+        # The home of all fragments in it; that of the first one if it is not given.
+        self.home: Home | None = home
         self.active_added: list[Message] = []
         # Added like those, with bytes that the store copies from another row, which
         # may be removed by the same commit.
@@ -213,6 +221,16 @@ class ChangeSet:
         self.counted: int = 0
         self.counted_bytes: int = 0
 
+    def check_home(self, fragment: "Fragment") -> None:
+        """Raises ForeignFragment: row ids mean something else in another store."""
+        if self.home is None:
+            self.home = fragment.home
+        elif self.home is not fragment.home:
+            raise ForeignFragment(
+                f"A fragment of '{fragment.settings.path}' is not of the store whose "
+                "change set it was to be written into."
+            )
+
     def is_empty(self) -> bool:
         """Nothing here needs a commit; operations of the log alone can wait."""
         return not (
@@ -262,6 +280,7 @@ class ChangeSet:
         self.batch = batch
         self.sealed_at = now
         for fragment in self.touched:
+            check_next_sequence(fragment.next_sequence)
             self.records.append(fragment.record())
             fragment.seal(self)
 

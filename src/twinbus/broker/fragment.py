@@ -30,6 +30,7 @@ from twinbus.broker.dead_letter import dead_letter_of
 from twinbus.broker.expiry_heap import ExpiryHeap
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.held_session import HeldSession
+from twinbus.broker.home import Home
 from twinbus.broker.kept_bodies import KeptBodies
 from twinbus.broker.message import ACTIVE, LEAVING, LOCKED, READY, Message
 from twinbus.broker.message_lock import (
@@ -77,7 +78,10 @@ class Fragment:
         quota: SizeQuota,
         router: Router | None = None,
         bodies: KeptBodies | None = None,
+        home: Home | None = None,
     ) -> None:
+        # Whoever commits what happens here.
+        self.home: Home = Home() if home is None else home
         self.number: int = record.number
         self.generation: bytes = record.generation
         self.index: int = record.index
@@ -110,7 +114,7 @@ class Fragment:
         self.plan_count: int = 0
         self.locks: dict[int, MessageLock] = {}
         self._restore(record)
-        self._token_prefix: bytes = token_prefix(record.number, epoch)
+        self._token_prefix: bytes = token_prefix(record.index, epoch)
 
     def _restore(self, record: FragmentRecord) -> None:
         # Persisted counters.
@@ -160,6 +164,10 @@ class Fragment:
         if sessions is not None and self.sessions is not None:
             self.sessions.waiters = sessions.waiters
 
+    def renew_epoch(self, epoch: int) -> None:
+        """The store was opened again: tokens of before mean nothing."""
+        self._token_prefix = token_prefix(self.index, epoch)
+
     def leave_to_disk(self) -> None:
         """Hold no ready message any more: when they are wanted they are read anew, and
         so are those that are coming back."""
@@ -201,6 +209,7 @@ class Fragment:
     def touch(self, changes: ChangeSet) -> None:
         """Have this fragment's counters written by the commit."""
         if self._touched_by is not changes:
+            changes.check_home(self)
             self._touched_by = changes
             changes.touched.append(self)
 
@@ -546,6 +555,7 @@ class Fragment:
 
     def forget(self, message: Message, changes: ChangeSet) -> None:
         """The message leaves this fragment for good: row, counters, memory."""
+        self.touch(changes)
         message.place = LEAVING
         if message.state == ACTIVE:
             self.active_count -= 1
@@ -556,27 +566,26 @@ class Fragment:
         if message.is_shared:
             changes.bodies_released.append(message.body_id)
         self.resize(-len(message.raw) - message.absent_bytes)
-        self.touch(changes)
 
     def forget_unloaded(
         self, row_id: int, size_bytes: int, body_id: int, changes: ChangeSet
     ) -> None:
         """An active message that only the disk has leaves this fragment for good."""
+        self.touch(changes)
         self.active_count -= 1
         changes.active_removed.append(row_id)
         if body_id != 0:
             changes.bodies_released.append(body_id)
         self.resize(-size_bytes)
-        self.touch(changes)
 
     def come_back(self, message: Message, changes: ChangeSet) -> None:
         """A locked message is ready again once the commit has happened."""
+        self.touch(changes)
         self._coming_back.append(message)
         if self.sessions is not None:
             session = self.sessions.live(message.session_id)
             if session is not None:
                 session.returning_count += 1
-        self.touch(changes)
 
     def expire(self, message: Message, now: int, changes: ChangeSet) -> None:
         """Time to live has run out: dead-letter the message, or drop it."""

@@ -18,6 +18,7 @@ from twinbus.broker.fragment import (
     Fragment,
 )
 from twinbus.broker.fragment_settings import FragmentSettings, dead_letter_settings
+from twinbus.broker.home import Home
 from twinbus.broker.kept_bodies import KeptBodies
 from twinbus.broker.router import Router
 from twinbus.broker.size_quota import SizeQuota
@@ -36,8 +37,12 @@ _FRAGMENTS_PER_ENTITY: Final = 1 + len(_SUFFIXES)
 class FragmentTable:
     """All fragments of the store that one owner holds."""
 
-    def __init__(self, epoch: int, records: list[FragmentRecord]) -> None:
+    def __init__(
+        self, epoch: int, records: list[FragmentRecord], home: Home | None = None
+    ) -> None:
         self._epoch: int = epoch
+        # Of all fragments here.
+        self._home: Home = Home() if home is None else home
         # Bytes of what is locked, wherever it is.
         self.bodies: KeptBodies = KeptBodies()
         # What the store knows, by number; current for fragments not in memory.
@@ -50,8 +55,11 @@ class FragmentTable:
         self._settings: dict[bytes, FragmentSettings] = {}
         # Of topics, by entity generation.
         self._routers: dict[bytes, Router] = {}
-        # By entity generation; subscriptions share that of their topic.
-        self._quotas: dict[bytes, SizeQuota] = {}
+        # By entity generation and index: each fragment has its own, which its
+        # sub-queues count against. Subscriptions share that of their topic.
+        self._quotas: dict[tuple[bytes, int], SizeQuota] = {}
+        # Of subscriptions: the generation of their topic.
+        self._topics: dict[bytes, bytes] = {}
         self._fragments: dict[int, Fragment] = {}
         # Of fragments that somebody reads or has read, as the store has them.
         self._leases: dict[int, ReaderLease] = {}
@@ -72,12 +80,14 @@ class FragmentTable:
         key = (record.generation, record.index, record.sub_queue)
         self._numbers[key] = record.number
         self._keys.setdefault(record.generation, []).append(key)
-        self._quota(record.generation).used_bytes += record.size_bytes
+        quota = self._quota(record.generation, record.index)
+        quota.used_bytes += record.size_bytes
 
-    def _quota(self, generation: bytes) -> SizeQuota:
-        quota = self._quotas.get(generation)
+    def _quota(self, generation: bytes, index: int) -> SizeQuota:
+        within = self._topics.get(generation, generation)
+        quota = self._quotas.get((within, index))
         if quota is None:
-            quota = self._quotas[generation] = SizeQuota()
+            quota = self._quotas[within, index] = SizeQuota()
         return quota
 
     # --- entities -------------------------------------------------------------
@@ -95,11 +105,12 @@ class FragmentTable:
         self._settings[generation] = settings
         if router is not None:
             self._routers[generation] = router
-        if within is not None:
-            shared, own = self._quota(within), self._quota(generation)
-            if own is not shared:
-                shared.used_bytes += own.used_bytes
-                self._quotas[generation] = shared
+        if within is not None and generation not in self._topics:
+            self._topics[generation] = within
+            for _, index, _ in self._keys.get(generation, ()):
+                own = self._quotas.pop((generation, index), None)
+                if own is not None:
+                    self._quota(within, index).used_bytes += own.used_bytes
 
     def update(self, generation: bytes, settings: FragmentSettings) -> None:
         """The entity was updated; its rules change at once."""
@@ -119,14 +130,16 @@ class FragmentTable:
             changes.entities_removed.append(generation)
         self._settings.pop(generation, None)
         self._routers.pop(generation, None)
-        self._quotas.pop(generation, None)
+        self._topics.pop(generation, None)
+        for _, index, _ in keys or ():
+            self._quotas.pop((generation, index), None)
 
     def _drop(
         self, key: tuple[bytes, int, int], number: int, changes: ChangeSet
     ) -> None:
         record = self.record_of(*key)
         assert record is not None
-        self._quota(key[0]).used_bytes -= record.size_bytes
+        self._quota(key[0], key[1]).used_bytes -= record.size_bytes
         del self._numbers[key]
         del self._records[number]
         self._leases.pop(number, None)
@@ -165,6 +178,21 @@ class FragmentTable:
         undropped, self._undropped = self._undropped, set()
         for generation in undropped:
             self.drop(generation, changes)
+
+    def fragment_count(self) -> int:
+        return len(self._records)
+
+    def records(self) -> list[FragmentRecord]:
+        """What is known of all fragments, as of now."""
+        return [
+            self.record_of(*key) or self._records[n] for key, n in self._numbers.items()
+        ]
+
+    def renew_epoch(self, epoch: int) -> None:
+        """The store was opened again."""
+        self._epoch = epoch
+        for fragment in self._fragments.values():
+            fragment.renew_epoch(epoch)
 
     def purging(self) -> set[int]:
         return self._purging
@@ -231,9 +259,10 @@ class FragmentTable:
             _settings_of(self._settings[generation], record.sub_queue),
             self._epoch,
             self,
-            self._quota(generation),
+            self._quota(generation, record.index),
             self._routers.get(generation) if is_main else None,
             self.bodies,
+            self._home,
         )
         self._lease(fragment)
         self._fragments[record.number] = fragment
@@ -282,6 +311,13 @@ class FragmentTable:
             return None
         fragment = self._fragments.get(number)
         return self._records[number] if fragment is None else fragment.record()
+
+    def loaded_of(
+        self, generation: bytes, index: int, sub_queue: int
+    ) -> Fragment | None:
+        """The same, if it is in memory."""
+        number = self._numbers.get((generation, index, sub_queue))
+        return None if number is None else self._fragments.get(number)
 
     def sub_queue_of(self, fragment: Fragment, sub_queue: int) -> Fragment:
         """A dead-letter queue of a fragment, made now if there is none yet.

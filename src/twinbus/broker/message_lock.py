@@ -1,9 +1,10 @@
 """Peek-lock: one receiver's claim on one message, for a while.
 
-Locks live in memory only. Their token carries the fragment, the epoch in which
-its store was opened, the sequence number and 40 random bits (D14), so that any
-broker can route a settlement by its token alone, a token from before a restart or
-a takeover is recognised as lost, and a token cannot be guessed.
+Locks live in memory only. Their token holds the index of the fragment within its
+entity (16 bits), the epoch in which its store was opened (24), the sequence number (48)
+and random bits (40) (D14). So any broker finds the fragment of a token by the placement
+of its entity, a token from before a restart or a takeover is known to be lost, and a
+token cannot be guessed.
 
 The 16 bytes are the delivery tag. As a uuid in `$management` the same bytes are
 read in the mixed-endian order of .NET; that translation is the server's.
@@ -51,14 +52,14 @@ class MessageLock:
         return now < self.ends_at()
 
 
-def token_prefix(fragment_number: int, epoch: int) -> bytes:
+def token_prefix(fragment_index: int, epoch: int) -> bytes:
     """What all tokens of a fragment in this epoch begin with."""
     epoch &= (1 << EPOCH_BITS) - 1
-    return fragment_number.to_bytes(2, "big") + epoch.to_bytes(3, "big")
+    return fragment_index.to_bytes(2, "big") + epoch.to_bytes(3, "big")
 
 
 def token_fragment(token: bytes) -> int:
-    """The number of the fragment that issued the token."""
+    """Which of its entity's fragments issued the token."""
     return int.from_bytes(token[:2], "big")
 
 

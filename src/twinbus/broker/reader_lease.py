@@ -196,6 +196,6 @@ def settled_through(
 
 
 def _keep(fragment: Fragment, lease: ReaderLease, changes: ChangeSet) -> None:
+    fragment.touch(changes)
     fragment.lease = fragment.last_lease = lease
     changes.reader_leases.append(lease)
-    fragment.touch(changes)

@@ -12,15 +12,30 @@ upper 16 bits are the fragment's index within the entity (T15).
 
 from typing import Final
 
+from twinbus.limits import FRAGMENTS_PER_STORE
+
 SEQUENCE_BITS: Final = 48
 SEQUENCE_MASK: Final = (1 << SEQUENCE_BITS) - 1
 
 _LOWEST_NUMBER: Final = -(1 << 15)
 
 
+class RowIdOutOfRange(AssertionError):
+    """A bug: a number that does not fit would name a row of another fragment."""
+
+
 def base_of(fragment_number: int) -> int:
-    """The row id of the fragment's sequence number zero, which is never used."""
+    """The row id of the fragment's sequence number zero, which is never used. Raises
+    RowIdOutOfRange."""
+    if not 0 <= fragment_number < FRAGMENTS_PER_STORE:
+        raise RowIdOutOfRange(f"there is no fragment {fragment_number} in a store")
     return (fragment_number + _LOWEST_NUMBER) << SEQUENCE_BITS
+
+
+def check_next_sequence(next_sequence: int) -> None:
+    """Raises RowIdOutOfRange if the number before it does not fit."""
+    if not 0 < next_sequence <= SEQUENCE_MASK + 1:
+        raise RowIdOutOfRange(f"the next sequence number is {next_sequence}")
 
 
 def sequence_of(row_id: int) -> int:

@@ -30,13 +30,13 @@ def schedule_reserved(
     fragment: Fragment, message: Message, actor: int, now: int, changes: ChangeSet
 ) -> None:
     """Accept a message that has its number."""
+    fragment.touch(changes)
     message.state = SCHEDULED
     message.enqueued_at = now
     fragment.scheduled_count += 1
     fragment.resize(len(message.raw))
     changes.scheduled_added.append(message)
     changes.pending_bytes += len(message.raw)
-    fragment.touch(changes)
     changes.log.record(operation_log.SCHEDULE, actor, message, now)
 
 
@@ -80,9 +80,9 @@ def _leave_schedule(
     now: int,
     changes: ChangeSet,
 ) -> None:
+    fragment.touch(changes)
     fragment.cancelling.pop(message.row_id, None)
     fragment.scheduled_count -= 1
     fragment.resize(-len(message.raw))
     changes.scheduled_removed.append(message.row_id)
-    fragment.touch(changes)
     changes.log.record(operation, actor, message, now)

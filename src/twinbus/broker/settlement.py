@@ -82,6 +82,7 @@ def defer(
 
 def put_by(fragment: Fragment, message: Message, changes: ChangeSet) -> None:
     """Make a deferred message of an active one."""
+    fragment.touch(changes)
     message.state = DEFERRED
     fragment.active_count -= 1
     fragment.deferred_count += 1
@@ -91,7 +92,6 @@ def put_by(fragment: Fragment, message: Message, changes: ChangeSet) -> None:
         changes.deferred_moved.append(message)
     else:
         changes.deferred_added.append(message)
-    fragment.touch(changes)
 
 
 def dead_letter(
@@ -128,6 +128,7 @@ def count_delivery(
     fragment: Fragment, message: Message, now: int, changes: ChangeSet
 ) -> None:
     """A delivery ended without a result: try again, or give up at the limit."""
+    changes.check_home(fragment)
     changes.count_delivery(message.size_bytes())
     if fragment.settings.is_dead_letter_queue:
         _mark_changed(message, changes)
@@ -158,6 +159,7 @@ def _settle(
     modified: Mapping[str, bytes] | None = None,
 ) -> None:
     """The lock ends here, whatever becomes of the message."""
+    changes.check_home(fragment)
     if not fragment.holds(lock, now):
         raise fragment.lock_lost()
     check_not_enlisted(fragment, lock)

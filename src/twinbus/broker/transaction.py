@@ -19,6 +19,7 @@ from mypy_extensions import mypyc_attr
 
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.home import Home
 from twinbus.errors import (
     NotAllowed,
     QuotaExceeded,
@@ -64,9 +65,9 @@ class TransactionLimits:
 class Work:
     """One piece of a transaction."""
 
-    def __init__(self, home: object) -> None:
-        # The owner of the store that it changes.
-        self.home: object = home
+    def __init__(self, home: Home) -> None:
+        # Of what it changes.
+        self.home: Home = home
         # Messages that it brings in.
         self.message_count: int = 0
         # What it holds until the commit, and adds to the size of its target then.
@@ -179,8 +180,8 @@ class Transaction:
         return list(self._work)
 
     @property
-    def home(self) -> object:
-        """The owner of the store that it changes; of one with work."""
+    def home(self) -> Home:
+        """Of what it changes; of one with work."""
         return self._work[0].home
 
     @property

@@ -4,7 +4,7 @@ from pathlib import Path
 from shlex import join
 
 from twinbus.config import Config, local_connection_string
-from twinbus.server.data_folder import RootKey
+from twinbus.process.data_folder import RootKey
 
 
 def connection_lines(config: Config, port: int, root: RootKey) -> tuple[str, ...]:

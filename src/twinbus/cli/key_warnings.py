@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.config import ROOT_KEY_NAME, Config
 from twinbus.limits import KEY_CHARACTERS
-from twinbus.server.data_folder import RootKey
+from twinbus.process.data_folder import RootKey
 
 
 def key_warnings(config: Config, root: RootKey) -> Iterator[str]:

@@ -17,7 +17,7 @@ from twinbus.cli.failure import Failure
 from twinbus.cli.listening import listening_error, why_not_listen
 from twinbus.clock import SystemClock
 from twinbus.config import Config, ConfigError
-from twinbus.server.certificates import (
+from twinbus.process.certificates import (
     JAVA_PASSWORD,
     bundle_file,
     ca_file,

@@ -1,7 +1,7 @@
 """`twinbus recover`: brings back entities that the catalog has lost.
 
 It works on the data folder itself, so the bus must not run. What to do is decided in
-`server/recovery_plan.py`; here it is started and reported.
+`entities/recovery_plan.py`; here it is started and reported.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from twinbus.cli.setting_flags import setting_flag
 
 if TYPE_CHECKING:
     from twinbus.config import Config
-    from twinbus.server.recovery import Recovery
-    from twinbus.server.recovery_plan import Recovered
+    from twinbus.entities.recovery_plan import Recovered
+    from twinbus.process.recovery import Recovery
 
 EXAMPLES: Final = examples(
     "twinbus recover --data /var/lib/twinbus --dry-run",
@@ -64,7 +64,7 @@ async def _recovered(config: "Config", is_dry_run: bool) -> "Recovery":
     from twinbus.cli.failure import Failure
     from twinbus.clock import SystemClock
     from twinbus.config import ConfigError
-    from twinbus.server import recovery
+    from twinbus.process import recovery
     from twinbus.store.base import StoreError, StoreInUse
 
     try:
@@ -100,7 +100,7 @@ def _document(done: "Recovery", is_dry_run: bool) -> dict[str, Any]:
 
 
 def _lines(done: "Recovery", is_dry_run: bool) -> list[str]:
-    from twinbus.server.strangers import counted
+    from twinbus.entities.strangers import counted
 
     if not done.is_needed():
         return [f"The catalog {done.catalog} lacks nothing. Nothing was changed."]
@@ -120,8 +120,8 @@ def _lines(done: "Recovery", is_dry_run: bool) -> list[str]:
 
 
 def _line(one: "Recovered") -> str:
-    from twinbus.server.recovery_plan import EMPTY, RENAMED
-    from twinbus.server.strangers import counted
+    from twinbus.entities.recovery_plan import EMPTY, RENAMED
+    from twinbus.entities.strangers import counted
 
     record = one.record
     text = f"{record.kind} '{record.path}' with {counted(one.message_count, 'message')}"

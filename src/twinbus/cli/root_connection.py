@@ -4,7 +4,7 @@ from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.cli.root_key import root_key
 from twinbus.config import ROOT_KEY_NAME, Config, local_connection_string
-from twinbus.server.certificates import ca_file
+from twinbus.process.certificates import ca_file
 
 
 def root_connection(config: Config, is_tls: bool, entity: str) -> dict[str, str | None]:

@@ -5,7 +5,7 @@ import os
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.config import Config, ConfigError
-from twinbus.server.data_folder import kept_root_key
+from twinbus.process.data_folder import kept_root_key
 
 
 def root_key(config: Config, instead: str = "") -> str:

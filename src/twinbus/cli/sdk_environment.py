@@ -15,7 +15,7 @@ from twinbus.cli.failure import Failure
 from twinbus.cli.root_connection import root_connection
 from twinbus.cli.server_address import CONNECTION_STRING_VARIABLE
 from twinbus.config import Config
-from twinbus.server.certificates import (
+from twinbus.process.certificates import (
     JAVA_PASSWORD,
     bundle_file,
     java_file,

@@ -26,8 +26,8 @@ from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
 from twinbus.cli.log_lines import LogLine
 from twinbus.cli.ports import Ports, ports, trust_instructions
 from twinbus.config import Config, ConfigError
-from twinbus.server.certificates import name_port
-from twinbus.server.server import Server
+from twinbus.process.certificates import name_port
+from twinbus.process.server import Server
 from twinbus.store.base import StoreError, StoreInUse
 
 _GC_THRESHOLDS: Final = (50_000, 20, 100)

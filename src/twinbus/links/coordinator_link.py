@@ -11,7 +11,7 @@ and is then checked and applied in one go. Rejected means that nothing of it hap
 except where the error says that nobody knows.
 """
 
-from typing import Final, cast, final
+from typing import Final, final
 
 from twinbus.amqp.composite import encode_composite, from_described
 from twinbus.amqp.errors import DecodeError
@@ -31,7 +31,6 @@ from twinbus.errors import (
 )
 from twinbus.limits import CONTROL_REQUEST_BYTES, MANAGEMENT_CREDIT
 from twinbus.links.coordinator import Coordinator
-from twinbus.links.home import Home
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, overrun
 from twinbus.links.transaction_commit import Commit, TransactionListener
@@ -97,16 +96,15 @@ class CoordinatorLink(TransactionListener):
             transaction.roll_back()
             self._answer(answer_to, ACCEPTED)
         else:
-            home = cast(Home, transaction.home)
-            home.admit(Commit(home, transaction, answer_to, self))
+            transaction.home.admit(Commit(transaction, answer_to, self))
 
     # --- the end of a commit --------------------------------------------------
 
-    def applied(self, transaction: Transaction, answer_to: int, home: Home) -> None:
+    def applied(self, transaction: Transaction, answer_to: int) -> None:
         """Everything is in the open change set."""
         self._commit_count += 1
         self._committing[self._commit_count] = (transaction, answer_to)
-        self.note(home.changes, self._commit_count, home.listeners)
+        self.note(transaction.home, self._commit_count)
 
     def refused(self, answer_to: int, error: ServiceBusError) -> None:
         """It could not be committed; nothing was applied."""

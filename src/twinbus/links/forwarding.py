@@ -24,13 +24,12 @@ from twinbus.broker.window import Window
 from twinbus.encoding.identity import duplicate_key
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import IDENTIFIED
-from twinbus.errors import ServiceBusError
+from twinbus.errors import NotAllowed, ServiceBusError
 from twinbus.limits import (
     FORWARDING_HOPS,
     PROPERTIES_BYTES,
     TRANSFER_HEADROOM_BYTES,
 )
-from twinbus.links.home import Home
 from twinbus.links.sending import finds_duplicates
 
 _PORTION: Final = 1_000
@@ -47,13 +46,11 @@ class Forwarder(Receiver):
 
     def __init__(
         self,
-        home: Home,
         source: Fragment,
         find_target: Callable[[], Fragment],
         actor: int,
     ) -> None:
         super().__init__(actor, False)
-        self._home: Home = home
         self._source: Fragment = source
         # Raises ServiceBusError if the target is gone, or takes nothing now.
         self._find_target: Callable[[], Fragment] = find_target
@@ -72,14 +69,24 @@ class Forwarder(Receiver):
 
     def _is_target_open(self) -> bool:
         try:
-            self._find_target().check_quota(0)
+            self._target().check_quota(0)
         except ServiceBusError:
             return False
         return True
 
+    def _target(self) -> Fragment:
+        """Raises ServiceBusError if it is gone, takes nothing now, or is elsewhere:
+        there is no commit over two stores."""
+        target = self._find_target()
+        if target.home is not self._source.home:
+            raise NotAllowed.across_stores(
+                self._source.settings.path, target.settings.path
+            )
+        return target
+
     def forward(self, messages: list[Message], now: int, changes: ChangeSet) -> None:
         try:
-            target = self._find_target()
+            target = self._target()
         except ServiceBusError as error:
             for message in messages:
                 self._fail(message, _REFUSED, error.text, now, changes)
@@ -98,7 +105,7 @@ class Forwarder(Receiver):
             return
         if finds_duplicates(target):
             message.place = LOCKED
-            self._home.admit(Forwarding(self, message, copy, target, self._home))
+            target.home.admit(Forwarding(self, message, copy, target))
             return
         if self.may_move(message, copy, target, now, changes):
             self.move(message, copy, target, now, changes)
@@ -225,21 +232,20 @@ class Forwarding(Admission):
         message: Message,
         copy: Message,
         target: Fragment,
-        home: Home,
     ) -> None:
         super().__init__()
         self._forwarder: Forwarder = forwarder
         self._message: Message = message
         self._copy: Message = copy
         self._target: Fragment = target
-        self._home: Home = home
         self._window: Window = forwarder.window()
         self._unique_id: bytes | None = duplicate_key(copy)
         if self._unique_id is not None:
             self.ask(target, self._unique_id)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        forwarder, message, changes = self._forwarder, self._message, self._home.changes
+        forwarder, message = self._forwarder, self._message
+        changes = self._target.home.changes
         if forwarder.window() is not self._window:
             return  # the source was deleted, or will forward this anew
         message.place = LEAVING

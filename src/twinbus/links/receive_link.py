@@ -13,6 +13,7 @@ from twinbus.amqp.events import DispositionReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.session import AmqpSession
+from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
@@ -23,8 +24,6 @@ from twinbus.broker.transaction import Transaction
 from twinbus.encoding.outgoing import DeliveryEncoder
 from twinbus.errors import MessageLockLost, ServiceBusError, SessionLockLost
 from twinbus.limits import UNSETTLED_PER_SESSION
-from twinbus.links.commit_listener import CommitListener
-from twinbus.links.home import Home
 from twinbus.links.outcomes import STATE_OF, is_terminal, settle, settlement_of
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
@@ -45,7 +44,6 @@ class ReceiveLink(Receiver):
         self,
         link: Link,
         fragment: Fragment,
-        home: Home,
         actor: int,
         peek_lock: bool,
         output: Output,
@@ -59,7 +57,6 @@ class ReceiveLink(Receiver):
         # The path that the claim is for.
         self.path: str = fragment.settings.path
         self._fragment: Fragment = fragment
-        self._home: Home = home
         self._output: Output = output
         self._confirmations: Confirmations = Confirmations(link.session, output)
         # At so many unsettled deliveries of the session those are looked for whose
@@ -69,7 +66,7 @@ class ReceiveLink(Receiver):
         self._is_stalled: bool = False
         # Deliveries of this link are or were among the unsettled ones.
         self._has_delivered: bool = False
-        home.join(fragment, self)
+        fragment.home.join(fragment, self)
 
     # --- delivering -----------------------------------------------------------
 
@@ -88,7 +85,7 @@ class ReceiveLink(Receiver):
 
     def offer_capacity(self) -> None:
         """Credit, window or socket allow more than before."""
-        self._home.offer_capacity(self._fragment, self)
+        self._fragment.home.offer_capacity(self._fragment, self)
 
     def deliver_locked(self, locks: list[MessageLock]) -> None:
         link = self._link
@@ -153,7 +150,7 @@ class ReceiveLink(Receiver):
         now: int,
     ) -> None:
         """Apply the client's outcome to one delivery."""
-        home = self._home
+        home = self._fragment.home
         try:
             outcome = settle(self._fragment, lock, state, self.actor, now, home.changes)
         except ServiceBusError as error:
@@ -161,9 +158,7 @@ class ReceiveLink(Receiver):
                 self._confirmations.refuse(delivery_id, delivery_id, error)
             return
         if not settled:
-            self._confirmations.note(
-                home.changes, delivery_id << _OUTCOME_BITS | outcome, home.listeners
-            )
+            self._confirmations.note(home, delivery_id << _OUTCOME_BITS | outcome)
 
     def settle_in(
         self,
@@ -179,9 +174,7 @@ class ReceiveLink(Receiver):
         """
         check_not_enlisted(self._fragment, lock)
         settlement = settlement_of(outcome, self.path)
-        work = TransactionalSettlement(
-            self._home, self._fragment, lock, settlement, self.actor
-        )
+        work = TransactionalSettlement(self._fragment, lock, settlement, self.actor)
         if not settled:
             work.ends(self._link.session, delivery_id)
         transaction.enlist_lock(lock, work)
@@ -189,7 +182,7 @@ class ReceiveLink(Receiver):
 
     def settled_some(self) -> None:
         """Settlements were applied; have them committed."""
-        self._home.wake()
+        self._fragment.home.wake()
         if self._is_stalled:
             self._is_stalled = False
             self.offer_capacity()
@@ -221,7 +214,7 @@ class ReceiveLink(Receiver):
         """The link is gone. Its locks stay until they run out or are settled; those
         of a session end with it."""
         waiting_links(self._link.session).discard(self)
-        self._home.leave(self._fragment, self)
+        self._fragment.home.leave(self._fragment, self)
 
     def forget_deliveries(self) -> None:
         """The client has ended the link. A disposition that comes after that settles

@@ -14,6 +14,7 @@ from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.transactions import TransactionalState
+from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Work
@@ -21,9 +22,7 @@ from twinbus.encoding.layout import IDENTIFIED
 from twinbus.errors import ArgumentError, ServiceBusError
 from twinbus.limits import CREDIT
 from twinbus.links.arrivals import Arrivals
-from twinbus.links.commit_listener import CommitListener
 from twinbus.links.coordinator import Coordinator
-from twinbus.links.home import Home
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, overrun
 from twinbus.links.sending import (
@@ -48,7 +47,6 @@ class SendLink(CommitListener):
         self,
         link: Link,
         fragment: Fragment,
-        home: Home,
         actor: int,
         arrivals: Arrivals,
         output: Output,
@@ -60,7 +58,6 @@ class SendLink(CommitListener):
         # The path that the claim is for.
         self.path: str = fragment.settings.path
         self._fragment: Fragment = fragment
-        self._home: Home = home
         self._actor: int = actor
         self._arrivals: Arrivals = arrivals
         self._output: Output = output
@@ -85,8 +82,8 @@ class SendLink(CommitListener):
                 self._reject(delivery.delivery_id, delivery.delivery_id, error)
         else:
             if is_taken and not delivery.settled:
-                home = self._home
-                self.note(home.changes, delivery.delivery_id, home.listeners)
+                home = self._fragment.home
+                self.note(home, delivery.delivery_id)
         if self._link.credit <= _TOP_UP_AT:
             self._top_up()
 
@@ -115,7 +112,7 @@ class SendLink(CommitListener):
         if delivery.state is not None:
             self._take_in_transaction(delivery, now)
             return False
-        home, fragment = self._home, self._fragment
+        fragment = self._fragment
         messages = self._read(delivery, now)
         if self._via is not None:
             link = None if delivery.settled else self
@@ -125,8 +122,8 @@ class SendLink(CommitListener):
             self._look(messages, delivery)
             return False
         for message in messages:
-            accept(home, fragment, message, self._actor, now)
-        home.wake()
+            accept(fragment, message, self._actor, now)
+        fragment.home.wake()
         return True
 
     def _must_look(self) -> bool:
@@ -142,18 +139,18 @@ class SendLink(CommitListener):
 
     def _look(self, messages: list[Message], delivery: MessageReceived) -> None:
         """Look at the store, and enqueue what is not there."""
-        home, link = self._home, None if delivery.settled else self
+        fragment, link = self._fragment, None if delivery.settled else self
         self._admitted = Sending(
-            home, self._fragment, messages, self._actor, delivery.delivery_id, link
+            fragment, messages, self._actor, delivery.delivery_id, link
         )
-        home.admit(self._admitted)
+        fragment.home.admit(self._admitted)
 
     def _read(self, delivery: MessageReceived, now: int) -> list[Message]:
         """The messages of a delivery, if the entity takes them."""
         if delivery.oversize:
             raise self._arrivals.too_large()
         payload = delivery.payload
-        check_room(self._home, self._fragment, len(payload), now)
+        check_room(self._fragment, len(payload), now)
         messages = self._arrivals.read(payload, delivery.message_format, now)
         if self._via is None:
             for message in messages:
@@ -184,7 +181,7 @@ class SendLink(CommitListener):
     def _work(self, messages: list[Message]) -> Work:
         if self._via is not None:
             return self._via.work(messages)
-        return TransactionalSend(self._home, self._fragment, messages, self._actor)
+        return TransactionalSend(self._fragment, messages, self._actor)
 
     def committed(self, items: list[int]) -> None:
         """Accept what is durable: one frame for each run of ids."""

@@ -12,7 +12,9 @@ from typing import final
 
 from twinbus.broker import operation_log, schedule
 from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.home import Home
 from twinbus.broker.message import Message
 from twinbus.encoding.identity import (
     check_keys,
@@ -22,13 +24,18 @@ from twinbus.encoding.identity import (
 )
 from twinbus.encoding.layout import IDENTIFIED, PING
 from twinbus.encoding.naming import name_message
-from twinbus.errors import EntityDisabled, NotAllowed, ServerBusy, ServiceBusError
-from twinbus.links.commit_listener import CommitListener
-from twinbus.links.home import STORE_IS_FULL, Home
+from twinbus.errors import (
+    STORE_IS_FULL,
+    EntityDisabled,
+    NotAllowed,
+    ServerBusy,
+    ServiceBusError,
+)
 
 
-def check_room(home: Home, fragment: Fragment, size_bytes: int, now: int) -> None:
+def check_room(fragment: Fragment, size_bytes: int, now: int) -> None:
     """Raises ServerBusy, QuotaExceeded, MessagingEntityNotFound."""
+    home = fragment.home
     if now < home.refuses_until or size_bytes > home.room_bytes:
         raise ServerBusy(STORE_IS_FULL, entity_path=fragment.settings.path)
     fragment.check_quota(size_bytes)
@@ -54,10 +61,9 @@ def check(fragment: Fragment, message: Message) -> None:
         check_keys(message)
 
 
-def accept(
-    home: Home, fragment: Fragment, message: Message, actor: int, now: int
-) -> None:
+def accept(fragment: Fragment, message: Message, actor: int, now: int) -> None:
     """Enqueue the message, or put it on the schedule."""
+    home = fragment.home
     if message.layout & PING != 0:
         fragment.take_ping(len(message.raw), actor, now, home.changes)
         return
@@ -77,7 +83,6 @@ def give_id(home: Home, message: Message) -> None:
 
 
 def accept_unless_seen(
-    home: Home,
     fragment: Fragment,
     message: Message,
     actor: int,
@@ -86,20 +91,20 @@ def accept_unless_seen(
 ) -> None:
     """Enqueue the message; a duplicate is accepted, too, and dropped. It has no row
     id then."""
-    if was_seen(home, fragment, message, now, duplicates):
-        home.changes.log.record(operation_log.DUPLICATE, actor, message, now)
+    if was_seen(fragment, message, now, duplicates):
+        fragment.home.changes.log.record(operation_log.DUPLICATE, actor, message, now)
     else:
-        accept(home, fragment, message, actor, now)
+        accept(fragment, message, actor, now)
 
 
 def was_seen(
-    home: Home, fragment: Fragment, message: Message, now: int, duplicates: Duplicates
+    fragment: Fragment, message: Message, now: int, duplicates: Duplicates
 ) -> bool:
     """The message is here already, or was; what tells it from others is remembered."""
     if message.layout & PING != 0:
         return False
     if message.layout & IDENTIFIED != 0 and _is_known(
-        home, fragment, message, now, duplicates
+        fragment, message, now, duplicates
     ):
         return True
     if not finds_duplicates(fragment):
@@ -107,19 +112,20 @@ def was_seen(
     unique_id = duplicate_key(message)
     window_ms = fragment.settings.duplicate_window_ms
     return unique_id is not None and not duplicates.is_new(
-        fragment, unique_id, window_ms, now, home.changes
+        fragment, unique_id, window_ms, now, fragment.home.changes
     )
 
 
 def _is_known(
-    home: Home, fragment: Fragment, message: Message, now: int, duplicates: Duplicates
+    fragment: Fragment, message: Message, now: int, duplicates: Duplicates
 ) -> bool:
     """By an id of twinbus's own. What is dropped for its send id was restored, too."""
+    home = fragment.home
     origin = restored_from(message)
     if origin is not None and not duplicates.is_first_restore(origin, home.changes):
         return True
     send_id = send_key(message)
-    window_ms = home.extensions.send_id_window_ms
+    window_ms = home.send_id_window_ms
     return send_id is not None and not duplicates.is_new(
         fragment, send_id, window_ms, now, home.changes
     )
@@ -160,7 +166,6 @@ class Sending(Admission):
 
     def __init__(
         self,
-        home: Home,
         fragment: Fragment,
         messages: list[Message],
         actor: int,
@@ -168,7 +173,6 @@ class Sending(Admission):
         link: CommitListener | None,
     ) -> None:
         super().__init__()
-        self._home: Home = home
         self._fragment: Fragment = fragment
         self._messages: list[Message] = messages
         self._actor: int = actor
@@ -182,15 +186,16 @@ class Sending(Admission):
         ask_for_duplicates(fragment, messages, self)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        home, fragment, link = self._home, self._fragment, self._link
+        fragment, link = self._fragment, self._link
         self.is_applied = True
         try:
-            check_room(home, fragment, self.pending_bytes, now)
+            check_room(fragment, self.pending_bytes, now)
         except ServiceBusError as error:
             if link is not None:
                 link.failed([self._delivery_id], error)
             return
         for message in self._messages:
-            accept_unless_seen(home, fragment, message, self._actor, now, duplicates)
+            accept_unless_seen(fragment, message, self._actor, now, duplicates)
         if link is not None:
-            link.note(home.changes, self._delivery_id, home.listeners)
+            home = fragment.home
+            link.note(home, self._delivery_id)

@@ -10,10 +10,9 @@ from typing import final
 from mypy_extensions import mypyc_attr
 
 from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.transaction import Transaction
 from twinbus.errors import ServiceBusError
-from twinbus.links.commit_listener import CommitListener
-from twinbus.links.home import Home
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -21,7 +20,7 @@ class TransactionListener(CommitListener):
     """Whoever asked for commits."""
 
     @abstractmethod
-    def applied(self, transaction: Transaction, answer_to: int, home: Home) -> None:
+    def applied(self, transaction: Transaction, answer_to: int) -> None:
         """Everything is in the open change set; note it there."""
 
     @abstractmethod
@@ -35,13 +34,11 @@ class Commit(Admission):
 
     def __init__(
         self,
-        home: Home,
         transaction: Transaction,
         answer_to: int,
         listener: TransactionListener,
     ) -> None:
         super().__init__()
-        self._home: Home = home
         self._transaction: Transaction = transaction
         self._answer_to: int = answer_to
         self._listener: TransactionListener = listener
@@ -57,4 +54,4 @@ class Commit(Admission):
             self._listener.refused(self._answer_to, error)
             return
         transaction.apply(duplicates, now)
-        self._listener.applied(transaction, self._answer_to, self._home)
+        self._listener.applied(transaction, self._answer_to)

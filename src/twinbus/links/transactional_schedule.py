@@ -16,7 +16,6 @@ from twinbus.broker.row_id import sequence_of
 from twinbus.broker.transaction import Work
 from twinbus.encoding.layout import PING
 from twinbus.errors import MessageNotFound, ServerBusy
-from twinbus.links.home import Home
 from twinbus.links.sending import (
     accept,
     ask_for_duplicates,
@@ -40,11 +39,8 @@ class TransactionalSchedule(Work):
     would come behind others with higher numbers.
     """
 
-    def __init__(
-        self, home: Home, fragment: Fragment, messages: list[Message], actor: int
-    ) -> None:
-        super().__init__(home)
-        self._home: Home = home
+    def __init__(self, fragment: Fragment, messages: list[Message], actor: int) -> None:
+        super().__init__(fragment.home)
         self._fragment: Fragment = fragment
         self._messages: list[Message] = messages
         self._actor: int = actor
@@ -67,7 +63,7 @@ class TransactionalSchedule(Work):
 
     def check(self, now: int) -> None:
         fragment = self._fragment
-        check_room(self._home, fragment, 0, now)
+        check_room(fragment, 0, now)
         check_status(fragment)
         if fragment.restore_count != self._restore_count:
             raise ServerBusy(
@@ -77,13 +73,13 @@ class TransactionalSchedule(Work):
             )
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        fragment, home, actor = self._fragment, self._home, self._actor
+        fragment, home, actor = self._fragment, self.home, self._actor
         for message in self._messages:
-            if was_seen(home, fragment, message, now, duplicates):
+            if was_seen(fragment, message, now, duplicates):
                 home.changes.log.record(operation_log.DUPLICATE, actor, message, now)
                 continue
             if message.layout & PING != 0:
-                accept(home, fragment, message, actor, now)
+                accept(fragment, message, actor, now)
                 continue
             give_id(home, message)
             message.scheduled_at = max(message.scheduled_at, now)
@@ -95,11 +91,8 @@ class TransactionalSchedule(Work):
 class TransactionalCancel(Work):
     """A scheduled message that is cancelled by the commit."""
 
-    def __init__(
-        self, home: Home, fragment: Fragment, message: Message, actor: int
-    ) -> None:
-        super().__init__(home)
-        self._home: Home = home
+    def __init__(self, fragment: Fragment, message: Message, actor: int) -> None:
+        super().__init__(fragment.home)
         self._fragment: Fragment = fragment
         self._message: Message = message
         self._actor: int = actor
@@ -118,7 +111,7 @@ class TransactionalCancel(Work):
             )
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        changes = self._home.changes
+        changes = self.home.changes
         schedule.cancel(self._fragment, self._message, self._actor, now, changes)
 
     def let_go(self) -> None:

@@ -10,7 +10,6 @@ from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Work
-from twinbus.links.home import Home
 from twinbus.links.sending import (
     accept_unless_seen,
     ask_for_duplicates,
@@ -25,13 +24,11 @@ class TransactionalSend(Work):
 
     def __init__(
         self,
-        home: Home,
         fragment: Fragment,
         messages: list[Message],
         actor: int,
     ) -> None:
-        super().__init__(home)
-        self._home: Home = home
+        super().__init__(fragment.home)
         self._fragment: Fragment = fragment
         self._messages: list[Message] = messages
         self._actor: int = actor
@@ -44,11 +41,9 @@ class TransactionalSend(Work):
         ask_for_duplicates(self._fragment, self._messages, admission)
 
     def check(self, now: int) -> None:
-        check_room(self._home, self._fragment, 0, now)
+        check_room(self._fragment, 0, now)
         check_status(self._fragment)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
         for message in self._messages:
-            accept_unless_seen(
-                self._home, self._fragment, message, self._actor, now, duplicates
-            )
+            accept_unless_seen(self._fragment, message, self._actor, now, duplicates)

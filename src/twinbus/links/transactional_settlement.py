@@ -12,7 +12,6 @@ from twinbus.broker.admission import Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.transaction import Work
-from twinbus.links.home import Home
 from twinbus.links.outcomes import STATE_OF, Settlement
 
 
@@ -22,14 +21,12 @@ class TransactionalSettlement(Work):
 
     def __init__(
         self,
-        home: Home,
         fragment: Fragment,
         lock: MessageLock,
         settlement: Settlement,
         actor: int,
     ) -> None:
-        super().__init__(home)
-        self._home: Home = home
+        super().__init__(fragment.home)
         self._fragment: Fragment = fragment
         self._lock: MessageLock = lock
         self._settlement: Settlement = settlement
@@ -53,7 +50,7 @@ class TransactionalSettlement(Work):
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
         self._lock.enlisted_in = None
-        changes = self._home.changes
+        changes = self.home.changes
         self._settlement.apply(self._fragment, self._lock, self._actor, now, changes)
 
     def committed(self) -> None:

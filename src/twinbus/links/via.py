@@ -12,13 +12,12 @@ from typing import Final, final
 
 from twinbus.broker import operation_log
 from twinbus.broker.admission import Admission, Duplicates
+from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Work
 from twinbus.encoding.layout import PING
-from twinbus.errors import ServiceBusError
-from twinbus.links.commit_listener import CommitListener
-from twinbus.links.home import Home
+from twinbus.errors import NotAllowed, ServiceBusError
 from twinbus.links.sending import (
     accept,
     accept_unless_seen,
@@ -37,13 +36,11 @@ class Via:
 
     def __init__(
         self,
-        home: Home,
         way: Fragment,
         find_destination: Callable[[], Fragment],
         actor: int,
     ) -> None:
-        self._home: Home = home
-        self._way: Fragment = way
+        self.way: Fragment = way
         # Raises ServiceBusError if it is gone, or takes nothing now.
         self._find_destination: Callable[[], Fragment] = find_destination
         self._actor: int = actor
@@ -55,22 +52,22 @@ class Via:
         link: CommitListener | None,
     ) -> None:
         """Send on after a look at the store; the link is told when that is durable."""
-        self._home.admit(ViaSending(self._home, self, messages, delivery_id, link))
+        self.way.home.admit(ViaSending(self, messages, delivery_id, link))
 
     def work(self, messages: list[Message]) -> Work:
         """The same as a part of a transaction."""
-        return TransactionalViaSend(self._home, self, messages)
+        return TransactionalViaSend(self, messages)
 
     def check(self, now: int) -> None:
         """Raises if the way itself takes nothing: ServerBusy, QuotaExceeded,
         EntityDisabled, MessagingEntityNotFound."""
-        check_room(self._home, self._way, 0, now)
-        check_status(self._way)
-        self._way.check_transfer_dead_letters()
+        check_room(self.way, 0, now)
+        check_status(self.way)
+        self.way.check_transfer_dead_letters()
 
     def ask(self, messages: list[Message], admission: Admission) -> None:
         try:
-            destination = self._find_destination()
+            destination = self._destination()
         except ServiceBusError:
             return
         ask_for_duplicates(destination, messages, admission)
@@ -79,22 +76,30 @@ class Via:
         """Each message to the destination, or to the dead letters of the way."""
         for message in messages:
             if message.layout & PING != 0:
-                accept(self._home, self._way, message, self._actor, now)
+                accept(self.way, message, self._actor, now)
                 continue
             try:
-                destination = self._find_destination()
-                check_room(self._home, destination, len(message.raw), now)
+                destination = self._destination()
+                check_room(destination, len(message.raw), now)
                 check(destination, message)
             except ServiceBusError as error:
                 self._keep(message, error, now)
                 continue
-            accept_unless_seen(
-                self._home, destination, message, self._actor, now, duplicates
+            accept_unless_seen(destination, message, self._actor, now, duplicates)
+
+    def _destination(self) -> Fragment:
+        """Raises ServiceBusError if it is gone, takes nothing now, or is elsewhere:
+        there is no commit over two stores."""
+        destination = self._find_destination()
+        if destination.home is not self.way.home:
+            raise NotAllowed.across_stores(
+                self.way.settings.path, destination.settings.path
             )
+        return destination
 
     def _keep(self, message: Message, error: ServiceBusError, now: int) -> None:
-        changes = self._home.changes
-        kept = self._way.fail_transfer(message, _REFUSED, error.text, now, changes)
+        changes = self.way.home.changes
+        kept = self.way.fail_transfer(message, _REFUSED, error.text, now, changes)
         changes.log.record(operation_log.SEND, self._actor, kept, now)
 
 
@@ -104,14 +109,12 @@ class ViaSending(Admission):
 
     def __init__(
         self,
-        home: Home,
         via: Via,
         messages: list[Message],
         delivery_id: int,
         link: CommitListener | None,
     ) -> None:
         super().__init__()
-        self._home: Home = home
         self._via: Via = via
         self._messages: list[Message] = messages
         self._delivery_id: int = delivery_id
@@ -122,7 +125,7 @@ class ViaSending(Admission):
         via.ask(messages, self)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        home, link = self._home, self._link
+        home, link = self._via.way.home, self._link
         try:
             self._via.check(now)
         except ServiceBusError as error:
@@ -131,15 +134,15 @@ class ViaSending(Admission):
             return
         self._via.apply(self._messages, duplicates, now)
         if link is not None:
-            link.note(home.changes, self._delivery_id, home.listeners)
+            link.note(home, self._delivery_id)
 
 
 @final
 class TransactionalViaSend(Work):
     """A delivery that goes on its way with the commit."""
 
-    def __init__(self, home: Home, via: Via, messages: list[Message]) -> None:
-        super().__init__(home)
+    def __init__(self, via: Via, messages: list[Message]) -> None:
+        super().__init__(via.way.home)
         self._via: Via = via
         self._messages: list[Message] = messages
         self.message_count = len(messages)

@@ -7,8 +7,8 @@ so that after a failure its outcome can be found out (D13).
 
 All operations are `async`, because a database server is reached over a network.
 An embedded store answers without suspending. The owner calls one operation at a
-time; reads see every commit that was confirmed before, and raise StoreUnreadable
-if they find damage.
+time, but for those of `StoreReader`; reads see every commit that was confirmed
+before, and raise StoreUnreadable if they find damage.
 """
 
 from collections.abc import Sequence
@@ -33,9 +33,6 @@ so that a thousand large messages do not fill the memory at once."""
 
 TRIMMED_IDS: Final = 2_000
 """Ids that are forgotten at once: many more, and everybody waits for it."""
-
-NO_LIMIT: Final = (1 << 63) - 1
-"""Of bytes: more than there are."""
 
 
 class StoreError(Exception):
@@ -102,8 +99,52 @@ class ExpiryCursor:
     row_id: int = -(1 << 63)
 
 
-class Store(Protocol):
-    """Durable fragments, with one owner at a time."""
+class StoreReader(Protocol):
+    """Reads that may run beside any other operation, a commit included: over a
+    connection of their own, where a store has such. They see a commit whole or not at
+    all, and every one that was confirmed before they began."""
+
+    async def browse(
+        self, fragment_number: int, from_sequence: int, limit: int, limit_bytes: int
+    ) -> list[Message]:
+        """Messages of every state from `from_sequence` on, in order; the limits
+        are those of `Store.read_active`."""
+        ...
+
+    async def browse_session(
+        self,
+        fragment_number: int,
+        session_id: str,
+        from_sequence: int,
+        limit: int,
+        limit_bytes: int,
+    ) -> list[Message]:
+        """Messages of one session, of every state; otherwise as `browse`."""
+        ...
+
+    async def sessions(
+        self, fragment_number: int, after: str | None, limit: int
+    ) -> list[str]:
+        """Ids of sessions with active messages or a state, in the order of
+        `Store.active_sessions`."""
+        ...
+
+    async def sessions_updated(
+        self, fragment_number: int, since: int, after: str | None, limit: int
+    ) -> list[str]:
+        """Ids of sessions whose state was set after `since`, in that order."""
+        ...
+
+    async def session_state(
+        self, fragment_number: int, session_id: str
+    ) -> bytes | None:
+        """What the application keeps with the session, if anything."""
+        ...
+
+
+class Store(StoreReader, Protocol):
+    """Durable fragments, with one owner at a time. After an error its owner may close
+    it and open it again."""
 
     @property
     def location(self) -> str:
@@ -188,13 +229,6 @@ class Store(Protocol):
         """Those of the named messages that are scheduled, in any order."""
         ...
 
-    async def browse(
-        self, fragment_number: int, from_sequence: int, limit: int, limit_bytes: int
-    ) -> list[Message]:
-        """Messages of every state from `from_sequence` on, in order; the limits
-        are those of `read_active`."""
-        ...
-
     async def read_session(
         self,
         fragment_number: int,
@@ -206,41 +240,11 @@ class Store(Protocol):
         """Active messages of one session; otherwise as `read_active`."""
         ...
 
-    async def browse_session(
-        self,
-        fragment_number: int,
-        session_id: str,
-        from_sequence: int,
-        limit: int,
-        limit_bytes: int,
-    ) -> list[Message]:
-        """Messages of one session, of every state; otherwise as `browse`."""
-        ...
-
     async def active_sessions(
         self, fragment_number: int, after: str | None, limit: int
     ) -> list[str]:
         """Ids of sessions with active messages, in an order of the store's that
         never changes, from the one behind `after` on (None: the first)."""
-        ...
-
-    async def sessions(
-        self, fragment_number: int, after: str | None, limit: int
-    ) -> list[str]:
-        """Ids of sessions with active messages or a state, in the order of
-        `active_sessions`."""
-        ...
-
-    async def sessions_updated(
-        self, fragment_number: int, since: int, after: str | None, limit: int
-    ) -> list[str]:
-        """Ids of sessions whose state was set after `since`, in that order."""
-        ...
-
-    async def session_state(
-        self, fragment_number: int, session_id: str
-    ) -> bytes | None:
-        """What the application keeps with the session, if anything."""
         ...
 
     async def rules(self) -> list[StoredRule]:
@@ -281,7 +285,8 @@ class Store(Protocol):
         ...
 
     async def outbox(self, limit: int) -> list[OutboxEntry]:
-        """The oldest entries of the outbox."""
+        """The oldest entries of the outbox. No entity uses it yet: it is part of the
+        format for messages that go from one store to another."""
         ...
 
     async def restored(

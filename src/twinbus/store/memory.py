@@ -19,11 +19,11 @@ from twinbus.broker.changes import (
     StoredEntity,
     StoredRule,
 )
+from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message import Message
 from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import base_of, fragment_number_of
 from twinbus.store.base import (
-    NO_LIMIT,
     PORTION_BYTES,
     TRIMMED_IDS,
     ExpiryCursor,

@@ -26,12 +26,12 @@ from twinbus.broker.changes import (
     StoredEntity,
     StoredRule,
 )
+from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message import Message
 from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import SEQUENCE_BITS, SEQUENCE_MASK, base_of
 from twinbus.store import sqlite_lease
 from twinbus.store.base import (
-    NO_LIMIT,
     PORTION_BYTES,
     TRIMMED_IDS,
     CommitFailed,

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
-from twinbus.store.base import NO_LIMIT
+from twinbus.broker.fragment_settings import NO_LIMIT
 
 _log = logging.getLogger(__name__)
 

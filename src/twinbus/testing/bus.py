@@ -23,9 +23,10 @@ from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.clock import SystemClock
 from twinbus.config import ROOT_KEY_NAME, Config
 from twinbus.config_entities import entity_properties
+from twinbus.owner.store_owner import StoreOwner
+from twinbus.process.certificates import ca_file, tls_context
+from twinbus.process.server import Server
 from twinbus.rules.rule import Rule
-from twinbus.server.certificates import ca_file, tls_context
-from twinbus.server.server import Server
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.testing.clock import ManualClock
@@ -250,6 +251,12 @@ class Bus:
         """The time on the bus's clock."""
         return datetime.fromtimestamp(self.clock.now() / 1000, UTC)
 
+    @property
+    def owner(self) -> StoreOwner:
+        """Of the only store."""
+        [owner] = self.server.owners
+        return owner
+
     def advance(self, seconds: float | timedelta) -> None:
         """Let time pass; what became due has happened when this returns."""
         if isinstance(seconds, timedelta):
@@ -257,7 +264,7 @@ class Bus:
         self._run(self._let_time_pass(round(seconds * 1000)))
 
     async def _let_time_pass(self, milliseconds: int) -> None:
-        owner, namespace = self.server.owner, self.server.namespace
+        owner, namespace = self.owner, self.server.namespace
         # In the loop: the bus must not see the new time before its tick does.
         self.clock.advance(milliseconds)
         # The server looks at its entities now and then, by the machine's clock.

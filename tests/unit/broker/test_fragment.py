@@ -73,7 +73,7 @@ def test_locked_messages_leave_the_window_with_a_token(place: Place) -> None:
         assert lock.message.place == LOCKED
         assert lock.locked_until == NOW + place.settings.lock_duration_ms
         assert len(lock.token) == 16
-        assert token_fragment(lock.token) == place.queue.number
+        assert token_fragment(lock.token) == place.queue.index
         assert token_sequence(lock.token) == number
     assert len({lock.token for lock in locks}) == 2
     assert bodies(place.queue.window.ready_messages()) == [b"c"]

@@ -173,7 +173,7 @@ def test_transaction_with_a_revoked_lock_can_only_be_rolled_back(place: Place) -
     (lock,) = place.lock()
     transaction = Transaction(b"t", NOW, TransactionLimits())
     intended = Settlement(COMPLETE, None, None, None)
-    work = TransactionalSettlement(place, place.queue, lock, intended, ACTOR)  # type: ignore[arg-type]
+    work = TransactionalSettlement(place.queue, lock, intended, ACTOR)
     transaction.enlist_lock(lock, work)
     taken(place)
     with pytest.raises(MessageLockLost):

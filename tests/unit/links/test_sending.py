@@ -94,7 +94,7 @@ def test_copy_is_accepted_and_dropped(world: World) -> None:
 
 
 def test_id_is_forgotten_when_its_time_is_over(world: World) -> None:
-    world.home.extensions.send_id_window_ms = 100
+    world.home.send_id_window_ms = 100
     link, _ = world.sender()
     for elapsed_ms in (0, 99, 1, 99):
         world.home.now += elapsed_ms

@@ -466,7 +466,7 @@ def test_state_that_is_no_transaction_is_refused(world: World, client: Client) -
 def scheduling(world: World) -> TransactionalSchedule:
     message = read_message(BODY)
     message.scheduled_at = NOW + 1_000
-    return TransactionalSchedule(world.home, world.fragment, [message], 1)
+    return TransactionalSchedule(world.fragment, [message], 1)
 
 
 def test_scheduled_message_keeps_the_number_it_was_promised(
@@ -502,11 +502,11 @@ def test_cancellation_is_claimed_once_and_broken_by_others(
     schedule.schedule(fragment, message, 1, NOW, home.changes)
     home.commit()
     txn_id = client.declare()
-    work = TransactionalCancel(home, fragment, message, 1)
+    work = TransactionalCancel(fragment, message, 1)
     work.claim()
     world.coordinator.find(txn_id, NOW).enlist(work)
     with pytest.raises(NotAllowed, match="not discharged yet"):
-        TransactionalCancel(home, fragment, message, 1).claim()
+        TransactionalCancel(fragment, message, 1).claim()
     schedule.cancel(fragment, message, 1, NOW, home.changes)
     answer = client.commit(txn_id)
     assert condition(answer) == ROLLBACK and "sequence number 1" in text(answer)

@@ -18,21 +18,21 @@ from twinbus.amqp.messaging import Source, Target
 from twinbus.amqp.transactions import Coordinator as AmqpCoordinator
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.changes import ChangeSet
+from twinbus.broker.commit_listener import Listeners
 from twinbus.broker.dispatch import Dispatch
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
+from twinbus.broker.home import Home
 from twinbus.broker.message import Message
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.transaction import TransactionLimits
 from twinbus.errors import ServiceBusError
 from twinbus.links.arrivals import Arrivals
-from twinbus.links.commit_listener import Listeners
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
 from twinbus.links.extensions import Extensions
-from twinbus.links.message_ids import MessageIds
 from twinbus.links.output import Output, Outputs
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.send_link import SendLink
@@ -53,26 +53,21 @@ def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise AssertionError("a store in memory waited")
 
 
-class LocalHome:
+class LocalHome(Home):
     """Where one queue lives; commits are made by the test."""
 
     def __init__(self, settings: FragmentSettings) -> None:
+        super().__init__(self.entropy)
         self.now = NOW
         self.store = MemoryStore()
         self.epoch = run(self.store.open("test", NOW)).epoch
         self.batch = 0
-        self.table = FragmentTable(self.epoch, [])
+        self.table = FragmentTable(self.epoch, [], self)
         self.table.admit(GENERATION, settings)
-        self.changes = ChangeSet()
-        self.listeners = Listeners()
-        self.refuses_until = 0
-        self.room_bytes = 1 << 62
-        self.extensions = Extensions()
         self.wake_count = 0
         self.admissions: list[Admission] = []
         self.expected: list[int] = []
         self.entropy_count = 0
-        self.message_ids = MessageIds(self.entropy)
         self.fragment = self.table.create(GENERATION, 0, self.changes)
         self.dispatch = Dispatch(self.fragment, None, self.entropy)
         self.commit()
@@ -135,7 +130,7 @@ class LocalHome:
     def commit(self) -> None:
         self.apply_admissions()
         changes, listeners = self.changes, self.listeners
-        self.changes, self.listeners = ChangeSet(), Listeners()
+        self.changes, self.listeners = ChangeSet(self), Listeners()
         promises = self.dispatch.take_promises() if self.batch else []
         self.batch += 1
         changes.seal(self.epoch, self.batch, self.now)
@@ -149,7 +144,7 @@ class LocalHome:
 
     def fail(self, error: ServiceBusError) -> None:
         listeners = self.listeners
-        self.changes, self.listeners = ChangeSet(), Listeners()
+        self.changes, self.listeners = ChangeSet(self), Listeners()
         self.dispatch.forget_promises()
         listeners.failed(error)
         self.table.restore(run(self.store.fragments()))
@@ -179,12 +174,11 @@ class World:
         link = self.session.attach_sender("tx", Source(), Target(address="orders"))
         bus_link = self._attached()
         arrivals = Arrivals(
-            "orders", self.home.extensions, limit, may_restore=lambda _: restores
+            "orders", Extensions(), limit, may_restore=lambda _: restores
         )
         made = SendLink(
             bus_link,
             self.fragment,
-            self.home,
             1,
             arrivals,
             self.output,
@@ -214,9 +208,7 @@ class World:
     ) -> tuple[Link, ReceiveLink]:
         link = self.session.attach_receiver(name, Source(address="orders"), Target())
         bus_link = self._attached()
-        made = ReceiveLink(
-            bus_link, self.fragment, self.home, 2, peek_lock, self.output
-        )
+        made = ReceiveLink(bus_link, self.fragment, 2, peek_lock, self.output)
         bus_link.context = made
         bus_link.accept()
         self.pump()

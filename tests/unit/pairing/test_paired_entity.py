@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from simulator.clock import SimulatedClock
+from simulator.loop import VirtualLoop, run_virtually
 from twinbus.pairing.paired_entity import PairedEntity
 from twinbus.pairing.policy import State
-from twinbus.testing.sim.clock import SimulatedClock
-from twinbus.testing.sim.loop import VirtualLoop, run_virtually
 
 
 def play(scene: Callable[[PairedEntity, list[State]], Awaitable[None]]) -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from simulator.clock import SimulatedClock
+from simulator.loop import VirtualLoop, run_virtually
 from twinbus.pairing.detour import Detour
 from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.pair import Pair
 from twinbus.pairing.settings import PairSettings
-from twinbus.testing.sim.clock import SimulatedClock
-from twinbus.testing.sim.loop import VirtualLoop, run_virtually
 
 HANG = TimeoutError("this entity does not answer")
 QUEUES = ("south/0", "south/1", "south/2")

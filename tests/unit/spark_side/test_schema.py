@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from twinbus.gateway.bulk import arrow
+from twinbus.doors.http.bulk import arrow
 from twinbus.spark.schema import COLUMNS, RAW, arrow_schema, spark_schema
 
 ALL = tuple(COLUMNS)

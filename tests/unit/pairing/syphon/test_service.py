@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from simulator.clock import SimulatedClock
+from simulator.loop import VirtualLoop, run_virtually
 from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.pairing.syphon.ports import BacklogMessage, BacklogQueue, Engine, Lease
 from twinbus.pairing.syphon.service import SyphonService
 from twinbus.testing.clock import ManualClock
-from twinbus.testing.sim.clock import SimulatedClock
-from twinbus.testing.sim.loop import VirtualLoop, run_virtually
 
 from .backlog import ListOutlet, ListSource
 

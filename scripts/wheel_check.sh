@@ -1,0 +1,34 @@
+#!/bin/sh
+# Checks the wheel that `make wheel` made: where there is no C compiler it installs and
+# runs compiled, and the README's code works with it. A pure wheel can be built as well,
+# and has nothing compiled in it.
+set -eu
+source=$(cd "$(dirname "$0")/.." && pwd)
+. "$source/scripts/first_minutes.sh"
+wheel=$(ls -t "$source"/dist/*.whl | head -n 1)
+
+"$source/.venv/bin/python" -m venv "$work/venv"
+path=$PATH
+# No programs at all, and so no compiler; the rest is called by its full name.
+export PATH="$work/nothing"
+"$work/venv/bin/python" -m pip --quiet --disable-pip-version-check install \
+    --only-binary :all: "$wheel[pairing]"
+said=$("$work/venv/bin/twinbus" --version)
+PATH=$path
+case $said in
+*"(compiled)") ;;
+*) fail "the installed wheel is not compiled: $said" ;;
+esac
+
+cd "$work"
+start_bus 30 env PATH="$work/nothing" "$work/venv/bin/twinbus" serve \
+    --data ./data --config "$source/examples/bus.toml"
+[ "$(form_of_bus)" = compiled ] || fail "the bus is $(form_of_bus)"
+try_readme "$work/venv/bin/python" "$source/README.md"
+
+git clone --quiet "$source" "$work/twinbus"
+TWINBUS_PURE=1 "$source/.venv/bin/python" -m pip --quiet wheel --no-build-isolation \
+    --no-deps --wheel-dir "$work/pure" "$work/twinbus"
+pure=$(ls "$work/pure"/*-py3-none-any.whl) || fail "the pure wheel is not for any platform"
+! python3 -m zipfile --list "$pure" | grep -q _native || fail "the pure wheel is not pure"
+printf 'wheel_check: %s installs and runs compiled without a compiler\n' "$(basename "$wheel")"

@@ -1,0 +1,26 @@
+"""The clock of a simulated machine: true to the loop, except when it jumps."""
+
+from typing import Final, final
+
+from simulator.loop import VirtualLoop
+
+_START: Final = 1_800_000_000_000
+
+
+@final
+class SimulatedClock:
+    """Wall clock and monotonic clock over a virtual loop."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+        self._offset_ms = _START
+
+    def now(self) -> int:
+        return self._offset_ms + self.monotonic()
+
+    def monotonic(self) -> int:
+        return round(self._loop.time() * 1000)
+
+    def jump(self, by_ms: int) -> None:
+        """Somebody set the wall clock; the monotonic one does not notice."""
+        self._offset_ms += by_ms

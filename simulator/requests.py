@@ -1,0 +1,298 @@
+"""What simulated clients ask of `$management`, and of the namespace.
+
+Each function is one request from asking to reply, run beside everything else. It
+tells the auditor what was asked before it asks, and what came of it: done, refused,
+or unknown if the bus crashed before it could answer.
+"""
+
+from typing import Any, Final
+from uuid import UUID
+
+from simulator.audited_message import Rules
+from simulator.draft import Draft, sighting_in
+from simulator.life import Life
+from simulator.links import Held, Settlement
+from simulator.replies import replied, request, value_of
+from simulator.sighting import Counts, Sighting, Violation
+from twinbus.doors.amqp import (
+    management_deletion,
+    management_locks,
+    management_messages,
+)
+from twinbus.doors.amqp.namespace_management import describe
+from twinbus.doors.amqp.request_links import Response
+from twinbus.entities.subscription import Subscription
+from twinbus.errors import MessageLockLost, MessageNotFound
+from twinbus.limits import DUPLICATE_WINDOW_MS
+
+_STATUS: Final = {
+    "complete": "completed",
+    "abandon": "abandoned",
+    "defer": "defered",
+    "dead-letter": "suspended",
+    "release": "unlocked",
+}
+_FAR_FUTURE: Final = 1 << 62
+
+
+# --- queues ---------------------------------------------------------------------
+
+
+def subscription_properties(rules: Rules) -> dict[str, Any]:
+    return {
+        "lock_duration_ms": rules.lock_duration_ms,
+        "max_delivery_count": rules.max_delivery_count,
+        "default_message_time_to_live_ms": rules.default_ttl_ms,
+        "dead_lettering_on_message_expiration": rules.dead_letter_on_expiration,
+        "requires_session": rules.requires_session,
+        "forward_to": rules.forward_to,
+        "forward_dead_lettered_messages_to": rules.forward_dead_letters_to,
+        "status": rules.status,
+    }
+
+
+def _properties(rules: Rules) -> dict[str, Any]:
+    return {
+        **subscription_properties(rules),
+        "requires_duplicate_detection": rules.duplicate_window_ms > 0,
+        "duplicate_detection_history_time_window_ms": (
+            rules.duplicate_window_ms or DUPLICATE_WINDOW_MS
+        ),
+    }
+
+
+async def create_queue(life: Life, path: str, rules: Rules) -> None:
+    life.auditor.queue_requested(path, rules)
+    with replied(life, f"create {path} with {rules}") as reply:
+        await life.namespace.create_queue(path, _properties(rules))
+        if rules.is_small:
+            life.shrink(path)
+    if reply.is_ok:
+        life.auditor.queue_created(path)
+    elif not reply.is_unknown:
+        life.auditor.queue_refused(path)
+
+
+async def update_queue(life: Life, path: str, rules: Rules) -> None:
+    life.auditor.update_requested(path, rules)
+    with replied(life, f"update {path} to {rules}"):
+        await life.namespace.update_queue(path, _properties(rules))
+        if rules.is_small:
+            life.shrink(path)
+
+
+async def delete_queue(life: Life, path: str) -> None:
+    life.auditor.deletion_requested(path)
+    with replied(life, f"delete {path}") as reply:
+        await life.namespace.delete_queue(path)
+    # Refused or not: it is deleted once the catalog does not have it.
+    if life.is_alive and not reply.is_unknown:
+        life.auditor.queue_deleted(path)
+
+
+# --- messages -------------------------------------------------------------------
+
+
+async def schedule(life: Life, path: str, drafts: list[Draft]) -> None:
+    encoded = [draft.encoded() for draft in drafts]
+    uids = [draft.uid for draft in drafts]
+    life.tell(None)
+    for draft in drafts:
+        life.auditor.send_requested(draft.uid, path, draft.sent())
+    numbers: list[int] = []
+    with replied(life, f"schedule {' '.join(uids)} in {path}") as reply:
+        response = await management_messages.schedule_messages(
+            life.managed(path, False),
+            request(messages=[{"message": raw} for raw in encoded]),
+        )
+        numbers = list(value_of(response)["sequence-numbers"].items)
+    for i, uid in enumerate(uids):
+        if reply.is_ok:
+            life.auditor.send_accepted(uid, numbers[i])
+        elif reply.is_unknown:
+            life.auditor.send_unknown(uid)
+        else:
+            life.auditor.send_refused(uid)
+
+
+async def cancel(life: Life, path: str, uid: str, number: int) -> None:
+    life.auditor.cancel_requested(uid)
+    with replied(life, f"cancel {uid} in {path}") as reply:
+        await management_messages.cancel_scheduled(
+            life.managed(path, False), request(sequence_numbers=[number])
+        )
+    if reply.is_ok:
+        life.auditor.cancelled(uid)
+    elif reply.is_unknown:
+        life.auditor.cancel_unknown(uid)
+    else:
+        not_found = isinstance(reply.error, MessageNotFound)
+        life.auditor.cancel_refused(uid, not_found=not_found)
+
+
+async def peek(
+    life: Life,
+    path: str,
+    dead_letter: bool,
+    start: int,
+    count: int,
+    session_id: str = "",
+) -> list[Sighting]:
+    """Returns what was shown, when it has been judged."""
+    since = life.auditor.event
+    seen: list[Sighting] = []
+    with replied(life, f"peek {_name(path, dead_letter)} from {start}") as reply:
+        response = await management_messages.peek(
+            life.managed(path, dead_letter),
+            request(
+                from_sequence_number=start,
+                message_count=count,
+                session_id=session_id or None,
+            ),
+        )
+        seen = [one for one, _, _ in _entries(response, path, dead_letter)]
+    if reply.is_ok:
+        is_all = start <= 1 and len(seen) < count
+        life.auditor.peeked(
+            path,
+            dead_letter,
+            seen,
+            since=since,
+            is_all=is_all,
+            session_id=session_id,
+        )
+    return seen
+
+
+async def receive_deferred(
+    life: Life, path: str, dead_letter: bool, wanted: dict[str, int], peek_lock: bool
+) -> None:
+    """Ask for deferred messages: identities and sequence numbers."""
+    since = life.auditor.event
+    name, auditor = _name(path, dead_letter), life.auditor
+    if not peek_lock:
+        for uid in wanted:
+            auditor.take_deferred_requested(uid)
+    session_id = None
+    if not dead_letter:
+        # They are of one session, or the bus knows only some of them.
+        session_id = auditor.session_of(next(iter(wanted)))
+    entries: list[tuple[Sighting, int, bytes]] = []
+    with replied(life, f"receive deferred {' '.join(wanted)} of {name}") as reply:
+        response = await management_messages.receive_deferred(
+            life.managed(path, dead_letter),
+            request(
+                sequence_numbers=list(wanted.values()),
+                receiver_settle_mode=int(peek_lock),
+                session_id=session_id,
+            ),
+        )
+        entries = _entries(response, path, dead_letter)
+    if not peek_lock:
+        for uid in wanted:
+            auditor.take_deferred_ended(uid, is_unknown=reply.is_unknown)
+    if isinstance(reply.error, MessageNotFound):
+        auditor.deferred_not_found(list(wanted), session_id, since=since)
+    for seen, locked_until, token in entries:
+        if peek_lock:
+            auditor.delivered(seen, token, locked_until)
+            life.hold(
+                Held(uid=seen.uid, token=token, path=path, dead_letter=dead_letter)
+            )
+        else:
+            auditor.delivered_for_good(seen)
+
+
+async def batch_delete(life: Life, path: str, dead_letter: bool, count: int) -> None:
+    life.auditor.taker_joined(path, dead_letter)
+    removed = 0
+    name = _name(path, dead_letter)
+    with replied(life, f"delete {count} of {name}") as reply:
+        response = await management_deletion.batch_delete(
+            life.managed(path, dead_letter),
+            request(message_count=count, enqueued_time_utc=_FAR_FUTURE),
+        )
+        removed = int(value_of(response)["message-count"])
+        life.tell(f"{removed} of {name} were deleted")
+    if reply.is_unknown:
+        removed = count
+    life.auditor.taker_left(path, dead_letter, removed)
+
+
+# --- locks ----------------------------------------------------------------------
+
+
+async def renew(life: Life, held: Held) -> None:
+    locked_until = 0
+    with replied(life, f"renew {held.uid}") as reply:
+        response = await management_locks.renew_locks(
+            life.managed(held.path, held.dead_letter),
+            request(lock_tokens=[UUID(bytes_le=held.token)]),
+        )
+        locked_until = int(value_of(response)["expirations"].items[0])
+    if reply.is_ok:
+        life.auditor.renewed(held.token, held.uid, locked_until)
+    elif isinstance(reply.error, MessageLockLost):
+        life.auditor.renew_refused(held.token, held.uid)
+
+
+async def settle(life: Life, held: Held, settlement: Settlement) -> None:
+    """Settle by lock token, without the link of the delivery."""
+    kind = settlement.kind
+    asked_at = life.tell(None)
+    life.auditor.settle_requested(held.token, held.uid, kind, settlement.reason)
+    with replied(life, f"{kind} {held.uid} by token") as reply:
+        await management_locks.update_disposition(
+            life.managed(held.path, held.dead_letter),
+            request(
+                disposition_status=_STATUS[kind],
+                lock_tokens=[UUID(bytes_le=held.token)],
+                deadletter_reason=settlement.reason,
+                properties_to_modify=settlement.modified,
+            ),
+        )
+    if reply.is_ok:
+        life.auditor.settled(held.token, held.uid, kind, asked_at=asked_at)
+    elif reply.is_unknown or reply.error is None:
+        life.auditor.settle_unknown(held.token, held.uid)
+    else:
+        life.settle_failed(held, kind, reply.error)
+
+
+# --- content --------------------------------------------------------------------
+
+
+def counts(life: Life, path: str) -> Counts:
+    """What the bus says it holds."""
+    description = describe(life.namespace.entity(path))
+    return Counts(**description["counts"], size_bytes=description["size_bytes"])
+
+
+def check_quotas(life: Life) -> None:
+    """What counts against each limit is what is there. Raises Violation."""
+    for entity in life.namespace.entities():
+        owner = entity
+        if isinstance(entity, Subscription):
+            owner = life.namespace.topic(entity.topic_path)
+        used_bytes = entity.fragment()._quota.used_bytes
+        if used_bytes != owner.size_bytes():
+            raise Violation(
+                f"{entity.path} counts {used_bytes} bytes against its limit, "
+                f"{owner.path} holds {owner.size_bytes()}"
+            )
+
+
+def _entries(
+    response: Response, path: str, dead_letter: bool
+) -> list[tuple[Sighting, int, bytes]]:
+    """Messages in a reply, with end and token of their locks."""
+    entries = []
+    for entry in value_of(response).get("messages", ()):
+        seen, locked_until = sighting_in(entry["message"], path, dead_letter)
+        token = entry.get("lock-token")
+        entries.append((seen, locked_until, token.bytes_le if token else b""))
+    return entries
+
+
+def _name(path: str, dead_letter: bool) -> str:
+    return f"{path}/dead" if dead_letter else path

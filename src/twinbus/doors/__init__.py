@@ -1,0 +1,1 @@
+"""The doors: each translates a protocol into operations and decides nothing."""

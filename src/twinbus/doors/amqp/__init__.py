@@ -1,0 +1,1 @@
+"""The AMQP door: connections, links, and requests to `$cbs` and `$management`."""

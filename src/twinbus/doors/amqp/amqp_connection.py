@@ -1,0 +1,572 @@
+"""One AMQP connection: the pump between a socket and everything else.
+
+Bytes go into the engine, its events go to the links and nodes they concern, and
+what the engine has to send is written once. Rules of the protocol are the engine's,
+rules of messaging are the domain's; what is here is plumbing and the clock's share:
+a peer must open, show a right and use it in time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, cast
+from weakref import WeakValueDictionary
+
+from twinbus.amqp.connection import Connection, Role
+from twinbus.amqp.errors import AmqpError, DecodeError
+from twinbus.amqp.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    LinkAttached,
+    LinkDetached,
+    LinkFlow,
+    MessageReceived,
+    SaslInitReceived,
+    SessionEnded,
+    SessionWindowOpened,
+)
+from twinbus.amqp.link import Link
+from twinbus.amqp.sasl import parse_plain
+from twinbus.amqp.session import AmqpSession
+from twinbus.amqp.types import AmqpArray, Symbol
+from twinbus.auth.claims import Grant
+from twinbus.auth.grants import Grants, Right
+from twinbus.broker.home import Home
+from twinbus.doors.amqp.attach import on_attach
+from twinbus.doors.amqp.host import Host
+from twinbus.doors.amqp.request_links import (
+    Node,
+    RequestLink,
+    ResponseLink,
+    Unanswered,
+)
+from twinbus.doors.amqp.session_attach import SessionAttach
+from twinbus.doors.memory_share import MemoryShare
+from twinbus.entities.entity import EntityLink
+from twinbus.errors import ConnectionForced, QuotaExceeded, ServiceBusError
+from twinbus.limits import (
+    ANSWERS_BYTES,
+    FRAME_BYTES,
+    IDLE_TIMEOUT_MS,
+    LINKS_BYTES,
+    LINKS_PER_CONNECTION,
+    MANAGEMENT_REQUEST_BYTES,
+    PARTIAL_DELIVERIES,
+    SESSIONS_PER_CONNECTION,
+    STRANGER_BYTES,
+    STRANGER_UNREAD_BYTES,
+    STRANGER_WRITE_BUFFER_BYTES,
+    UNREAD_BYTES,
+    WRITE_BUFFER_BYTES,
+)
+from twinbus.links.coordinator import Coordinator
+from twinbus.links.coordinator_link import CoordinatorLink
+from twinbus.links.deliveries import apply_deliveries
+from twinbus.links.extensions import Extensions
+from twinbus.links.output import Output
+from twinbus.links.receive_link import (
+    ReceiveLink,
+    forget_deliveries,
+    waiting_links,
+)
+from twinbus.links.refusal import amqp_error
+from twinbus.links.send_link import SendLink
+
+_log = logging.getLogger(__name__)
+
+_CLOSING_MS: Final = 5_000
+"""How long a peer that was told to go away may take to answer."""
+
+_FULL_READ_BYTES: Final = 128 * 1024
+"""A read of so much means that there is more; what a client within its credit has
+under way is mostly less."""
+
+
+_LARGE_READ_BYTES: Final = 16 * 1024
+"""Whoever sends so much at once waits for a turn; whoever sends little never does."""
+
+_FRAMES_AT_A_TIME: Final = 64
+"""Frames that are taken before anybody looks at the time."""
+
+_SYMBOL: Final = 0xA3
+"""Constructor of an array of short symbols."""
+
+QueueLink = SendLink | ReceiveLink | SessionAttach
+"""What is attached to a queue, or wants to be."""
+
+
+class AmqpConnection(asyncio.Protocol):
+    """The asyncio protocol of one client's connection."""
+
+    # Every read looks at some of these. Python finds the attributes of an object with
+    # more than thirty of them by hashing their names, unless they have slots.
+    __slots__ = (
+        *("_host", "namespace", "clock", "extensions", "turns", "grants", "output"),
+        *("coordinator", "_engine", "_transport", "_peer", "unanswered", "requests"),
+        *("_unsent_bytes", "_held_bytes", "_engine_bytes", "_held_limit"),
+        *("_unread_limit", "_nodes", "_responses", "_links", "_is_stranger", "_opened"),
+        *("_started_at", "_handshake_ms", "_is_waiting", "_is_deaf", "_is_held_back"),
+        *("_is_lost", "_is_ended", "_abort_at", "__weakref__"),
+    )
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.namespace = host.namespace
+        self.clock = host.clock
+        self.extensions = host.extensions
+        self.turns = host.turns
+        self.grants = Grants()
+        self.output = Output(host.outputs, self.flush)
+        # The transactions of this connection.
+        self.coordinator = Coordinator(host.transaction_limits, host.entropy)
+        self._engine = Connection(
+            Role.SERVER,
+            host.container_id,
+            max_frame_size=FRAME_BYTES,
+            channel_max=SESSIONS_PER_CONNECTION - 1,
+            handle_max=LINKS_PER_CONNECTION - 1,
+            idle_timeout_ms=IDLE_TIMEOUT_MS,
+            properties=_open_properties(self.extensions),
+            link_limit=LINKS_PER_CONNECTION,
+            limit_bytes=STRANGER_BYTES,
+            frames_at_a_time=_FRAMES_AT_A_TIME,
+        )
+        self._transport: asyncio.Transport | None = None
+        self._peer = "?"
+        # Requests and answers under way.
+        self.unanswered = Unanswered(self._count_held)
+        # What was written and not sent, if it is worth a word.
+        self._unsent_bytes = 0
+        # All that is kept for the peer, as its share knows it, and how much it may be:
+        # besides what has a budget, a read whose frames wait for their turn.
+        self._held_bytes = 0
+        self._engine_bytes = 0
+        self._held_limit = 2 * STRANGER_BYTES
+        self._unread_limit = STRANGER_UNREAD_BYTES
+        # Nodes this connection is attached to, by address. A node lives as long as
+        # a link to it: anybody may attach to any `$management`, one after the other.
+        self._nodes: WeakValueDictionary[str, Node] = WeakValueDictionary()
+        # Requests that are not answered yet.
+        self.requests: set[asyncio.Task[None]] = set()
+        # Response links by session, for their requests.
+        self._responses: dict[AmqpSession, list[ResponseLink]] = {}
+        # Links to queues, and where each queue remembers the link.
+        self._links: dict[QueueLink, set[EntityLink]] = {}
+        # The peer has not shown a key yet.
+        self._is_stranger = True
+        self._opened = False
+        self._started_at = 0
+        self._handshake_ms = host.handshake_ms
+        # Why nothing is read: what was read waits for its turn; the peer reads no
+        # answers; the process is full.
+        self._is_waiting = False
+        self._is_deaf = False
+        self._is_held_back = False
+        # The transport is gone; and what was received before has been taken, too.
+        self._is_lost = False
+        self._is_ended = False
+        # When the transport is aborted if the peer does not close; 0: not closing.
+        self._abort_at = 0
+
+    # --- asyncio --------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are not of asyncio's class.
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=STRANGER_WRITE_BUFFER_BYTES)
+        address = transport.get_extra_info("peername")
+        self._peer = f"{address[0]}:{address[1]}" if address else "?"
+        self._started_at = self.clock.monotonic()
+        self._host.joined(self)
+
+    def data_received(self, data: bytes) -> None:
+        engine, size = self._engine, len(data)
+        if size >= _LARGE_READ_BYTES and self.turns.is_over():
+            engine.receive_later(data, self.clock.monotonic())
+        else:
+            self._take(engine.receive_data(data, self.clock.monotonic()))
+        if engine.has_more:
+            self._go_on()
+            return
+        self.output.mark()
+        self._host.outputs.flush()
+        if engine.held_bytes() != self._engine_bytes:
+            self._count_held()
+        if size >= _FULL_READ_BYTES:
+            self._let_others_read()
+
+    def _take(self, events: list[Event]) -> None:
+        is_behind = self.output.is_behind = self._engine.has_more
+        self._on_events(events)
+        if not is_behind:
+            self.output.caught_up()
+
+    def _go_on(self) -> None:
+        """Take what was received already, a turn at a time."""
+        engine, turns = self._engine, self.turns
+        while engine.has_more and not self._must_wait() and not turns.is_over():
+            self._take(engine.go_on())
+        if engine.has_more and not self._must_wait():
+            turns.wait(self._go_on)
+        if self._is_waiting is not engine.has_more:
+            self._is_waiting = engine.has_more
+            self._read_or_not()
+        self.output.mark()
+        self._host.outputs.flush()
+        if engine.held_bytes() != self._engine_bytes:
+            self._count_held()
+        if self._is_lost and not engine.has_more:
+            self._end()
+
+    def _must_wait(self) -> bool:
+        """As long as nothing is read, what was read before is not looked at either."""
+        return self._is_held_back or (self._is_deaf and not self._is_lost)
+
+    def _let_others_read(self) -> None:
+        """libuv would read a socket dozens of times before it looks at the next."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_or_not)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self.output.is_writable = False
+        self._is_lost = True
+        # What the client has said before is still done.
+        if self._engine.has_more:
+            self.turns.wait(self._go_on)
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        if self._is_ended:
+            return
+        self._is_ended = True
+        for link in list(self._links):
+            self._detached(link)
+        self.coordinator.roll_back_all()
+        self._engine.eof()
+        self._share().hold(self, 0)
+        self._host.left(self)
+
+    def pause_writing(self) -> None:
+        self.output.is_writable = False
+
+    def resume_writing(self) -> None:
+        self.output.is_writable = True
+        self._is_deaf = False
+        self._count_unsent()
+        self._read_again()
+        self._offer_capacity()
+        for responses in list(self._responses.values()):
+            for response_link in responses:
+                response_link.send_waiting()
+        self._host.outputs.flush()
+
+    # --- writing --------------------------------------------------------------
+
+    def flush(self) -> None:
+        data = self._engine.data_to_send()
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if data:
+            transport.write(data)
+            self._listen_to_readers(transport)
+        if self._engine.closed:
+            transport.close()
+
+    def _listen_to_readers(self, transport: asyncio.Transport) -> None:
+        """A peer that makes us answer and does not read the answers is not read.
+
+        Not as soon as nothing more is delivered to it: a client may well write
+        before it goes on reading.
+        """
+        size = transport.get_write_buffer_size()
+        if size >= STRANGER_WRITE_BUFFER_BYTES or self._unsent_bytes:
+            self._count_unsent()
+        if size > self._unread_limit and not self._is_deaf:
+            self._is_deaf = True
+            self._read_or_not()
+
+    # --- memory ---------------------------------------------------------------
+
+    def _share(self) -> MemoryShare:
+        shares = self._host
+        return shares.strangers_held if self._is_stranger else shares.clients_held
+
+    def _count_unsent(self) -> None:
+        transport = self._transport
+        size = 0 if transport is None else transport.get_write_buffer_size()
+        self._unsent_bytes = size if size >= STRANGER_WRITE_BUFFER_BYTES else 0
+        self._count_held()
+
+    def _count_held(self) -> None:
+        """What is kept for the peer has changed."""
+        if self._transport is None:
+            return
+        self._engine_bytes = self._engine.held_bytes()
+        held = self._engine_bytes + self.unanswered.size_bytes + self._unsent_bytes
+        if self._is_stranger:
+            held += self.coordinator.held_bytes()
+        if held == self._held_bytes:
+            return
+        self._held_bytes = held
+        if held > self._held_limit and not self._abort_at:
+            self.cut(self._holds_too_much(held))
+        self._share().hold(self, held)
+
+    def _holds_too_much(self, held: int) -> QuotaExceeded:
+        who = " that has shown no key" if self._is_stranger else ""
+        return QuotaExceeded(
+            f"Unfinished requests and unread answers of the connection take {held} "
+            f"bytes; one{who} may have {self._held_limit}. Finish what was begun, and "
+            "read the answers."
+        )
+
+    def _recognized(self) -> None:
+        """The peer has shown a key: it gets what clients get."""
+        self._share().hold(self, 0)
+        self._is_stranger = False
+        self._held_bytes = 0
+        largest = self.namespace.largest_message_bytes
+        partial = PARTIAL_DELIVERIES * largest + MANAGEMENT_REQUEST_BYTES
+        self._engine.limit_held(partial + LINKS_BYTES)
+        self._held_limit = partial + LINKS_BYTES + UNREAD_BYTES + ANSWERS_BYTES
+        self._unread_limit = UNREAD_BYTES
+        if self._transport is not None:
+            self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self._host.recognized(self)
+        self._count_held()
+
+    def pause_reading(self) -> None:
+        """The process has as much undurable data as it may hold."""
+        self._is_held_back = True
+        self._read_or_not()
+
+    def resume_reading(self) -> None:
+        self._is_held_back = False
+        self._read_again()
+
+    def _read_again(self) -> None:
+        if self._engine.has_more and not self._must_wait():
+            self.turns.wait(self._go_on)
+        self._read_or_not()
+
+    def _read_or_not(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if self._is_deaf or self._is_held_back or self._is_waiting:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+    # --- events ---------------------------------------------------------------
+
+    def _on_events(self, events: list[Event]) -> None:
+        now = self.clock.now()
+        coordinator, output = self.coordinator, self.output
+        at = apply_deliveries(events, 0, coordinator, output, now)
+        while at < len(events):
+            self._on_event(events[at])
+            at = apply_deliveries(events, at + 1, coordinator, output, now)
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, LinkFlow):
+            self._on_flow(event.link)
+        elif isinstance(event, MessageReceived):
+            if isinstance(event.link.context, RequestLink):
+                event.link.context.on_message(event, self.clock.now())
+            elif isinstance(event.link.context, CoordinatorLink):
+                event.link.context.on_message(event, self.clock.now())
+        elif isinstance(event, LinkAttached):
+            on_attach(self, event.link)
+        elif isinstance(event, LinkDetached):
+            if isinstance(event.link.context, ReceiveLink):
+                event.link.context.forget_deliveries()
+            self._forget(event.link)
+        elif isinstance(event, SessionWindowOpened):
+            waiting_links(event.session).go_on(event.session)
+            self.unanswered.window_opened(event.session)
+        elif isinstance(event, SessionEnded):
+            for link in event.session.links.values():
+                self._forget(link)
+            self._responses.pop(event.session, None)
+        elif isinstance(event, SaslInitReceived):
+            self._on_sasl_init(event)
+        elif isinstance(event, ConnectionOpened):
+            self._opened = True
+            _log.debug("%s opened as %s", self._peer, event.container_id)
+        elif isinstance(event, ConnectionClosed):
+            # A peer that does not read does not let the transport close, either.
+            self._abort_at = self._abort_at or self.clock.monotonic() + _CLOSING_MS
+            if event.error is not None:
+                _log.info("%s closed: %s", self._peer, event.error)
+
+    def _on_sasl_init(self, event: SaslInitReceived) -> None:
+        """PLAIN proves a key; all else comes with a token for `$cbs` later."""
+        ok = True
+        if event.mechanism == "PLAIN":
+            try:
+                name, key = parse_plain(event.initial_response)
+                grant = self.namespace.policy.grant_by_key(name, key)
+                self.proved(grant)
+            except (ServiceBusError, DecodeError):
+                _log.info("%s was refused: wrong key name or key", self._peer)
+                ok = False
+        self._on_events(self._engine.sasl_outcome(ok))
+
+    def _on_flow(self, link: Link) -> None:
+        context = link.context
+        if isinstance(context, ReceiveLink):
+            context.offer_capacity()
+        elif isinstance(context, ResponseLink):
+            context.send_waiting()
+
+    def _forget(self, link: Link) -> None:
+        context = link.context
+        link.context = None
+        if isinstance(context, SendLink | ReceiveLink | SessionAttach):
+            self._detached(context)
+        elif isinstance(context, ResponseLink):
+            self.responses(link.session).remove(context)
+            context.close()
+        elif isinstance(context, CoordinatorLink):
+            context.close()
+
+    def _detached(self, link: QueueLink) -> None:
+        known_to = self._links.pop(link, None)
+        self.grants.let_go(link)
+        if known_to is not None:
+            known_to.discard(link)
+        if not isinstance(link, SendLink):
+            link.close()
+
+    def _offer_capacity(self) -> None:
+        for link in list(self._links):
+            if isinstance(link, ReceiveLink):
+                link.offer_capacity()
+
+    # --- for attach -----------------------------------------------------------
+
+    def attached(
+        self, link: QueueLink, known_to: set[EntityLink], *rights: Right
+    ) -> None:
+        """A link to a queue; the queue is to know it while it lasts, and it lasts as
+        long as all of these rights."""
+        self._links[link] = known_to
+        known_to.add(link)
+        self.grants.hold(link, rights)
+
+    def replaced(self, attach: SessionAttach, link: ReceiveLink) -> None:
+        """What waited for a session has one."""
+        known_to = self._links.pop(attach)
+        known_to.discard(attach)
+        self._links[link] = known_to
+        known_to.add(link)
+        self.grants.pass_on(attach, link)
+
+    def node(self, address: str, make: Callable[["AmqpConnection"], Node]) -> Node:
+        """The node of that address for this connection, made at the first need."""
+        node = self._nodes.get(address)
+        if node is None:
+            node = self._nodes[address] = make(self)
+        return node
+
+    def responses(self, session: AmqpSession) -> list[ResponseLink]:
+        return self._responses.setdefault(session, [])
+
+    def introduce(self, home: Home, what: str) -> int:
+        """Who this is in the operation log of a store."""
+        return home.introduce(f"{self._peer} {what}")
+
+    # --- rights ---------------------------------------------------------------
+
+    def proved(self, grant: Grant) -> None:
+        """The peer has shown a key. Raises ArgumentError for one too many."""
+        self._lose(self.grants.put(grant, self.clock.now()))
+        if self._is_stranger:
+            self._recognized()
+
+    def _lose(self, lost: list[Right]) -> None:
+        """End the links that lasted as long as these rights."""
+        receivers: dict[AmqpSession, set[ReceiveLink]] = {}
+        for right in lost:
+            link = cast(QueueLink, right.holder)
+            # Of a link with two rights both may be lost.
+            if link not in self._links:
+                continue
+            self._detached(link)
+            link.detach(right.missing())
+            if isinstance(link, ReceiveLink):
+                receivers.setdefault(link.amqp_session, set()).add(link)
+        for session, links in receivers.items():
+            forget_deliveries(session, links)
+        self.output.mark()
+
+    # --- time -----------------------------------------------------------------
+
+    def tick(self, now: int, monotonic: int) -> None:
+        """Heartbeats, and deadlines that a peer must keep."""
+        self._on_events(self._engine.tick(monotonic))
+        if self._abort_at:
+            if self._abort_at <= monotonic and self._transport is not None:
+                self._transport.abort()
+            return
+        has_right = self._opened and self.grants
+        if not has_right and monotonic - self._started_at > self._handshake_ms:
+            self._give_up(monotonic)
+        else:
+            self._lose(self.grants.tick(self.namespace.policy, now))
+            self.coordinator.tick(now)
+            swept: set[AmqpSession] = set()
+            for link in list(self._links):
+                if isinstance(link, ReceiveLink):
+                    link.tick(swept)
+        self.output.mark()
+
+    def _give_up(self, monotonic: int) -> None:
+        missing = "no token was put" if self._opened else "it was not opened"
+        text = f"{missing} within {self._handshake_ms // 1000} seconds"
+        self.close(ConnectionForced(f"The connection is closed: {text}."), monotonic)
+
+    def close(self, error: ServiceBusError | None, monotonic: int) -> None:
+        """Tell the peer to go; it is cut off if it does not."""
+        told: AmqpError | None = None if error is None else amqp_error(error)
+        self._abort_at = monotonic + _CLOSING_MS
+        if self._opened:
+            self._engine.close(told)
+            self.output.mark()
+        elif self._transport is not None:
+            self._transport.close()
+
+    def cut(self, error: ServiceBusError) -> None:
+        """Say why if the peer reads, and go at once."""
+        self.close(error, self.clock.monotonic())
+        self.flush()
+        transport = self._transport
+        if transport is not None and transport.get_write_buffer_size() == 0:
+            transport.close()
+        else:
+            self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _open_properties(extensions: Extensions) -> dict[object, object] | None:
+    """What clients are told of the bus when it opens a connection; a strict one says
+    nothing, as Service Bus."""
+    if extensions.is_strict:
+        return None
+    names: list[object] = [Symbol(name) for name in extensions.names]
+    return {
+        Symbol("product"): "twinbus",
+        Symbol("twinbus:extensions"): AmqpArray(_SYMBOL, names),
+    }

@@ -1,0 +1,287 @@
+"""What a client's attach asks for: an entity, a node, or nothing we know.
+
+The address says what, the role says which way, the settle mode says how. Claims are
+checked here, on every attach, against what the connection has proved by then. A
+refusal is an attach without termini followed by a detach with the error.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from twinbus.amqp.link import Link
+from twinbus.amqp.messaging import Source, Target
+from twinbus.amqp.transactions import Coordinator
+from twinbus.amqp.types import ULong
+from twinbus.auth.claims import Claim
+from twinbus.auth.grants import Right
+from twinbus.auth.resource import address_path
+from twinbus.broker.entity_path import EntityPath, parse_entity_path
+from twinbus.broker.fragment import MAIN, Fragment
+from twinbus.doors.amqp import cbs, namespace_management
+from twinbus.doors.amqp.cbs import CbsNode
+from twinbus.doors.amqp.management import ManagementNode
+from twinbus.doors.amqp.namespace_management import NamespaceNode
+from twinbus.doors.amqp.request_links import Node, RequestLink, ResponseLink
+from twinbus.doors.amqp.session_attach import SessionAttach, asks_for_session
+from twinbus.entities.entity import Entity
+from twinbus.errors import (
+    ArgumentError,
+    NotAllowed,
+    NotSupported,
+    ServiceBusError,
+)
+from twinbus.limits import CONTROL_REQUEST_BYTES
+from twinbus.links.arrivals import Arrivals
+from twinbus.links.coordinator_link import CoordinatorLink
+from twinbus.links.receive_link import ReceiveLink
+from twinbus.links.refusal import amqp_error
+from twinbus.links.send_link import SendLink
+from twinbus.links.via import Via
+from twinbus.operations.managed_queue import ManagedQueue
+from twinbus.operations.session_pages import SessionPages
+
+if TYPE_CHECKING:
+    from twinbus.doors.amqp.amqp_connection import AmqpConnection
+
+_MAX_BATCH_SIZE = "com.microsoft:max-message-batch-size"
+_TRANSFER_DESTINATION = "com.microsoft:transfer-destination-address"
+_SETTLED = 1
+
+
+def on_attach(connection: "AmqpConnection", link: Link) -> None:
+    """Answer an attach."""
+    try:
+        _attach(connection, link)
+    except ServiceBusError as error:
+        link.refuse(amqp_error(error))
+
+
+def _attach(connection: "AmqpConnection", link: Link) -> None:
+    if not link.peer_is_receiver and isinstance(link.target, Coordinator):
+        _attach_to_coordinator(connection, link)
+        return
+    path = _path(link)
+    if path.lower() == cbs.ADDRESS:
+        _attach_to_node(connection, link, connection.node(cbs.ADDRESS, _cbs))
+        return
+    entity = parse_entity_path(path)
+    if entity.is_management:
+        _attach_to_management(connection, link, entity)
+    elif link.peer_is_receiver:
+        _attach_receiver(connection, link, entity)
+    else:
+        _attach_sender(connection, link, entity)
+
+
+def _path(link: Link) -> str:
+    """The address of the side that is ours. Raises ArgumentError, NotSupported."""
+    terminus = link.source if link.peer_is_receiver else link.target
+    if isinstance(terminus, Source | Target):
+        if terminus.dynamic:
+            raise NotSupported("Dynamic nodes are not supported.")
+        if isinstance(terminus.address, str):
+            return address_path(terminus.address)
+    elif terminus is not None:
+        raise NotSupported(
+            "A link leads from or to an address, or to the coordinator of transactions."
+        )
+    raise ArgumentError("The attach has no address. Name the entity to attach to.")
+
+
+# --- nodes ----------------------------------------------------------------------
+
+
+def _cbs(connection: "AmqpConnection") -> Node:
+    return CbsNode(connection.namespace, connection.clock, connection.proved)
+
+
+def _namespace(connection: "AmqpConnection") -> Node:
+    return NamespaceNode(connection.namespace, connection.clock, connection.grants)
+
+
+def _attach_to_management(
+    connection: "AmqpConnection", link: Link, entity: EntityPath
+) -> None:
+    if not entity.entity:
+        connection.grants.require(Claim.MANAGE, "", connection.clock.now())
+        address = namespace_management.ADDRESS
+        _attach_to_node(connection, link, connection.node(address, _namespace))
+        return
+    namespace, path = connection.namespace, entity.text
+    address = f"{path.lower()}/$management"
+    grants, clock = connection.grants, connection.clock
+    # Java up to 7.17.1 attaches before it has put a token. Only who has shown a
+    # right is told what does not exist, or how large its messages may be.
+    message_bytes = namespace.largest_message_bytes
+    if grants.allows_some(path, clock.now()):
+        known = namespace.entity(entity.entity)
+        message_bytes = namespace.sizes.max_message_bytes_of(known)
+
+    def make(connection: "AmqpConnection") -> Node:
+        find = _finder(connection, entity, address)
+        is_strict = connection.extensions.is_strict
+        return ManagementNode(
+            address, path, message_bytes, is_strict, find, clock, grants
+        )
+
+    _attach_to_node(connection, link, connection.node(address, make))
+
+
+def _finder(
+    connection: "AmqpConnection", entity: EntityPath, address: str
+) -> Callable[[], ManagedQueue]:
+    """Finds what a management node is about, for each request."""
+    namespace, pages = connection.namespace, SessionPages()
+    actor: int | None = None
+
+    def find() -> ManagedQueue:
+        nonlocal actor
+        queue = namespace.entity(entity.entity)
+        if actor is None:
+            home = queue.fragment().home
+            actor = connection.introduce(home, address)
+        arrivals = _arrivals(connection, queue)
+        return ManagedQueue(
+            queue, entity.sub_queue, actor, arrivals, pages, namespace.rules
+        )
+
+    return find
+
+
+def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> None:
+    responses = connection.responses(link.session)
+    if link.peer_is_receiver:
+        response_link = ResponseLink(
+            link, node, connection.output, connection.unanswered
+        )
+        responses.append(response_link)
+        link.context = response_link
+        link.accept()
+    else:
+        request_link = RequestLink(
+            link,
+            node,
+            responses,
+            connection.requests,
+            connection.coordinator,
+            connection.output,
+            connection.turns,
+            connection.unanswered,
+        )
+        link.context = request_link
+        link.accept(max_message_size=node.max_request_bytes)
+        request_link.start()
+
+
+def _attach_to_coordinator(connection: "AmqpConnection", link: Link) -> None:
+    """No claim is asked for: clients attach it before they have shown any, and what
+    they do in a transaction needs its own."""
+    coordinator_link = CoordinatorLink(link, connection.coordinator, connection.output)
+    link.context = coordinator_link
+    link.accept(max_message_size=CONTROL_REQUEST_BYTES)
+    coordinator_link.start()
+
+
+# --- queues ---------------------------------------------------------------------
+
+
+def _attach_sender(
+    connection: "AmqpConnection", link: Link, entity: EntityPath
+) -> None:
+    namespace, now = connection.namespace, connection.clock.now()
+    right = connection.grants.require(Claim.SEND, entity.text, now)
+    queue = namespace.entity(entity.entity)
+    if entity.sub_queue != MAIN:
+        raise NotAllowed(
+            f"Messages cannot be sent to '{entity.text}'; they get there by being "
+            "dead-lettered.",
+            entity_path=entity.text,
+        )
+    queue.check_may_send()
+    arrivals = _arrivals(connection, queue)
+    fragment = queue.fragment()
+    actor = connection.introduce(fragment.home, f"send {queue.path}")
+    via, via_rights = _via(connection, link, queue, actor)
+    send_link = SendLink(
+        link,
+        fragment,
+        actor,
+        arrivals,
+        connection.output,
+        connection.coordinator,
+        via,
+    )
+    link.context = send_link
+    connection.attached(send_link, queue.send_links(), right, *via_rights)
+    limit = arrivals.max_message_bytes
+    link.accept(
+        properties={**link.properties, _MAX_BATCH_SIZE: ULong(limit)},
+        max_message_size=limit,
+        tolerated_message_size=arrivals.tolerated_bytes,
+    )
+    send_link.start()
+
+
+def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
+    """Reads what this connection sends to an entity."""
+    namespace = connection.namespace
+
+    def may_restore(now: int) -> bool:
+        return connection.grants.allows(Claim.SEND, "", now)
+
+    return Arrivals(
+        entity.path,
+        namespace.extensions,
+        namespace.sizes.max_message_bytes_of(entity),
+        namespace.sizes.headroom_bytes_of(entity),
+        may_restore,
+    )
+
+
+def _via(
+    connection: "AmqpConnection", link: Link, way: Entity, actor: int
+) -> tuple[Via | None, tuple[Right, ...]]:
+    """Where the messages go on to, if the sender says so, and the right to it.
+
+    Raises ArgumentError, UnauthorizedAccess. Whether the destination is there and
+    takes messages is seen when they come.
+    """
+    address = link.properties.get(_TRANSFER_DESTINATION)
+    if address is None:
+        return None, ()
+    if not isinstance(address, str):
+        raise ArgumentError.about(
+            _TRANSFER_DESTINATION, value=address, expected="the path of an entity"
+        )
+    namespace, path = connection.namespace, address_path(str(address))
+    right = connection.grants.require(Claim.SEND, path, connection.clock.now())
+
+    def find_destination() -> Fragment:
+        destination = namespace.entity(path)
+        destination.check_may_send()
+        return destination.fragment()
+
+    return Via(way.fragment(), find_destination, actor), (right,)
+
+
+def _attach_receiver(
+    connection: "AmqpConnection", link: Link, entity: EntityPath
+) -> None:
+    now = connection.clock.now()
+    right = connection.grants.require(Claim.LISTEN, entity.text, now)
+    queue = connection.namespace.entity(entity.entity)
+    queue.check_may_receive(entity.sub_queue)
+    queue.used_at = now
+    fragment = queue.fragment(entity.sub_queue)
+    actor = connection.introduce(fragment.home, f"receive {entity.text}")
+    peek_lock = link.snd_settle_mode != _SETTLED
+    if asks_for_session(link, fragment):
+        attach = SessionAttach(connection, link, fragment, actor, peek_lock)
+        link.context = attach
+        connection.attached(attach, queue.receive_links(), right)
+        attach.wait()
+        return
+    receive_link = ReceiveLink(link, fragment, actor, peek_lock, connection.output)
+    link.context = receive_link
+    connection.attached(receive_link, queue.receive_links(), right)
+    link.accept(properties=link.properties or None)

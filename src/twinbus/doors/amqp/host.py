@@ -1,0 +1,40 @@
+"""What a connection needs of the process that it is served by."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from twinbus.broker.transaction import TransactionLimits
+from twinbus.clock import Clock
+from twinbus.doors.connections import ServedConnection
+from twinbus.doors.memory_share import MemoryShare
+from twinbus.entities.namespace import Namespace
+from twinbus.links.extensions import Extensions
+from twinbus.links.output import Outputs
+from twinbus.owner.turns import Turns
+
+
+class Host(Protocol):
+    """The process, as far as AMQP connections know it."""
+
+    namespace: Namespace
+    clock: Clock
+    outputs: Outputs
+    turns: Turns
+    container_id: str
+    # How long a client may take to open its connection.
+    handshake_ms: int
+    transaction_limits: TransactionLimits
+    extensions: Extensions
+    # Random bytes, so many.
+    entropy: Callable[[int], bytes]
+    # What is kept for peers that have shown no key, and for all others.
+    strangers_held: MemoryShare
+    clients_held: MemoryShare
+
+    def joined(self, connection: ServedConnection) -> None: ...
+
+    def recognized(self, connection: ServedConnection) -> None:
+        """It has shown a key."""
+        ...
+
+    def left(self, connection: ServedConnection) -> None: ...

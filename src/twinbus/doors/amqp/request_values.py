@@ -1,0 +1,31 @@
+"""Values of AMQP requests: their types and their bounds."""
+
+from typing import Any
+
+from twinbus.amqp.types import AmqpArray
+from twinbus.errors import ArgumentError, ArgumentOutOfRange
+from twinbus.limits import SEQUENCE_NUMBERS_PER_REQUEST
+
+
+def array_items(value: Any, name: str) -> list[Any]:
+    """The items of an AMQP array or list. Raises ArgumentError."""
+    items = value.items if isinstance(value, AmqpArray) else value
+    if not isinstance(items, list | tuple) or not items:
+        raise ArgumentError(f"'{name}' must be an array with at least one item.")
+    if len(items) > SEQUENCE_NUMBERS_PER_REQUEST:
+        raise ArgumentOutOfRange(
+            f"'{name}' has {len(items)} items; at most "
+            f"{SEQUENCE_NUMBERS_PER_REQUEST} are allowed."
+        )
+    return list(items)
+
+
+def integer(value: Any, name: str, low: int, high: int) -> int:
+    """A whole number of any width. Raises ArgumentError, ArgumentOutOfRange."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ArgumentError(f"'{name}' must be a whole number.")
+    if not low <= value <= high:
+        raise ArgumentOutOfRange(
+            f"'{name}' is {int(value)}; it must be from {low} to {high}."
+        )
+    return int(value)

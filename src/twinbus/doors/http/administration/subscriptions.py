@@ -1,0 +1,93 @@
+"""Subscriptions over HTTP, created with a rule of the client's or the default one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from twinbus.clock import Clock
+from twinbus.doors.http.administration.address import Address
+from twinbus.doors.http.administration.collection import Change, etag
+from twinbus.doors.http.administration.description_fields import SUBSCRIPTION_FIELDS
+from twinbus.doors.http.administration.description_xml import (
+    read_properties,
+    write_description,
+)
+from twinbus.doors.http.administration.forwarding import check_forwarding
+from twinbus.doors.http.administration.rule_xml import read_rule
+from twinbus.doors.http.administration.xml_writing import AtomEntry
+from twinbus.entities.namespace import Namespace
+from twinbus.entities.resource import Resource
+from twinbus.entities.subscription import Subscription
+from twinbus.rules.rule import DEFAULT_RULE, Rule
+from twinbus.rules.sql.rule_checks import rule_of_json
+
+
+class Subscriptions:
+    """The subscriptions of any topic."""
+
+    element = "SubscriptionDescription"
+    title = "Subscriptions"
+
+    def __init__(
+        self, namespace: Namespace, clock: Clock, new_key: Callable[[], str]
+    ) -> None:
+        self._namespace = namespace
+        self._clock = clock
+        self._new_key = new_key
+
+    def all(self, resource: Resource, prefix: str) -> Sequence[Subscription]:
+        found = self._namespace.subscriptions(resource.entity)
+        return [item for item in found if item.name.lower().startswith(prefix)]
+
+    def find(self, resource: Resource) -> Subscription:
+        return self._namespace.subscription(resource.entity, resource.subscription)
+
+    def entry(self, item: Subscription, address: Address) -> AtomEntry:
+        own = item.description
+        shown = replace(
+            own,
+            forward_to=address.forward_target(own.forward_to),
+            forward_dead_lettered_messages_to=address.forward_target(
+                own.forward_dead_lettered_messages_to
+            ),
+        )
+        return AtomEntry(
+            # JavaScript finds the name behind a segment of just this spelling.
+            id=address.to(f"{item.topic_path}/Subscriptions/{item.name}"),
+            title=item.name,
+            author=self._namespace.name,
+            published_at=item.created_at,
+            updated_at=item.updated_at,
+            content=write_description(
+                self.element, SUBSCRIPTION_FIELDS, item, shown, {}
+            ),
+            etag=etag(own.to_json(), item.created_at, item.updated_at),
+        )
+
+    async def put(self, change: Change) -> Subscription:
+        topic, name = change.resource.entity, change.resource.subscription
+        path = f"{topic}/Subscriptions/{name}"
+        properties = read_properties(
+            change.content,
+            SUBSCRIPTION_FIELDS,
+            path,
+            is_update=change.is_update,
+            new_key=self._new_key,
+        )
+        now = self._clock.now()
+        check_forwarding(change.request, properties, self._namespace, path, now)
+        if change.is_update:
+            return await self._namespace.update_subscription(topic, name, properties)
+        rules = self._first_rules(change, path)
+        return await self._namespace.create_subscription(topic, name, properties, rules)
+
+    def _first_rules(self, change: Change, path: str) -> list[Rule] | None:
+        given = change.content.child("DefaultRuleDescription")
+        if given is None:
+            return None
+        document = read_rule(given, given.value("Name") or DEFAULT_RULE, path)
+        return [rule_of_json({**document, "created_at": self._clock.now()})]
+
+    async def delete(self, resource: Resource) -> None:
+        await self._namespace.delete_subscription(
+            resource.entity, resource.subscription
+        )

@@ -1,0 +1,454 @@
+"""The bulk requests: who may, what is meant, what is answered.
+
+    GET  /$bulk           what is offered
+    POST /$bulk/runtime   bounds and counts of entities
+    POST /$bulk/lease     reader leases: take, renew, give back
+    POST /$bulk/plan      what a reader reads next
+    POST /$bulk/browse    a range of messages, as Arrow
+    POST /$bulk/settle    what became of what was planned
+    POST /$bulk/append    messages, as Arrow
+
+Tokens are those of the administration, with Listen on every entity that is read and
+Send on every one that is written to. A strict bus knows nothing of all this.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from typing import Any, Final, TypeVar
+
+from twinbus.auth.claims import Claim
+from twinbus.clock import Clock
+from twinbus.doors.http.bulk import arrow
+from twinbus.doors.http.bulk.append_body import decode_append
+from twinbus.doors.http.bulk.fields import Fields, read_fields
+from twinbus.doors.http.bulk.rights import Rights
+from twinbus.doors.http.held_bytes import HeldBytes
+from twinbus.doors.http.request import HttpRequest
+from twinbus.doors.http.response import HttpResponse
+from twinbus.errors import (
+    ArgumentError,
+    AuthenticationFailed,
+    MessagingEntityNotFound,
+    NotSupported,
+    ServiceBusError,
+)
+from twinbus.limits import (
+    BULK_ANSWERS,
+    BULK_APPEND_BYTES,
+    BULK_APPEND_ROWS,
+    BULK_BROWSE_BYTES,
+    BULK_ENTITIES,
+    BULK_NUMBERS,
+    BULK_PLAN_BYTES,
+    BULK_PLAN_MESSAGES,
+    BULK_REQUEST_BYTES,
+    DEAD_LETTER_TEXT_CHARACTERS,
+    ENTITY_PATH_CHARACTERS,
+    ENTITY_REQUEST_BYTES,
+    READER_CHARACTERS,
+    READER_LEASE_MS_MAX,
+    READER_LEASE_MS_MIN,
+)
+from twinbus.operations.bulk.bulk_entities import BulkEntities
+from twinbus.operations.bulk.requests import (
+    BrowseRequest,
+    LeaseRequest,
+    PlanLimits,
+    PlannedFragment,
+    PlanRequest,
+    Poison,
+    RefusedRow,
+    SettleRequest,
+)
+
+T = TypeVar("T")
+
+PREFIX: Final = "$bulk"
+VERSION: Final = 1
+
+_MAX_NUMBER: Final = (1 << 63) - 1
+_PATH_CHARACTERS: Final = 2 * ENTITY_PATH_CHARACTERS
+_WITHOUT_ARROW: Final = ("runtime", "lease", "plan", "settle")
+_WITH_ARROW: Final = ("browse", "append")
+_STATES: Final = ("active", "deferred", "scheduled")
+_SPLIT_MESSAGES: Final = 5_000
+_CHECKS: Final = 100
+"""Entities or rows that are looked at before others have their turn."""
+
+_NEXT: Final = "x-twinbus-next"
+_COUNT: Final = "x-twinbus-messages"
+
+
+class Bulk:
+    """Answers the bulk requests for one namespace."""
+
+    def __init__(self, namespace: BulkEntities, clock: Clock, held: HeldBytes) -> None:
+        self._namespace = namespace
+        self._clock = clock
+        self._held = held
+        self._turns = asyncio.Semaphore(BULK_ANSWERS)
+        self._requests: dict[
+            str, Callable[[HttpRequest, Rights], Awaitable[HttpResponse]]
+        ] = {
+            "runtime": self._runtime,
+            "lease": self._lease,
+            "plan": self._plan,
+            "browse": self._browse,
+            "settle": self._settle,
+            "append": self._append,
+        }
+
+    def max_body_bytes(self, request: HttpRequest) -> int:
+        """Who shows no good token may send what any other request may have."""
+        try:
+            self._rights(request)
+        except AuthenticationFailed:
+            return ENTITY_REQUEST_BYTES
+        is_append = request.path == f"{PREFIX}/append"
+        return BULK_APPEND_BYTES if is_append else BULK_REQUEST_BYTES
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        try:
+            return await self._answer(request)
+        except ServiceBusError as error:
+            return _refusal(error)
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        # Whoever has no token learns nothing, not even which requests there are.
+        rights = self._rights(request)
+        name = request.path.removeprefix(PREFIX).strip("/")
+        if not name:
+            return _offer(request)
+        answer = self._requests.get(name)
+        if answer is None:
+            known = ", ".join(self._requests)
+            raise MessagingEntityNotFound(
+                f"There is no bulk request '{name[:60]}'; there are {known}."
+            )
+        if request.method != "POST":
+            return _refusal(ArgumentError("Use POST."), status=405)
+        if name in _WITH_ARROW and not arrow.is_available():
+            raise NotSupported(
+                f"'{name}' needs pyarrow, which this server lacks: install "
+                "'twinbus[spark]' there."
+            )
+        return await answer(request, rights)
+
+    def _rights(self, request: HttpRequest) -> Rights:
+        """Raises AuthenticationFailed."""
+        return Rights(request, self._namespace.policy, self._clock.now())
+
+    # --- requests -------------------------------------------------------------
+
+    async def _runtime(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+        fields = read_fields(request.body)
+        fields.only("entities", "pattern")
+        paths = fields.texts("entities", BULK_ENTITIES, _PATH_CHARACTERS)
+        for path in paths:
+            rights.require(Claim.LISTEN, path)
+        pattern = fields.optional_text("pattern", _PATH_CHARACTERS)
+        if pattern is not None:
+            named = {path.strip("/").lower() for path in paths}
+            paths += [
+                path
+                for path in await self._readable(rights, pattern)
+                if path.lower() not in named
+            ]
+        found = await self._namespace.runtime(paths)
+        missing = [p for p, runtime in zip(paths, found, strict=True) if not runtime]
+        there = [runtime for runtime in found if runtime is not None]
+        return _joined_response(
+            entities=await _json_list(there, asdict), missing=_json(missing)
+        )
+
+    async def _readable(self, rights: Rights, pattern: str) -> list[str]:
+        """Those that a pattern fits and the token may listen to."""
+        fitting = self._namespace.matching(pattern)
+        found: list[str] = []
+        for first in range(0, len(fitting), _CHECKS):
+            found += [
+                path
+                for path in fitting[first : first + _CHECKS]
+                if rights.hold(Claim.LISTEN, path)
+            ]
+            await asyncio.sleep(0)
+        return found
+
+    async def _lease(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+        fields = read_fields(request.body)
+        fields.only("reader", "duration_ms", "entities", "release")
+        reader = fields.text("reader", READER_CHARACTERS)
+        wanted = []
+        for entity in fields.objects("entities", BULK_ENTITIES):
+            entity.only("path", "epoch")
+            path = entity.text("path", _PATH_CHARACTERS)
+            rights.require(Claim.LISTEN, path)
+            epoch = entity.optional_text("epoch", READER_CHARACTERS)
+            wanted.append(LeaseRequest(path=path, epoch=epoch))
+        if fields.flag("release"):
+            released = await self._namespace.release(reader, wanted)
+            return _json_response({"released": released})
+        duration_ms = fields.number(
+            "duration_ms", READER_LEASE_MS_MIN, READER_LEASE_MS_MAX
+        )
+        grants = await self._namespace.lease(reader, duration_ms, wanted)
+        return _json_response({"leases": [asdict(grant) for grant in grants]})
+
+    async def _plan(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+        fields = read_fields(request.body)
+        fields.only(
+            *("reader", "entities", "max_messages", "max_bytes", "split_messages"),
+            "aligned",
+        )
+        reader = fields.optional_text("reader", READER_CHARACTERS) or ""
+        limits = PlanLimits(
+            max_messages=fields.number(
+                "max_messages", 1, BULK_PLAN_MESSAGES, BULK_PLAN_MESSAGES
+            ),
+            max_bytes=fields.number("max_bytes", 1, BULK_PLAN_BYTES, BULK_PLAN_BYTES),
+            split_messages=fields.number(
+                "split_messages", 1, BULK_PLAN_MESSAGES, _SPLIT_MESSAGES
+            ),
+            is_aligned=fields.flag("aligned"),
+        )
+        wanted = [
+            _plan_request(rights, entity)
+            for entity in fields.objects("entities", BULK_ENTITIES)
+        ]
+        planned = await self._namespace.plan(reader, wanted, limits)
+        return _json_response({"fragments": [_shown_plan(part) for part in planned]})
+
+    async def _browse(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+        fields = read_fields(request.body)
+        fields.only(
+            *("path", "generation", "fragment", "from", "to", "columns", "states"),
+            "max_bytes",
+        )
+        path = fields.text("path", _PATH_CHARACTERS)
+        rights.require(Claim.LISTEN, path)
+        columns = _columns(fields.texts("columns", len(arrow.TYPES), 40))
+        states = fields.texts("states", len(_STATES), 20) or ["active"]
+        wanted = BrowseRequest(
+            path=path,
+            generation=fields.text("generation", READER_CHARACTERS),
+            index=fields.number("fragment", 0, 65_535, 0),
+            first=fields.number("from", 0, _MAX_NUMBER),
+            end=fields.number("to", 0, _MAX_NUMBER),
+            columns=[name for name in columns if name not in arrow.CONSTANT],
+            states=frozenset(_state(name) for name in states),
+            max_bytes=fields.number(
+                "max_bytes", 1, BULK_BROWSE_BYTES, BULK_BROWSE_BYTES
+            ),
+        )
+        stream = arrow.MessageStream(columns, _constants(path, wanted.index))
+        count, following = 0, wanted.first
+        async with self._turns:
+            self._held.check(path)
+            async for portion in self._namespace.browse(wanted):
+                stream.add(portion.columns, portion.count)
+                count, following = count + portion.count, portion.next
+        return HttpResponse(
+            status=200,
+            body=stream.finish(),
+            headers={
+                "content-type": arrow.CONTENT_TYPE,
+                _NEXT: str(following),
+                _COUNT: str(count),
+            },
+        )
+
+    async def _settle(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+        fields = read_fields(request.body)
+        fields.only("reader", "entities")
+        reader = fields.text("reader", READER_CHARACTERS)
+        wanted = [
+            _settle_request(rights, entity)
+            for entity in fields.objects("entities", BULK_ENTITIES)
+        ]
+        settled = await self._namespace.settle(reader, wanted)
+        return _json_response({"entities": [asdict(part) for part in settled]})
+
+    async def _append(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+        entities, messages = await decode_append(request.body)
+        paths = set(entities)
+        if len(paths) > BULK_ENTITIES:
+            raise ArgumentError(
+                f"The append is for {len(paths)} entities; at most {BULK_ENTITIES} "
+                "are allowed. Send it in several requests."
+            )
+        for path in paths:
+            rights.require(Claim.SEND, path)
+        appended = await self._namespace.append(
+            [path.strip("/") for path in entities],
+            messages,
+            "append",
+            rights.hold(Claim.SEND, ""),
+        )
+        return _joined_response(
+            applied=_json(appended.applied_count),
+            known=_json(appended.known),
+            refused=await _json_list(appended.refused, _shown_refusal),
+        )
+
+
+def _offer(request: HttpRequest) -> HttpResponse:
+    if request.method not in ("GET", "HEAD"):
+        return _refusal(ArgumentError("Use GET."), status=405)
+    names = _WITHOUT_ARROW + (_WITH_ARROW if arrow.is_available() else ())
+    return _json_response(
+        {
+            "server": "twinbus",
+            "version": VERSION,
+            "requests": sorted(names),
+            "limits": {
+                "browse_bytes": BULK_BROWSE_BYTES,
+                "append_bytes": BULK_APPEND_BYTES,
+                "append_rows": BULK_APPEND_ROWS,
+                "entities": BULK_ENTITIES,
+                "lease_ms": [READER_LEASE_MS_MIN, READER_LEASE_MS_MAX],
+                "numbers": BULK_NUMBERS,
+                "plan_messages": BULK_PLAN_MESSAGES,
+                "plan_bytes": BULK_PLAN_BYTES,
+                "request_bytes": BULK_REQUEST_BYTES,
+            },
+        }
+    )
+
+
+def _plan_request(rights: Rights, fields: Fields) -> PlanRequest:
+    fields.only(*("path", "generation", "epoch", "from", "to", "from_time", "to_time"))
+    path = fields.text("path", _PATH_CHARACTERS)
+    rights.require(Claim.LISTEN, path)
+    return PlanRequest(
+        path=path,
+        generation=fields.text("generation", READER_CHARACTERS),
+        epoch=fields.optional_text("epoch", READER_CHARACTERS),
+        firsts=fields.positions("from", _MAX_NUMBER),
+        ends=fields.positions("to", _MAX_NUMBER),
+        first_time=fields.optional_number("from_time", 0, _MAX_NUMBER),
+        end_time=fields.optional_number("to_time", 0, _MAX_NUMBER),
+    )
+
+
+def _settle_request(rights: Rights, fields: Fields) -> SettleRequest:
+    fields.only("path", "epoch", "to", "dead_letter", "defer", "complete")
+    path = fields.text("path", _PATH_CHARACTERS)
+    rights.require(Claim.LISTEN, path)
+    return SettleRequest(
+        path=path,
+        epoch=fields.text("epoch", READER_CHARACTERS),
+        dead_letter=[
+            _poison(item) for item in fields.objects("dead_letter", BULK_NUMBERS)
+        ],
+        defer=fields.numbers("defer", BULK_NUMBERS, _MAX_NUMBER),
+        complete=fields.numbers("complete", BULK_NUMBERS, _MAX_NUMBER),
+        ends=fields.positions("to", _MAX_NUMBER),
+    )
+
+
+def _columns(names: list[str]) -> list[str]:
+    """Those that are wanted; all but the whole message if none is named."""
+    if not names:
+        return [name for name in arrow.TYPES if name != "raw"]
+    for name in names:
+        if name not in arrow.TYPES:
+            known = ", ".join(arrow.TYPES)
+            raise ArgumentError(f"'columns' has {name!r}; there are {known}.")
+    return list(dict.fromkeys(names))
+
+
+def _state(name: str) -> int:
+    if name not in _STATES:
+        raise ArgumentError(f"'states' has {name!r}; there are {', '.join(_STATES)}.")
+    return _STATES.index(name)
+
+
+def _constants(path: str, index: int) -> dict[str, object]:
+    lower, path = path.strip("/").lower(), path.strip("/")
+    for suffix, sub_queue in (
+        ("/$transfer/$deadletterqueue", "transferdeadletter"),
+        ("/$deadletterqueue", "deadletter"),
+    ):
+        if lower.endswith(suffix):
+            entity = path[: -len(suffix)]
+            return {"entity": entity, "subqueue": sub_queue, "partition": index}
+    return {"entity": path, "subqueue": None, "partition": index}
+
+
+def _poison(fields: Fields) -> Poison:
+    fields.only("sequence_number", "reason", "description")
+    texts = DEAD_LETTER_TEXT_CHARACTERS
+    return Poison(
+        sequence_number=fields.number("sequence_number", 0, _MAX_NUMBER),
+        reason=fields.prose("reason", texts),
+        description=fields.prose("description", texts),
+    )
+
+
+def _shown_plan(part: PlannedFragment) -> dict[str, Any]:
+    return {
+        "path": part.path,
+        "fragment": part.index,
+        "from": part.first,
+        "to": part.end,
+        "messages": sum(split.message_count for split in part.splits),
+        "bytes": sum(split.size_bytes for split in part.splits),
+        "splits": [
+            [split.first, split.end, split.message_count, split.size_bytes]
+            for split in part.splits
+        ],
+    }
+
+
+def _shown_refusal(refused: RefusedRow) -> dict[str, Any]:
+    return {
+        "row": refused.row,
+        "condition": refused.condition,
+        "message": refused.text,
+        "retryable": refused.is_retryable,
+    }
+
+
+def _json(content: object) -> str:
+    return json.dumps(content, separators=(",", ":"))
+
+
+async def _json_list(items: Sequence[T], show: Callable[[T], dict[str, Any]]) -> str:
+    """Of what there may be thousands of; others have their turn in between."""
+    texts: list[str] = []
+    for first in range(0, len(items), _CHECKS):
+        texts += [_json(show(item)) for item in items[first : first + _CHECKS]]
+        await asyncio.sleep(0)
+    return f"[{','.join(texts)}]"
+
+
+def _json_response(content: dict[str, Any], status: int = 200) -> HttpResponse:
+    return HttpResponse(
+        status=status,
+        body=_json(content).encode(),
+        headers={"content-type": "application/json"},
+    )
+
+
+def _joined_response(**members: str) -> HttpResponse:
+    """An object whose members are JSON already."""
+    texts = [f"{_json(name)}:{text}" for name, text in members.items()]
+    return HttpResponse(
+        status=200,
+        body=f"{{{','.join(texts)}}}".encode(),
+        headers={"content-type": "application/json"},
+    )
+
+
+def _refusal(error: ServiceBusError, status: int = 0) -> HttpResponse:
+    content = {
+        "error": {
+            "condition": error.condition,
+            "message": error.text,
+            "entity": error.entity_path,
+            "retryable": error.retryable,
+        }
+    }
+    return _json_response(content, status or error.http_status)

@@ -1,0 +1,389 @@
+"""One HTTP connection: requests in, one at a time, and their answers out.
+
+Framing is h11's. Here is what it leaves to its users: the socket, bounds on size and
+time, and manners towards peers that have none. While a request is answered nothing
+more is read, so who pipelines waits, and who does not read the answers is not read.
+What is held for a client meanwhile is counted with what all others have.
+"""
+
+import asyncio
+import logging
+from http import HTTPStatus
+from typing import Final, Protocol, cast
+
+import h11
+
+from twinbus.clock import Clock
+from twinbus.doors.http.held_bytes import HeldBytes
+from twinbus.doors.http.request import HttpRequest
+from twinbus.doors.http.response import HttpResponse, text_response
+from twinbus.errors import ServiceBusError
+from twinbus.limits import (
+    ENTITY_REQUEST_BYTES,
+    HTTP_HEADER_BYTES,
+    HTTP_KEEP_ALIVE_SECONDS,
+    HTTP_STRANGER_SECONDS,
+    STRANGER_WRITE_BUFFER_BYTES,
+)
+
+_log = logging.getLogger(__name__)
+
+_CLOSING_MS: Final = 2_000
+"""How long a peer may take to read a last answer and close."""
+
+_WITHOUT_BODY: Final = (204, 304)
+
+
+class Responder(Protocol):
+    """What answers the requests."""
+
+    def shows_key(self, request: HttpRequest) -> bool:
+        """Whether the headers prove that the client is no stranger."""
+        ...
+
+    def max_body_bytes(self, request: HttpRequest) -> int:
+        """How much may follow the headers; `request` has no body yet."""
+        ...
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        """Raises nothing but bugs."""
+        ...
+
+
+class StrangersShare(Protocol):
+    """What all clients that have shown no key may make the server keep."""
+
+    def hold(self, holder: "HttpConnection", size: int) -> None:
+        """So much is kept for this one now; whoever has most may be cut off."""
+        ...
+
+
+class HttpHome(Protocol):
+    """The server, as far as its HTTP connections know it."""
+
+    clock: Clock
+    # How long a client may take to send a request.
+    handshake_ms: int
+    # Of clients with a key, and of all others.
+    held: HeldBytes
+
+    @property
+    def strangers_held(self) -> StrangersShare: ...
+
+    @property
+    def gateway(self) -> Responder: ...
+
+    def joined(self, connection: "HttpConnection") -> None: ...
+
+    def recognized(self, connection: "HttpConnection") -> None:
+        """It has shown a key."""
+        ...
+
+    def left(self, connection: "HttpConnection") -> None: ...
+
+
+class HttpConnection(asyncio.Protocol):
+    """The asyncio protocol of one client's connection."""
+
+    def __init__(self, home: HttpHome) -> None:
+        self._home = home
+        self._engine = h11.Connection(
+            h11.SERVER, max_incomplete_event_size=HTTP_HEADER_BYTES
+        )
+        self._transport: asyncio.Transport | None = None
+        # No request has shown a key so far.
+        self._is_stranger = True
+        self._started_at = home.clock.monotonic()
+        # The request whose body is being read, and its body so far.
+        self._request: HttpRequest | None = None
+        self._body = bytearray()
+        self._body_limit = 0
+        # Our part of what the server holds.
+        self._held_bytes = 0
+        # At most one: the request that is being answered.
+        self.requests: set[asyncio.Task[None]] = set()
+        # When the peer must have finished what it is at; 0: it is our turn.
+        self._due_at = self._started_at + home.handshake_ms
+        # Nothing more is read, except to throw it away.
+        self._is_ending = False
+        self._is_writable = True
+        self._is_held_back = False
+
+    # --- asyncio --------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are not of asyncio's class.
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=STRANGER_WRITE_BUFFER_BYTES)
+        self._home.joined(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_ending:
+            return
+        if self._engine.their_state is h11.IDLE and not self._engine.trailing_data[0]:
+            self._due_in(self._home.handshake_ms)
+        self._engine.receive_data(data)
+        self._advance()
+        self._hold_half_request()
+
+    def eof_received(self) -> bool:
+        """A client may end its side and wait for the answer."""
+        if not self._is_ending:
+            self._engine.receive_data(b"")
+            self._advance()
+        return bool(self.requests)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        # A change that is under way goes on; nobody is left to be told, and what was
+        # asked after it is not begun.
+        self._is_ending = True
+        self._transport = None
+        self._hold(0)
+        self._home.left(self)
+
+    def pause_writing(self) -> None:
+        self._is_writable = False
+        if self._transport is not None:
+            self._hold(self._transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        self._is_writable = True
+        self._hold(0)
+        self._advance()
+
+    # --- reading --------------------------------------------------------------
+
+    def _advance(self) -> None:
+        """Go as far as what was read allows."""
+        while not self.requests and self._is_writable and not self._is_ending:
+            try:
+                event = self._engine.next_event()
+            except h11.RemoteProtocolError as error:
+                self._refuse(error.error_status_hint, f"Bad request: {error}.")
+                break
+            if event is h11.NEED_DATA or event is h11.PAUSED:
+                self._continue_if_asked()
+                break
+            self._on_event(event)
+        self._read_or_not()
+
+    def _on_event(self, event: object) -> None:
+        if isinstance(event, h11.Request):
+            self._begin(event)
+        elif isinstance(event, h11.Data):
+            self._body += event.data
+            self._check_length(len(self._body))
+            self._check_room()
+        elif isinstance(event, h11.EndOfMessage):
+            self._answer_request()
+        elif isinstance(event, h11.ConnectionClosed):
+            self._end()
+
+    def _begin(self, event: h11.Request) -> None:
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in event.headers:
+            name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        assert self._transport is not None
+        self._request = HttpRequest(
+            method=event.method.decode("ascii"),
+            target=event.target.decode("ascii"),
+            headers=headers,
+            is_secure=self._transport.get_extra_info("ssl_object") is not None,
+        )
+        if self._is_stranger and self._home.gateway.shows_key(self._request):
+            self._recognized()
+        self._body.clear()
+        self._body_limit = self._home.gateway.max_body_bytes(self._request)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # A proxy may believe the other one, and see another request (RFC 9112 6.1).
+            self._refuse(400, "Content-Length and Transfer-Encoding: send one of them.")
+            return
+        # h11 has checked that it is a number, if it is there.
+        self._check_length(int(headers.get("content-length", "0")))
+
+    def _recognized(self) -> None:
+        """A key was shown: what is held is counted with what other clients have."""
+        held = self._held_bytes
+        self._hold(0)
+        self._is_stranger = False
+        self._hold(held)
+        self._home.recognized(self)
+
+    def _check_length(self, length: int) -> None:
+        if length > self._body_limit and not self._is_ending:
+            self._refuse(
+                413,
+                f"The body of this request may have {self._body_limit} bytes; it has "
+                f"{length} or more.",
+            )
+
+    def _check_room(self) -> None:
+        """A large body is taken while there is room for such."""
+        if self._is_ending:
+            return
+        self._hold(len(self._body))
+        if len(self._body) > ENTITY_REQUEST_BYTES and self._home.held.is_full:
+            self._body.clear()
+            self._refuse(503, self._home.held.text)
+
+    def _hold(self, size: int) -> None:
+        if self._is_stranger:
+            self._home.strangers_held.hold(self, size)
+        else:
+            self._home.held.held += size - self._held_bytes
+        self._held_bytes = size
+
+    def _hold_half_request(self) -> None:
+        """Of strangers every byte counts: there may be thousands of them."""
+        if self._is_stranger and self._is_writable and not self._is_ending:
+            asked = self._held_bytes if self.requests else len(self._body)
+            self._hold(asked + len(self._engine.trailing_data[0]))
+
+    def _continue_if_asked(self) -> None:
+        if self._engine.they_are_waiting_for_100_continue:
+            self._write(
+                self._engine.send(
+                    h11.InformationalResponse(status_code=100, headers=[])
+                )
+            )
+
+    def _read_or_not(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        is_busy = bool(self.requests) or not self._is_writable or self._is_held_back
+        if is_busy and not self._is_ending:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+    # --- answering ------------------------------------------------------------
+
+    def _answer_request(self) -> None:
+        read, self._request = self._request, None
+        assert read is not None
+        request = HttpRequest(
+            method=read.method,
+            target=read.target,
+            headers=read.headers,
+            body=bytes(self._body),
+            is_secure=read.is_secure,
+        )
+        self._body.clear()
+        self._due_at = 0
+        task = asyncio.get_running_loop().create_task(self._answer(request))
+        self.requests.add(task)
+
+    async def _answer(self, request: HttpRequest) -> None:
+        try:
+            response = await self._home.gateway.answer(request)
+        except Exception:
+            _log.exception("a bug answered %s %s", request.method, request.path)
+            response = text_response(500, "Internal error. The server's log says more.")
+        self.requests.clear()
+        if self._has_lived():
+            self._is_ending = True
+        self._respond(response, is_head=request.method == "HEAD")
+        self._advance()
+
+    def _has_lived(self) -> bool:
+        """A client without a key was served for as long as one connection lasts."""
+        age_ms = self._home.clock.monotonic() - self._started_at
+        return self._is_stranger and age_ms > HTTP_STRANGER_SECONDS * 1000
+
+    def _respond(self, response: HttpResponse, *, is_head: bool = False) -> None:
+        """Write the response, and be ready for the next request or the end."""
+        has_body = not is_head and response.status not in _WITHOUT_BODY
+        headers = [(name, value) for name, value in response.headers.items()]
+        if response.status not in _WITHOUT_BODY:
+            headers.append(("content-length", str(len(response.body))))
+        if self._is_ending:
+            headers.append(("connection", "close"))
+        head = h11.Response(
+            status_code=response.status,
+            headers=headers,
+            # Python shows it to its users.
+            reason=HTTPStatus(response.status).phrase,
+        )
+        self._write(self._engine.send(head))
+        if has_body:
+            # Of megabytes no copy is made.
+            self._write(self._engine.send(h11.Data(data=response.body)))
+        self._write(self._engine.send(h11.EndOfMessage()))
+        if self._is_writable:
+            self._hold(0)
+        if self._engine.our_state is h11.DONE and self._engine.their_state is h11.DONE:
+            self._engine.start_next_cycle()
+            self._due_in(
+                self._home.handshake_ms
+                if self._is_stranger
+                else HTTP_KEEP_ALIVE_SECONDS * 1000
+            )
+        else:
+            self._end()
+
+    def _refuse(self, status: int, text: str) -> None:
+        """Answer what cannot be understood or may not be read; the rest is not."""
+        self._is_ending = True
+        if self._engine.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._respond(text_response(status, text))
+        else:
+            self._end()
+
+    def _write(self, data: bytes | None) -> None:
+        if data and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _end(self) -> None:
+        """Say that nothing more comes, and wait for the peer to close.
+
+        Closing at once, with bytes of the peer unread, would make the system throw
+        away the last answer, too.
+        """
+        self._is_ending = True
+        self._due_in(_CLOSING_MS)
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if self._engine.their_state in (h11.CLOSED, h11.MUST_CLOSE, h11.DONE):
+            transport.close()
+        elif transport.can_write_eof():
+            transport.write_eof()
+
+    # --- as the server sees any connection ------------------------------------
+
+    def _due_in(self, milliseconds: int) -> None:
+        self._due_at = self._home.clock.monotonic() + milliseconds
+
+    def tick(self, now: int, monotonic: int) -> None:
+        """Deadlines that a peer must keep."""
+        if not self._due_at or monotonic <= self._due_at:
+            return
+        if self._is_ending or self._engine.their_state is h11.IDLE:
+            self.abort()
+        else:
+            seconds = self._home.handshake_ms // 1000
+            self._refuse(408, f"The request was not sent within {seconds} seconds.")
+
+    def pause_reading(self) -> None:
+        """The process has as much undurable data as it may hold."""
+        self._is_held_back = True
+        self._read_or_not()
+
+    def resume_reading(self) -> None:
+        self._is_held_back = False
+        self._read_or_not()
+
+    def close(self, error: ServiceBusError | None, monotonic: int) -> None:
+        """The server stops; what was asked has been answered."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def cut(self, error: ServiceBusError) -> None:
+        """Between two requests nothing can be told; clients ask again elsewhere."""
+        self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

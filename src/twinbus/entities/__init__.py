@@ -1,0 +1,1 @@
+"""Queues, topics and subscriptions of a namespace: found, made, changed, removed."""

@@ -1,0 +1,126 @@
+"""Which entities forward to which, and the forwarders that do it.
+
+A target must exist when it is named, and be a queue or a topic. It may be deleted or
+disabled later: then what would be forwarded becomes a dead letter. A target may lead
+back to where a message came from; hops are counted, and end that.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from twinbus.broker.descriptions.forward_path import forward_path
+from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
+from twinbus.entities.entity import Description, Entity
+from twinbus.entities.message_source import MessageSource
+from twinbus.entities.subscription import Subscription
+from twinbus.errors import ArgumentError, MessagingEntityNotFound, NotAllowed
+from twinbus.links.forwarding import Forwarder
+
+if TYPE_CHECKING:
+    from twinbus.entities.namespace import Namespace
+
+_FORWARDED_SUB_QUEUES = (MAIN, DEAD_LETTER)
+
+
+class Forwarders:
+    """The forwarding of one namespace."""
+
+    def __init__(self, namespace: "Namespace") -> None:
+        self._namespace = namespace
+        # By source, with the target's path.
+        self._running: dict[Fragment, tuple[Forwarder, str]] = {}
+
+    # --- checks ---------------------------------------------------------------
+
+    def check(self, path: str, description: Description) -> None:
+        """Raises ArgumentError, MessagingEntityNotFound."""
+        for target in _targets(description):
+            self._check_target(path, target)
+
+    def check_placement(
+        self, path: str, description: Description, placement: Sequence[bytes]
+    ) -> None:
+        """Raises NotAllowed if a target is in another store."""
+        for target in _targets(description):
+            # One that forwards to itself may not be there yet.
+            if target.lower() == path.lower():
+                continue
+            if self._namespace.entity(target).record.placement[0] != placement[0]:
+                raise NotAllowed.across_stores(path, target)
+
+    def _check_target(self, path: str, target: str) -> None:
+        try:
+            entity = self._namespace.entity(target)
+        except MessagingEntityNotFound:
+            raise MessagingEntityNotFound(
+                f"'{path}' cannot forward to '{target}': The messaging entity "
+                f"'{target}' could not be found.",
+                entity_path=target,
+            ) from None
+        if isinstance(entity, Subscription):
+            raise ArgumentError(
+                f"'{path}' cannot forward to '{target}', a subscription. Name a queue "
+                "or a topic.",
+                entity_path=path,
+            )
+
+    # --- running --------------------------------------------------------------
+
+    def renew(self, entity: Entity) -> None:
+        """The entity was made, or its description changed."""
+        if not isinstance(entity, MessageSource):
+            return
+        for sub_queue in _FORWARDED_SUB_QUEUES:
+            self._renew(entity, sub_queue, entity.forward_target(sub_queue))
+
+    def _renew(self, entity: Entity, sub_queue: int, target: str) -> None:
+        source = entity.loaded_fragment(sub_queue)
+        running = None if source is None else self._running.get(source)
+        if running is not None and running[1] == target:
+            return
+        if source is not None and running is not None:
+            self._stop(source)
+        if target:
+            self._start(entity.fragment(sub_queue), target)
+
+    def _start(self, source: Fragment, target: str) -> None:
+        home = source.home
+        actor = home.introduce(f"forward {source.settings.path} to {target}")
+        find = partial(self._find_target, target)
+        forwarder = Forwarder(source, find, actor)
+        self._running[source] = (forwarder, target)
+        home.join(source, forwarder)
+        home.offer_capacity(source, forwarder)
+
+    def _find_target(self, path: str) -> Fragment:
+        """Raises MessagingEntityNotFound, EntityDisabled."""
+        entity = self._namespace.entity(path)
+        entity.check_may_send()
+        return entity.fragment()
+
+    def stop(self, entity: Entity) -> None:
+        """The entity is being deleted."""
+        for sub_queue in _FORWARDED_SUB_QUEUES:
+            source = entity.loaded_fragment(sub_queue)
+            if source is not None and source in self._running:
+                self._stop(source)
+
+    def _stop(self, source: Fragment) -> None:
+        forwarder, _ = self._running.pop(source)
+        forwarder.stop()
+        source.home.leave(source, forwarder)
+
+    def tick(self, now: int) -> None:
+        """What could not be forwarded before may be now."""
+        for source, (forwarder, _) in list(self._running.items()):
+            if source.active_count:
+                forwarder.retry(now)
+                source.home.offer_capacity(source, forwarder)
+
+
+def _targets(description: Description) -> list[str]:
+    """Paths that a description forwards to."""
+    forward_to = getattr(description, "forward_to", "")
+    dead_letters_to = getattr(description, "forward_dead_lettered_messages_to", "")
+    return [forward_path(path) for path in (forward_to, dead_letters_to) if path]

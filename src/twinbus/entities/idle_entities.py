@@ -1,0 +1,74 @@
+"""AutoDeleteOnIdle: entities that nobody uses any more remove themselves.
+
+In use is what has a link, a reader of ranges or a scheduled message, or was sent to,
+received from, looked at by a client or changed within its time. A subscription is not
+used by what its topic passes on, and a topic is in use with any of its subscriptions.
+An entity that forwards stays, because what fills it does not show here. After a start
+the time begins anew.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from twinbus.entities.entity import Entity
+from twinbus.entities.message_source import MessageSource
+from twinbus.errors import ServiceBusError
+
+if TYPE_CHECKING:
+    from twinbus.entities.namespace import Namespace
+
+_log = logging.getLogger(__name__)
+
+_LOOK_MS: Final = 10_000
+
+
+class IdleEntities:
+    """Deletes the idle entities of one namespace."""
+
+    def __init__(self, namespace: "Namespace") -> None:
+        self._namespace = namespace
+        self._looked_at = 0
+        self._deleting: asyncio.Task[None] | None = None
+
+    def tick(self, now: int) -> None:
+        """Look, now and then."""
+        # A clock that was set back must not stop this for long.
+        if 0 <= now - self._looked_at < _LOOK_MS or self.is_deleting():
+            return
+        self._looked_at = now
+        entities = self._namespace.entities()
+        # Noted, because a link that was there does not show when it has gone.
+        for entity in entities:
+            entity.notice_use(now)
+        idle = [entity for entity in entities if _is_idle(entity, now)]
+        if idle:
+            self._deleting = asyncio.create_task(self._delete(idle))
+
+    def is_deleting(self) -> bool:
+        return self._deleting is not None and not self._deleting.done()
+
+    async def finished(self) -> None:
+        """What was found idle is deleted."""
+        if self._deleting is not None:
+            await asyncio.wait([self._deleting])
+
+    async def _delete(self, entities: list[Entity]) -> None:
+        for entity in entities:
+            # The removal of those before it took its time.
+            if not _is_idle(entity, self._namespace.clock.now()):
+                continue
+            _log.info("deleting '%s', which is idle", entity.path)
+            try:
+                await self._namespace.delete(entity)
+            except ServiceBusError as error:
+                _log.warning("'%s' was not deleted: %s", entity.path, error)
+
+
+def _is_idle(entity: Entity, now: int) -> bool:
+    idle_ms = entity.description.auto_delete_on_idle_ms
+    if idle_ms == 0 or not entity.is_idle_since(now - idle_ms):
+        return False
+    if isinstance(entity, MessageSource):
+        return not entity.description.forward_to
+    return True

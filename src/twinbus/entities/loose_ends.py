@@ -1,0 +1,136 @@
+"""What is done in the catalog and not yet in the store, or the other way round.
+
+The two are files of their own, so each change of an entity takes several commits:
+
+creation   an intent in the catalog; fragments and a record in the store; the entity
+           in place of the intent
+update     the entity in the catalog; the record in the store
+removal    a tombstone in place of the entity; fragments and record dropped; the
+           tombstone struck out
+
+Whatever ends between two of these steps is gone on with here, or by the next start.
+The catalog is right where they differ; the store's records are for its loss.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable
+
+from twinbus.broker.changes import StoredEntity
+from twinbus.entities.strangers import counted
+from twinbus.errors import ServiceBusError
+from twinbus.owner.owners import Owners
+from twinbus.owner.store_owner import StoreOwner
+from twinbus.store.base import StoreError
+from twinbus.store.catalog import (
+    Catalog,
+    EntityRecord,
+    Unfinished,
+    entity_of,
+    stored_entity,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class LooseEnds:
+    """Ties up what the changes of one namespace's entities have left."""
+
+    def __init__(self, catalog: Catalog, owners: Owners) -> None:
+        self._catalog = catalog
+        self._owners = owners
+        # Told to be dropped, and still noted in the catalog.
+        self._dropped: set[Unfinished] = set()
+        # As the catalog has them; the store may not have them yet. By generation.
+        self._records: dict[bytes, EntityRecord] = {}
+        self._tying: asyncio.Task[None] | None = None
+
+    def drop(self, noted: Iterable[Unfinished]) -> None:
+        """The next commit drops their fragments; then they are struck out."""
+        for one in noted:
+            self._drop(one)
+            self._dropped.add(one)
+            # Nobody shall put down again what goes.
+            self._records.pop(one.generation, None)
+
+    def _drop(self, one: Unfinished) -> None:
+        owner = self._owners.find(one.store_uuid)
+        if owner is not None:
+            owner.table.drop(one.generation, owner.changes)
+
+    def record(self, entity: EntityRecord) -> None:
+        """The catalog has this now, and the store shall have it too."""
+        self._records[entity.generation] = entity
+
+    def renew(
+        self, records: Iterable[EntityRecord], stored: Iterable[StoredEntity]
+    ) -> None:
+        """At the start: let the store know what the catalog says of what it holds."""
+        known = {one.generation: one for one in stored}
+        newer_count = 0
+        for record in records:
+            # The namespace itself has no fragments.
+            if record.path and not self._is_held(record):
+                continue
+            before = known.get(record.generation)
+            if before != stored_entity(record):
+                self.record(record)
+                newer_count += before is not None and _is_newer(before, record)
+        if newer_count:
+            _log.warning(
+                "the catalog %s is older than the last change of %s: what it says "
+                "counts",
+                self._catalog.location,
+                counted(newer_count, "entity"),
+            )
+
+    def _is_held(self, record: EntityRecord) -> bool:
+        """A store that is served here has fragments of the entity."""
+        return any(owner.table.records_of(record.generation) for owner in self._owners)
+
+    def tick(self) -> None:
+        """Time passed: go on, unless that is under way."""
+        is_under_way = self._tying is not None and not self._tying.done()
+        if (self._dropped or self._records) and not is_under_way:
+            self._tying = asyncio.create_task(self._tie(), name="loose ends")
+
+    async def _tie(self) -> None:
+        for owner in self._owners.serving():
+            try:
+                await self._tie_in(owner)
+            except (ServiceBusError, StoreError) as error:
+                _log.warning("store and catalog are made to agree later: %s", error)
+
+    async def _tie_in(self, owner: StoreOwner) -> None:
+        """What concerns one store."""
+        uuid = owner.store_uuid
+        dropped = [one for one in self._dropped if one.store_uuid == uuid]
+        records = [one for one in self._records.values() if uuid in one.placement]
+        if not dropped and not records:
+            return
+        # Again: the commit that should have dropped them may have failed.
+        for one in dropped:
+            self._drop(one)
+        owner.changes.entities_put.extend(stored_entity(record) for record in records)
+        await owner.durable()
+        if dropped:
+            await self._catalog.finish(dropped)
+        self._dropped.difference_update(dropped)
+        for record in records:
+            if self._records.get(record.generation) is record:
+                del self._records[record.generation]
+
+    async def stop(self) -> None:
+        """The next start goes on."""
+        if self._tying is not None:
+            self._tying.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._tying
+
+
+def _is_newer(stored: StoredEntity, record: EntityRecord) -> bool:
+    try:
+        return entity_of(stored).updated_at > record.updated_at
+    except ValueError:
+        return False

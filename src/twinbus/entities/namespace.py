@@ -1,0 +1,628 @@
+"""The namespace: which entities exist, and their creation, update and removal.
+
+An entity exists when the catalog says so. Creation therefore makes its fragments
+durable first and enters it into the catalog last; removal goes the other way. What
+a crash leaves in between the catalog has named before, and the next start drops that
+and nothing else: `loose_ends.py`, `strangers.py`.
+
+Rules are no entities: they are in the store, because they change together with
+messages (`subscription_rules.py`). How messages get from one entity to the next is
+the business of `forwarders.py`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, Final
+
+from twinbus.auth.claims import AuthorizationRule
+from twinbus.auth.policy import Policy
+from twinbus.broker.changes import StoredEntity, StoredRule
+from twinbus.broker.descriptions.forward_path import forward_path
+from twinbus.broker.descriptions.queue import QueueDescription, queue_description
+from twinbus.broker.descriptions.subscription import subscription_description
+from twinbus.broker.descriptions.topic import topic_description
+from twinbus.broker.entity_path import (
+    check_entity_name,
+    check_subscription_name,
+    split_subscription_path,
+    subscription_path,
+)
+from twinbus.broker.fragment import MAIN
+from twinbus.broker.fragment_table import FragmentTable
+from twinbus.clock import Clock
+from twinbus.entities.directory import Directory
+from twinbus.entities.entity import Description, Entity, misplaced
+from twinbus.entities.entity_access import own_access_rules, policy_of
+from twinbus.entities.entity_sizes import EntitySizes, own_message_bytes
+from twinbus.entities.forwarders import Forwarders
+from twinbus.entities.idle_entities import IdleEntities
+from twinbus.entities.loose_ends import LooseEnds
+from twinbus.entities.queue import Queue
+from twinbus.entities.strangers import (
+    check_known,
+    find_strangers,
+    held_by_namespace,
+)
+from twinbus.entities.subscription import Subscription
+from twinbus.entities.subscription_rules import (
+    SubscriptionRules,
+    read_rule,
+    stored_rule,
+)
+from twinbus.entities.topic import Topic
+from twinbus.entities.topic_quotas import DOCUMENTED_QUOTAS, TopicQuotas
+from twinbus.entities.unread_rules import UnreadRules
+from twinbus.errors import (
+    EntityAlreadyExists,
+    MessagingEntityNotFound,
+    QuotaExceeded,
+)
+from twinbus.limits import ENTITY_MEGABYTES
+from twinbus.links.extensions import Extensions
+from twinbus.owner.owners import Owners
+from twinbus.owner.store_owner import StoreOwner
+from twinbus.owner.turns import Turns
+from twinbus.rules.rule import Rule, default_rule
+from twinbus.store.catalog import (
+    INTENT,
+    TOMBSTONE,
+    Catalog,
+    EntityRecord,
+    Unfinished,
+    stored_entity,
+    unfinished,
+)
+from twinbus.topics.topic import Subscribed, TopicRouter
+
+_log = logging.getLogger(__name__)
+
+_GENERATION_BYTES: Final = 16
+_KINDS: Final = ("queue", "topic", "subscription")
+_NAMESPACE: Final = "namespace"
+"""Kind of the record that says since when there is the namespace itself."""
+
+
+class Namespace(Directory):
+    """The entities of one namespace on this server."""
+
+    def __init__(
+        self,
+        name: str,
+        catalog: Catalog,
+        owners: Owners,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        turns: Turns,
+        *,
+        rules: tuple[AuthorizationRule, ...],
+        max_entities: int,
+        max_message_bytes: int,
+        max_entity_message_bytes: int,
+        max_entity_megabytes: int = ENTITY_MEGABYTES,
+        topic_quotas: TopicQuotas = DOCUMENTED_QUOTAS,
+        extensions: Extensions | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        # As names are compared.
+        self._key = name.lower()
+        self._catalog = catalog
+        self._owners = owners
+        self.clock = clock
+        self._entropy = entropy
+        self._access_rules = rules
+        self._max_entities = max_entities
+        self.max_message_bytes = max_message_bytes
+        # What is offered beyond Service Bus.
+        self.extensions = extensions or Extensions()
+        self.sizes = EntitySizes(
+            max_message_bytes,
+            max_entity_message_bytes,
+            max_entity_megabytes,
+            self.extensions.headroom_bytes,
+        )
+        self._topic_quotas = topic_quotas
+        # The largest message that any of the entities takes.
+        self.largest_message_bytes = max_message_bytes
+        self.created_at = 0
+        self.updated_at = 0
+        # Queues and topics: what counts against the limit.
+        self._top_count = 0
+        # Paths whose creation or removal is under way.
+        self._busy: set[str] = set()
+        # Held from a look at the entities until catalog and memory are changed: what
+        # was seen stays true while the catalog takes its time.
+        self._changing = asyncio.Lock()
+        # Made anew when entities change, for their own rules.
+        self.policy = Policy(rules)
+        self.forwarders = Forwarders(self)
+        self._unread_rules = UnreadRules(turns)
+        self.rules = SubscriptionRules(clock, topic_quotas)
+        self.idle = IdleEntities(self)
+        self.loose_ends = LooseEnds(catalog, owners)
+
+    # --- start ----------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Learn which entities there are. Raises StoreError."""
+        stored = {owner: await owner.store.entities() for owner in self._owners}
+        if not self._catalog.exists():
+            # Not even an empty one is made: it would look like the right one.
+            for owner in self._owners:
+                orphans = owner.table.orphans()
+                self._check_known(owner, orphans, stored[owner], has_catalog=False)
+        records = await self._catalog.open()
+        # Before anything is written: a catalog that lacks something stays as it is.
+        noted = await self._catalog.unfinished()
+        self._admit_all(
+            [record for record in records if record.namespace.lower() == self._key]
+        )
+        strangers = {
+            owner: find_strangers(
+                owner.table,
+                records,
+                noted,
+                namespace=self.name,
+                store_uuid=owner.store_uuid,
+            )
+            for owner in self._owners
+        }
+        for owner, found in strangers.items():
+            self._check_known(owner, found.unknown, stored[owner], has_catalog=True)
+        for owner, found in strangers.items():
+            self._keep(owner, found.kept, records)
+            self.loose_ends.drop(found.leftovers)
+        own = await self._learn_age(records)
+        known = list(chain.from_iterable(stored.values()))
+        self.loose_ends.renew([*records, own], known)
+        for owner in self._owners:
+            self.restore_rules(owner, await owner.store.rules())
+            owner.on_restored = partial(self.restore_rules, owner)
+        self._access_changed()
+
+    def _admit_all(self, records: list[EntityRecord]) -> None:
+        # A subscription is admitted to a topic that is there.
+        known = [record for record in records if record.kind in _KINDS]
+        for record in sorted(known, key=lambda record: _KINDS.index(record.kind)):
+            entity = self._admitted(record)
+            entity.check_placement()
+            self._enter(entity)
+
+    def _check_known(
+        self,
+        owner: StoreOwner,
+        unknown: set[bytes],
+        stored: list[StoredEntity],
+        *,
+        has_catalog: bool,
+    ) -> None:
+        """Raises CatalogIncomplete."""
+        check_known(
+            unknown,
+            owner.table,
+            stored,
+            store=owner.store.location,
+            catalog=self._catalog.location,
+            has_catalog=has_catalog,
+        )
+
+    def _keep(
+        self, owner: StoreOwner, kept: set[bytes], records: list[EntityRecord]
+    ) -> None:
+        """Leave what is not ours as it is, and say so."""
+        table = owner.table
+        table.keep(kept)
+        for held in held_by_namespace(kept, records, table):
+            _log.warning(
+                "the store also holds %s, which this bus does not serve: they stay as "
+                "they are",
+                held,
+            )
+
+    async def _learn_age(self, records: list[EntityRecord]) -> EntityRecord:
+        for record in records:
+            if record.kind == _NAMESPACE and record.namespace.lower() == self._key:
+                break
+        else:
+            uuids = tuple(owner.store_uuid for owner in self._owners)
+            record = self._record("", _NAMESPACE, {}, uuids)
+            await self._catalog.put(record)
+        self.created_at, self.updated_at = record.created_at, record.updated_at
+        return record
+
+    def start(self) -> None:
+        """The owners commit: let messages flow from entity to entity."""
+        for entity in self._entities.values():
+            self.forwarders.renew(entity)
+
+    def restore_rules(self, owner: StoreOwner, rules: list[StoredRule]) -> None:
+        """Believe a store: at the start, and after a commit that failed."""
+        by_fragment: dict[int, list[StoredRule]] = {}
+        for rule in rules:
+            by_fragment.setdefault(rule.fragment_number, []).append(rule)
+        for entity in self._entities.values():
+            if isinstance(entity, Subscription) and entity.is_in(owner.table):
+                main = entity.counters(MAIN)
+                found = [] if main is None else by_fragment.get(main.number, [])
+                self._restore_rules_of(entity, found)
+
+    def _restore_rules_of(self, entity: Subscription, rules: list[StoredRule]) -> None:
+        entity.router.restore(entity.key, rules)
+        self._unread_rules.expect(entity.router)
+
+    def tick(self, now: int) -> None:
+        """Time passed."""
+        self.forwarders.tick(now)
+        self.idle.tick(now)
+        self.loose_ends.tick()
+
+    async def close(self) -> None:
+        await self.idle.finished()
+        await self.loose_ends.stop()
+        await self._catalog.close()
+
+    # --- admission ------------------------------------------------------------
+
+    def _enter(self, entity: Entity) -> None:
+        """The catalog has the entity: it exists."""
+        self._entities[entity.path.lower()] = entity
+        if isinstance(entity, Subscription):
+            topic = self.topic(entity.topic_path)
+            topic.subscriptions[entity.key] = entity
+            self._subscribe(entity)
+        else:
+            self._top_count += 1
+
+    def _admitted(self, record: EntityRecord) -> Entity:
+        """The entity of a record; its fragments know their rules from here on."""
+        now, path, generation = self.clock.now(), record.path, record.generation
+        table = self._table_of(record)
+        if record.kind == "queue":
+            queue = Queue(
+                record, queue_description(record.description, path), table, now
+            )
+            table.admit(generation, queue.settings())
+            return queue
+        if record.kind == "topic":
+            router = TopicRouter(self._entropy, read_rule)
+            described = topic_description(record.description, path)
+            topic = Topic(record, described, router, table, now)
+            table.admit(generation, topic.settings(), router=router)
+            return topic
+        description = subscription_description(record.description, path)
+        topic_path = path.rsplit("/", 2)[0]
+        parent = self.topic(topic_path)
+        subscription = Subscription(record, description, parent.router, table, now)
+        table.admit(
+            generation, subscription.settings(), within=parent.record.generation
+        )
+        return subscription
+
+    def _owner_of(self, record: EntityRecord) -> StoreOwner:
+        """Of the store in which the entity was placed. Raises StoreUnreadable."""
+        owner = self._owners.find(record.placement[0])
+        if owner is None:
+            raise misplaced(record)
+        return owner
+
+    def _table_of(self, record: EntityRecord) -> FragmentTable:
+        return self._owner_of(record).table
+
+    def _subscribe(self, subscription: Subscription) -> None:
+        """Let the topic know it, with its description as it is now."""
+        description = subscription.description
+        subscription.router.subscribe(
+            subscription.key,
+            Subscribed(
+                subscription.record.generation,
+                self._table_of(subscription.record),
+                description.dead_lettering_on_filter_evaluation_exceptions,
+            ),
+        )
+
+    # --- queues and topics ----------------------------------------------------
+
+    async def create_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
+        """Make a queue; it is durable when this returns.
+
+        Raises ArgumentError, ArgumentOutOfRange, EntityAlreadyExists, NotAllowed,
+        QuotaExceeded, MessagingEntityNotFound (of a forward target).
+        """
+        check_entity_name(path)
+        description = queue_description(properties, path)
+        self.forwarders.check(path, description)
+        queue = await self._create_top(path, "queue", description)
+        assert isinstance(queue, Queue)
+        return queue
+
+    async def update_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
+        """Change properties; what is not named stays as it is. Raises what creation
+        does, but EntityAlreadyExists."""
+        async with self._changing:
+            queue = self.queue(path)
+            description = queue_description(properties, queue.path, queue.description)
+            self.forwarders.check(queue.path, description)
+            await self._update(queue, description)
+        return queue
+
+    async def delete_queue(self, path: str) -> None:
+        """Remove a queue with all it holds. Raises MessagingEntityNotFound."""
+        await self._delete(lambda: self.queue(path))
+
+    async def create_topic(self, path: str, properties: Mapping[str, Any]) -> Topic:
+        """Make a topic, without subscriptions. Raises as `create_queue`."""
+        check_entity_name(path)
+        topic = await self._create_top(
+            path, "topic", topic_description(properties, path)
+        )
+        assert isinstance(topic, Topic)
+        return topic
+
+    async def update_topic(self, path: str, properties: Mapping[str, Any]) -> Topic:
+        """Raises as `update_queue`."""
+        async with self._changing:
+            topic = self.topic(path)
+            await self._update(
+                topic, topic_description(properties, topic.path, topic.description)
+            )
+        return topic
+
+    async def delete_topic(self, path: str) -> None:
+        """Remove a topic and its subscriptions. Raises MessagingEntityNotFound."""
+        await self._delete(lambda: self.topic(path))
+
+    # --- subscriptions --------------------------------------------------------
+
+    async def create_subscription(
+        self,
+        topic_path: str,
+        name: str,
+        properties: Mapping[str, Any],
+        rules: Sequence[Rule] | None = None,
+    ) -> Subscription:
+        """Make a subscription with these rules; None means the default rule, which
+        takes everything. Raises as `create_queue`, and MessagingEntityNotFound for
+        the topic."""
+        check_subscription_name(name)
+        topic = self.topic(topic_path)
+        path = subscription_path(topic.path, name)
+        description = subscription_description(properties, path)
+        self.forwarders.check(path, description)
+        if rules is None:
+            rules = [default_rule(self.clock.now())]
+        self._check_room_for_subscription(topic, rules)
+        entity = await self._create(path, "subscription", description, rules)
+        assert isinstance(entity, Subscription)
+        return entity
+
+    def _check_room_for_subscription(self, topic: Topic, rules: Sequence[Rule]) -> None:
+        """Raises QuotaExceeded."""
+        count, limit = len(topic.subscriptions), self._topic_quotas.subscriptions
+        _check_count(
+            "subscriptions", count, limit, "max_subscriptions_per_topic", topic.path
+        )
+        self.rules.check_counts(topic.router, topic.path, rules)
+
+    async def update_subscription(
+        self, topic_path: str, name: str, properties: Mapping[str, Any]
+    ) -> Subscription:
+        """Raises as `update_queue`."""
+        async with self._changing:
+            found = self.subscription(topic_path, name)
+            description = subscription_description(
+                properties, found.path, found.description
+            )
+            self.forwarders.check(found.path, description)
+            await self._update(found, description)
+            self._subscribe(found)
+        return found
+
+    async def delete_subscription(self, topic_path: str, name: str) -> None:
+        """Raises MessagingEntityNotFound."""
+        await self._delete(lambda: self.subscription(topic_path, name))
+
+    async def add_rule(self, topic_path: str, subscription: str, rule: Rule) -> Rule:
+        """Raises EntityAlreadyExists, MessagingEntityNotFound, QuotaExceeded."""
+        return await self.rules.add(self.subscription(topic_path, subscription), rule)
+
+    async def update_rule(self, topic_path: str, subscription: str, rule: Rule) -> Rule:
+        """Replace the rule of that name. Raises as `add_rule`, but
+        MessagingEntityNotFound in place of EntityAlreadyExists."""
+        return await self.rules.update(
+            self.subscription(topic_path, subscription), rule
+        )
+
+    async def remove_rule(self, topic_path: str, subscription: str, name: str) -> None:
+        """Raises MessagingEntityNotFound."""
+        await self.rules.remove(self.subscription(topic_path, subscription), name)
+
+    # --- the way of all of them -----------------------------------------------
+
+    async def _create_top(
+        self, path: str, kind: str, description: Description
+    ) -> Entity:
+        busy = len(self._busy)
+        count, limit = self._top_count + busy, self._max_entities
+        _check_count("entities", count, limit, "max_entities", self.name)
+        return await self._create(path, kind, description, ())
+
+    async def _create(
+        self, path: str, kind: str, description: Description, rules: Sequence[Rule]
+    ) -> Entity:
+        self.sizes.check(path, description, None)
+        key = path.lower()
+        if key in self._entities or key in self._busy:
+            raise EntityAlreadyExists(entity_path=path)
+        self._busy.add(key)
+        try:
+            placement = self._placement(path, kind, description)
+            record = self._record(path, kind, description.to_json(), placement)
+            self.forwarders.check_placement(path, description, placement)
+            entity = self._admitted(record)
+            await self._make_durable(entity, rules)
+        finally:
+            self._busy.discard(key)
+        self._description_changed(None, description)
+        self.forwarders.renew(entity)
+        return entity
+
+    def _placement(
+        self, path: str, kind: str, description: Description
+    ) -> tuple[bytes, ...]:
+        """The stores of a new entity's fragments: a subscription is with its topic, and
+        what forwards is with its target."""
+        beside = ""
+        if kind == "subscription":
+            beside = split_subscription_path(path)[0]
+        elif isinstance(description, QueueDescription):
+            beside = forward_path(
+                description.forward_to or description.forward_dead_lettered_messages_to
+            )
+        if beside:
+            return self.entity(beside).record.placement[:1]
+        return (self._owners.for_new_entity().store_uuid,)
+
+    def _record(
+        self,
+        path: str,
+        kind: str,
+        description: Mapping[str, Any],
+        placement: tuple[bytes, ...],
+    ) -> EntityRecord:
+        now = self.clock.now()
+        return EntityRecord(
+            namespace=self.name,
+            path=path,
+            kind=kind,
+            generation=self._entropy(_GENERATION_BYTES),
+            description=description,
+            created_at=now,
+            updated_at=now,
+            placement=placement,
+        )
+
+    async def _make_durable(self, entity: Entity, rules: Sequence[Rule]) -> None:
+        record = entity.record
+        owner = self._owner_of(record)
+        intents = unfinished(record, INTENT, self.clock.now())
+        try:
+            await self._catalog.intend(intents)
+            fragment = owner.table.create(record.generation, 0, owner.changes)
+            owner.changes.entities_put.append(stored_entity(record))
+            stored = [stored_rule(fragment.number, rule) for rule in rules]
+            owner.changes.rules_put.extend(stored)
+            await owner.durable()
+            async with self._changing:
+                self._check_topic_of(entity, rules)
+                await self._catalog.put(record)
+                self._enter(entity)
+        except BaseException:
+            # Not in the catalog, so it never was; the next commit forgets the rest.
+            self.loose_ends.drop(intents)
+            raise
+        if isinstance(entity, Subscription):
+            self._restore_rules_of(entity, stored)
+
+    def _check_topic_of(self, entity: Entity, rules: Sequence[Rule]) -> None:
+        """A topic that was deleted meanwhile gets no subscription: without it that
+        could not be read again. Nor does one that others have filled.
+
+        Raises MessagingEntityNotFound, QuotaExceeded."""
+        if isinstance(entity, Subscription):
+            topic = self.topic(entity.topic_path)
+            if topic.router is not entity.router:
+                raise MessagingEntityNotFound(entity_path=entity.topic_path)
+            self._check_room_for_subscription(topic, rules)
+
+    async def _update(self, entity: Entity, description: Description) -> None:
+        self.sizes.check(entity.path, description, entity.description)
+        self.forwarders.check_placement(
+            entity.path, description, entity.record.placement
+        )
+        record = replace(
+            entity.record,
+            description=description.to_json(),
+            updated_at=self.clock.now(),
+        )
+        await self._catalog.put(record)
+        self.loose_ends.record(record)
+        before = entity.description
+        entity.record = record
+        entity.description = description
+        self._table_of(record).update(record.generation, entity.settings())
+        self._description_changed(before, description)
+        entity.detach_links_it_disables()
+        self.forwarders.renew(entity)
+
+    async def delete(self, entity: Entity) -> None:
+        """Remove this entity, and not another that has got its path since. Raises
+        MessagingEntityNotFound."""
+        await self._delete(lambda: self._still(entity))
+
+    def _still(self, entity: Entity) -> Entity:
+        if self._entities.get(entity.path.lower()) is not entity:
+            raise MessagingEntityNotFound(entity_path=entity.path)
+        return entity
+
+    async def _delete(self, find: Callable[[], Entity]) -> None:
+        async with self._changing:
+            entity = find()
+            # At once with its subscriptions: one without its topic could not be read
+            # again. They are forgotten first, for the same reason.
+            entities = [*_subscriptions_of(entity), entity]
+            now = self.clock.now()
+            tombstones = [unfinished(item.record, TOMBSTONE, now) for item in entities]
+            await self._catalog.remove(list(chain.from_iterable(tombstones)))
+            for item, of_item in zip(entities, tombstones, strict=True):
+                self._forget(item, of_item)
+        keys = {item.path.lower() for item in entities}
+        self._busy |= keys
+        try:
+            await self._owner_of(entity.record).durable()
+        finally:
+            self._busy -= keys
+
+    def _forget(self, entity: Entity, tombstones: list[Unfinished]) -> None:
+        del self._entities[entity.path.lower()]
+        if isinstance(entity, Subscription):
+            entity.router.unsubscribe(entity.key)
+            self.topic(entity.topic_path).subscriptions.pop(entity.key, None)
+        else:
+            self._top_count -= 1
+        self.forwarders.stop(entity)
+        entity.detach_all(MessagingEntityNotFound(entity_path=entity.path))
+        self.loose_ends.drop(tombstones)
+        self._description_changed(entity.description, None)
+
+    def _description_changed(
+        self, before: Description | None, after: Description | None
+    ) -> None:
+        """Going over all entities for each that is made would take its time."""
+        for description in (before, after):
+            if description is not None and (
+                own_access_rules(description) or own_message_bytes(description)
+            ):
+                self._access_changed()
+                return
+
+    def _access_changed(self) -> None:
+        self.largest_message_bytes = self.max_message_bytes
+        for entity in self._entities.values():
+            size = self.sizes.max_message_bytes_of(entity)
+            self.largest_message_bytes = max(self.largest_message_bytes, size)
+        self.policy = policy_of(self._access_rules, self._entities.values())
+
+
+def _check_count(nouns: str, count: int, limit: int, setting: str, path: str) -> None:
+    if count >= limit:
+        raise QuotaExceeded.counted(
+            nouns, limit=limit, actual=count + 1, setting=setting, entity_path=path
+        )
+
+
+def _subscriptions_of(entity: Entity) -> list[Subscription]:
+    return list(entity.subscriptions.values()) if isinstance(entity, Topic) else []

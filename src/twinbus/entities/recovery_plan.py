@@ -1,0 +1,207 @@
+"""Which entities a store can bring back, decided without changing anything.
+
+The store is right about what there is, the catalog about what it is called. Nothing
+is removed from either:
+
+- what the store holds and the catalog does not know comes back as the store's own
+  record says;
+- where there is no such record (a store of before format 4), or its name is another
+  entity's by now, or its topic is gone, it comes back as a queue with a new name;
+- what the catalog has and the store does not hold comes back empty.
+
+What the catalog names as unfinished is left to the next start.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from twinbus.broker.changes import FragmentRecord, StoredEntity
+from twinbus.broker.descriptions.queue import queue_description
+from twinbus.broker.entity_path import split_subscription_path
+from twinbus.broker.fragment import MAIN
+from twinbus.entities.strangers import is_unfinished, message_count
+from twinbus.store.base import StoreUnreadable
+from twinbus.store.catalog import EntityRecord, Unfinished, entity_of
+
+AS_IT_WAS: Final = "as it was"
+RENAMED: Final = "renamed"
+EMPTY: Final = "empty"
+
+KINDS: Final = ("queue", "topic", "subscription")
+
+_SHOWN_DIGITS: Final = 12
+"""Of a generation, in a made-up name: enough to tell a thousand of them apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a store and a catalog hold."""
+
+    store_uuid: bytes
+    fragments: Sequence[FragmentRecord]
+    stored: Sequence[StoredEntity]
+    records: Sequence[EntityRecord]
+    unfinished: Sequence[Unfinished]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """An entity that is to be entered into the catalog."""
+
+    record: EntityRecord
+    # AS_IT_WAS, RENAMED or EMPTY.
+    how: str
+    # Dead letters included.
+    message_count: int
+    # It needs a fragment, too.
+    lacks_fragment: bool
+
+
+class RecoveryPlan:
+    """What is to be entered into the catalog of one store."""
+
+    def __init__(self, found: Found, namespace: str, now: int) -> None:
+        """`namespace` gets what is of no known one. Raises StoreUnreadable."""
+        self._found = found
+        self._namespace = namespace
+        self._now = now
+        self._fragments: dict[bytes, list[FragmentRecord]] = {}
+        for fragment in found.fragments:
+            self._fragments.setdefault(fragment.generation, []).append(fragment)
+        # By name: entities whose fragments are there, and those that come back.
+        self._named: dict[tuple[str, str], EntityRecord] = {}
+        self.entities: list[Recovered] = []
+        # Records of namespaces, which say since when there is one.
+        self.namespaces: list[EntityRecord] = []
+        self._check_placement()
+        self._plan()
+
+    def is_empty(self) -> bool:
+        return not self.entities
+
+    def _check_placement(self) -> None:
+        elsewhere = [
+            record
+            for record in self._found.records
+            if record.kind in KINDS and self._found.store_uuid not in record.placement
+        ]
+        if elsewhere:
+            record = elsewhere[0]
+            raise StoreUnreadable(
+                f"The catalog has the {record.kind} '{record.path}', whose messages "
+                f"are in another store: {record.placement[0].hex()} and not "
+                f"{self._found.store_uuid.hex()}. Nothing was changed. Name the right "
+                "store, or move the catalog away if it is not that of this store."
+            )
+
+    def _plan(self) -> None:
+        known = [record for record in self._found.records if record.kind in KINDS]
+        for record in known:
+            if record.generation in self._fragments:
+                self._named[_key(record)] = record
+        for record in self._lost():
+            self._bring_back(record)
+        # After the others: of two with one name the one with messages has it.
+        for record in known:
+            if _key(record) not in self._named:
+                self._enter(record, EMPTY)
+        self._plan_namespaces()
+
+    def _lost(self) -> list[EntityRecord]:
+        """What nobody knows: topics before their subscriptions, and of two with one
+        name the younger first."""
+        known = {record.generation for record in self._found.records}
+        left = {
+            one.generation
+            for one in self._found.unfinished
+            if one.store_uuid == self._found.store_uuid
+            and is_unfinished(one, self._fragments.get(one.generation, ()))
+        }
+        stored = {one.generation: one for one in self._found.stored}
+        lost = [
+            self._record_of(generation, stored.get(generation))
+            for generation in self._fragments
+            if generation not in known | left
+        ]
+        return sorted(lost, key=lambda r: (KINDS.index(r.kind), -r.created_at, r.path))
+
+    def _record_of(
+        self, generation: bytes, stored: StoredEntity | None
+    ) -> EntityRecord:
+        if stored is not None:
+            try:
+                record = entity_of(stored)
+            except ValueError:
+                pass
+            else:
+                if record.kind in KINDS:
+                    return record
+        return self._as_queue(generation)
+
+    def _as_queue(self, generation: bytes) -> EntityRecord:
+        """A queue for fragments of which nothing is known. What expired meanwhile
+        shall be dead-lettered, and not be gone."""
+        path = f"recovered-{generation.hex()[:_SHOWN_DIGITS]}"
+        description = queue_description(
+            {"dead_lettering_on_message_expiration": True}, path
+        )
+        return EntityRecord(
+            namespace=self._namespace,
+            path=path,
+            kind="queue",
+            generation=generation,
+            description=description.to_json(),
+            created_at=self._now,
+            updated_at=self._now,
+            placement=(self._found.store_uuid,),
+        )
+
+    def _bring_back(self, record: EntityRecord) -> None:
+        made_up = self._as_queue(record.generation)
+        if record.path == made_up.path:
+            self._enter(record, RENAMED)
+        elif _key(record) not in self._named and self._has_topic(record):
+            self._enter(record, AS_IT_WAS)
+        elif record.kind == "queue":
+            self._enter(replace(record, path=made_up.path), RENAMED)
+        else:
+            self._enter(replace(made_up, namespace=record.namespace), RENAMED)
+
+    def _has_topic(self, record: EntityRecord) -> bool:
+        if record.kind != "subscription":
+            return True
+        topic, _ = split_subscription_path(record.path)
+        parent = self._named.get((record.namespace.lower(), topic.lower()))
+        return parent is not None and parent.kind == "topic"
+
+    def _enter(self, record: EntityRecord, how: str) -> None:
+        self._named[_key(record)] = record
+        fragments = self._fragments.get(record.generation, [])
+        recovered = Recovered(
+            record=record,
+            how=how,
+            message_count=sum(map(message_count, fragments)),
+            lacks_fragment=not any(one.sub_queue == MAIN for one in fragments),
+        )
+        self.entities.append(recovered)
+
+    def _plan_namespaces(self) -> None:
+        """With an entity its namespace gets its age back."""
+        wanted = {one.record.namespace.lower() for one in self.entities}
+        wanted -= {
+            record.namespace.lower()
+            for record in self._found.records
+            if record.kind == "namespace"
+        }
+        for stored in self._found.stored:
+            try:
+                record = entity_of(stored)
+            except ValueError:
+                continue
+            if record.kind == "namespace" and record.namespace.lower() in wanted:
+                self.namespaces.append(record)
+
+
+def _key(record: EntityRecord) -> tuple[str, str]:
+    return record.namespace.lower(), record.path.lower()

@@ -1,0 +1,59 @@
+"""A subscription: a queue that is filled by its topic, as its rules say."""
+
+from twinbus.broker.descriptions.subscription import SubscriptionDescription
+from twinbus.broker.entity_path import split_subscription_path
+from twinbus.broker.fragment_table import FragmentTable
+from twinbus.entities.message_source import MessageSource
+from twinbus.errors import NotAllowed
+from twinbus.rules.rule import Rule
+from twinbus.store.catalog import EntityRecord
+from twinbus.topics.topic import TopicRouter
+
+
+class Subscription(MessageSource):
+    """One subscription of a topic."""
+
+    __slots__ = ("router",)
+
+    description: SubscriptionDescription
+
+    def __init__(
+        self,
+        record: EntityRecord,
+        description: SubscriptionDescription,
+        router: TopicRouter,
+        table: FragmentTable,
+        now: int,
+    ) -> None:
+        super().__init__(record, description, table, now)
+        # The topic's, which knows the rules.
+        self.router = router
+
+    @property
+    def topic_path(self) -> str:
+        return split_subscription_path(self.path)[0]
+
+    @property
+    def name(self) -> str:
+        return split_subscription_path(self.path)[1]
+
+    @property
+    def key(self) -> str:
+        """What the topic's router knows it by."""
+        return self.name.lower()
+
+    @property
+    def accessed_at(self) -> int:
+        """Of the last receive: what its topic passes on is no use of it."""
+        return self.used_at
+
+    def rules(self) -> list[Rule]:
+        """By name."""
+        rules = self.router.rules().rules(self.key)
+        return sorted(rules, key=lambda rule: rule.name.lower())
+
+    def check_may_send(self) -> None:
+        raise NotAllowed(
+            f"'{self.path}' is a subscription: send to its topic.",
+            entity_path=self.path,
+        )

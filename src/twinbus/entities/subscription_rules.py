@@ -1,0 +1,170 @@
+"""The rules of subscriptions: added, replaced and removed, alone or in a transaction.
+
+A rule takes effect for what is sent after it, and becomes durable in the commit of
+that moment; if the commit fails, the store's rules are read again. A change is a
+piece of work that is checked first and applied later, so that it can wait for the
+end of a transaction.
+"""
+
+import json
+from collections.abc import Sequence
+
+from twinbus.broker.changes import StoredRule
+from twinbus.clock import Clock
+from twinbus.entities.subscription import Subscription
+from twinbus.entities.topic_quotas import TopicQuotas
+from twinbus.errors import (
+    EntityAlreadyExists,
+    MessagingEntityNotFound,
+    QuotaExceeded,
+)
+from twinbus.owner.store_owner import owner_of
+from twinbus.rules.filters import CorrelationFilter, Filter, SqlFilter
+from twinbus.rules.rule import Rule
+from twinbus.rules.sql.rule_checks import rule_of_json
+from twinbus.topics.topic import TopicRouter
+
+
+def stored_rule(fragment_number: int, rule: Rule) -> StoredRule:
+    """The rule as a store keeps it."""
+    return StoredRule(
+        fragment_number=fragment_number,
+        name=rule.name,
+        definition=json.dumps(rule.to_json()),
+        created_at=rule.created_at,
+    )
+
+
+def read_rule(stored: StoredRule) -> Rule:
+    """The rule that a store kept."""
+    return rule_of_json(json.loads(stored.definition))
+
+
+class SubscriptionRules:
+    """Changes of the rules of subscriptions."""
+
+    def __init__(self, clock: Clock, quotas: TopicQuotas) -> None:
+        self._clock = clock
+        self._quotas = quotas
+
+    # --- at once --------------------------------------------------------------
+
+    async def add(self, subscription: Subscription, rule: Rule) -> Rule:
+        """Raises EntityAlreadyExists, QuotaExceeded."""
+        self.check_addition(subscription, rule)
+        self.apply_addition(subscription, rule)
+        await owner_of(subscription.fragment()).durable()
+        return rule
+
+    async def update(self, subscription: Subscription, rule: Rule) -> Rule:
+        """Raises MessagingEntityNotFound, QuotaExceeded."""
+        before = self.check_removal(subscription, rule.name)
+        kept = Rule(before.name, rule.filter, rule.action, before.created_at)
+        self.check_counts(
+            subscription.router, subscription.topic_path, [kept], [before]
+        )
+        self.apply_removal(subscription, before.name)
+        self.apply_addition(subscription, kept)
+        await owner_of(subscription.fragment()).durable()
+        return kept
+
+    async def remove(self, subscription: Subscription, name: str) -> None:
+        """Raises MessagingEntityNotFound."""
+        self.check_removal(subscription, name)
+        self.apply_removal(subscription, name)
+        await owner_of(subscription.fragment()).durable()
+
+    async def replace(self, subscription: Subscription, rules: Sequence[Rule]) -> None:
+        """Make these its rules, in one commit; equal ones stay. Raises
+        QuotaExceeded."""
+        before = {rule.name: rule for rule in subscription.rules()}
+        after = {rule.name: rule for rule in rules}
+        kept = {
+            name
+            for name in before.keys() & after.keys()
+            if _says_the_same(before[name], after[name])
+        }
+        removed = [rule for name, rule in before.items() if name not in kept]
+        added = [rule for name, rule in after.items() if name not in kept]
+        self.check_counts(subscription.router, subscription.topic_path, added, removed)
+        for rule in removed:
+            self.apply_removal(subscription, rule.name)
+        for rule in added:
+            self.apply_addition(subscription, rule)
+        await owner_of(subscription.fragment()).durable()
+
+    # --- in two steps ---------------------------------------------------------
+
+    def check_addition(self, subscription: Subscription, rule: Rule) -> None:
+        """Raises EntityAlreadyExists, QuotaExceeded."""
+        path = f"{subscription.path}/Rules/{rule.name}"
+        if subscription.router.rules().rule(subscription.key, rule.name) is not None:
+            raise EntityAlreadyExists(entity_path=path)
+        self.check_counts(subscription.router, subscription.topic_path, [rule])
+
+    def apply_addition(self, subscription: Subscription, rule: Rule) -> None:
+        fragment = subscription.fragment()
+        subscription.router.rules().add(subscription.key, rule)
+        changes = fragment.home.changes
+        changes.rules_put.append(stored_rule(fragment.number, rule))
+        subscription.used_at = self._clock.now()
+
+    def check_removal(self, subscription: Subscription, name: str) -> Rule:
+        """The rule that is to go. Raises MessagingEntityNotFound."""
+        rule = subscription.router.rules().rule(subscription.key, name)
+        if rule is None:
+            path = f"{subscription.path}/Rules/{name}"
+            raise MessagingEntityNotFound(entity_path=path)
+        return rule
+
+    def apply_removal(self, subscription: Subscription, name: str) -> None:
+        removed = subscription.router.rules().remove(subscription.key, name)
+        assert removed is not None, f"rule {name} was checked, and is gone"
+        fragment = subscription.fragment()
+        changes, number = fragment.home.changes, fragment.number
+        # One that was put in the same change set was never there.
+        changes.rules_put[:] = [
+            rule
+            for rule in changes.rules_put
+            if (rule.fragment_number, rule.name) != (number, removed.name)
+        ]
+        changes.rules_removed.append((number, removed.name))
+        subscription.used_at = self._clock.now()
+
+    def check_counts(
+        self,
+        router: TopicRouter,
+        topic_path: str,
+        added: Sequence[Rule],
+        removed: Sequence[Rule] = (),
+    ) -> None:
+        """Raises QuotaExceeded."""
+        index, quotas = router.rules(), self._quotas
+        for noun, kind, count, limit in (
+            ("sql", SqlFilter, index.sql_rule_count, quotas.sql_rules),
+            (
+                "correlation",
+                CorrelationFilter,
+                index.correlation_rule_count,
+                quotas.correlation_rules,
+            ),
+        ):
+            more = _count(added, kind) - _count(removed, kind)
+            # A topic that has too many since the quota was lowered may have fewer.
+            if more > 0 and count + more > limit:
+                raise QuotaExceeded.counted(
+                    f"{noun} rules",
+                    limit=limit,
+                    actual=count + more,
+                    setting=f"max_{noun}_rules_per_topic",
+                    entity_path=topic_path,
+                )
+
+
+def _count(rules: Sequence[Rule], kind: type[Filter]) -> int:
+    return sum(isinstance(rule.filter, kind) for rule in rules)
+
+
+def _says_the_same(rule: Rule, other: Rule) -> bool:
+    """Whatever their age."""
+    return rule.to_json() == {**other.to_json(), "created_at": rule.created_at}

@@ -1,0 +1,1 @@
+"""What can be done with an entity, for every door."""

@@ -1,0 +1,30 @@
+"""A request that waits for the commit of what an admission did.
+
+`StoreOwner.durable` tells of the open change set, and an admission may not be in it
+yet: another commit can come first, or fail and leave the admission to the next one.
+"""
+
+import asyncio
+
+from twinbus.broker.commit_listener import CommitListener
+from twinbus.errors import ServiceBusError
+
+
+class AwaitedCommit(CommitListener):
+    """Told once what became of one admission."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def done(self) -> None:
+        """Raises the ServiceBusError for which it did not happen."""
+        await self._done
+
+    def committed(self, items: list[int]) -> None:
+        if not self._done.done():
+            self._done.set_result(None)
+
+    def failed(self, items: list[int], error: ServiceBusError) -> None:
+        if not self._done.done():
+            self._done.set_exception(error)

@@ -1,0 +1,150 @@
+"""Sending many messages at a time, each to its entity.
+
+An append is a send: the same checks, the same ledgers, and durable before the answer.
+It is done in portions, one after the other, so that others have their turn. What an
+entity does not take is refused row by row, and the rest is sent; but when an entity is
+closed, or has no room for a portion, nothing that follows in it is sent either. Whoever
+sends the refused rows again then finds the order kept.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from twinbus.broker.home import Home
+from twinbus.broker.message import Message
+from twinbus.encoding.layout import PING
+from twinbus.entities.entity import Entity
+from twinbus.entities.namespace import Namespace
+from twinbus.errors import ServiceBusError
+from twinbus.links.arrivals import Arrivals
+from twinbus.links.sending import Sending, check, check_status
+from twinbus.operations.awaited_commit import AwaitedCommit
+from twinbus.operations.bulk.requests import Appended, RefusedRow
+
+_PORTION: Final = 250
+"""Rows at a time: a few milliseconds."""
+
+_TEXT_CHARACTERS: Final = 500
+"""Of why a row was refused: it may name an entity of a megabyte."""
+
+
+class _Portion:
+    """Rows of one entity on their way to the store."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.rows: list[int] = []
+        self.messages: list[Message] = []
+        self.commit = AwaitedCommit()
+
+
+class Append:
+    """The rows of one request."""
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        actor_in: Callable[[Home], int],
+        may_restore: bool,
+    ) -> None:
+        self._namespace = namespace
+        # The sender's number in the operation log of a store.
+        self._actor_in = actor_in
+        self._may_restore = may_restore
+        self._applied_count = 0
+        self._known: list[int] = []
+        self._refused: list[RefusedRow] = []
+        # Why the rest of what is for an entity is not sent, by its path in lower case.
+        self._closed: dict[str, ServiceBusError] = {}
+
+    async def apply(
+        self, entities: Sequence[str], messages: Sequence[bytes]
+    ) -> Appended:
+        for first in range(0, len(messages), _PORTION):
+            by_entity: dict[str, list[int]] = {}
+            for row in range(first, min(first + _PORTION, len(messages))):
+                by_entity.setdefault(entities[row].lower(), []).append(row)
+            sent = [
+                self._send(entities[rows[0]], rows, messages)
+                for rows in by_entity.values()
+            ]
+            for portion in sent:
+                if portion.messages:
+                    await self._note_outcome(portion)
+            # Even if nothing of them was sent.
+            await asyncio.sleep(0)
+        self._refused.sort(key=lambda refused: refused.row)
+        return Appended(
+            applied_count=self._applied_count,
+            known=sorted(self._known),
+            refused=self._refused,
+        )
+
+    def _send(self, path: str, rows: list[int], messages: Sequence[bytes]) -> _Portion:
+        """Read what goes to one entity, and have it sent."""
+        portion = _Portion(path)
+        try:
+            if path.lower() in self._closed:
+                raise self._closed[path.lower()]
+            entity = self._namespace.entity(path)
+            entity.check_may_send()
+            fragment = entity.fragment()
+            check_status(fragment)
+        except ServiceBusError as error:
+            self._closed[path.lower()] = error
+            self._refuse(rows, error)
+            return portion
+        arrivals = self._arrivals(entity)
+        for row in rows:
+            try:
+                message = arrivals.read_one(messages[row], self._namespace.clock.now())
+                check(fragment, message)
+            except ServiceBusError as error:
+                self._refuse([row], error)
+            else:
+                portion.rows.append(row)
+                portion.messages.append(message)
+        if portion.messages:
+            actor = self._actor_in(fragment.home)
+            sending = Sending(fragment, portion.messages, actor, 0, portion.commit)
+            fragment.home.admit(sending)
+        return portion
+
+    def _arrivals(self, entity: Entity) -> Arrivals:
+        return Arrivals(
+            entity.path,
+            self._namespace.extensions,
+            self._namespace.sizes.max_message_bytes_of(entity),
+            self._namespace.sizes.headroom_bytes_of(entity),
+            lambda now: self._may_restore,
+        )
+
+    async def _note_outcome(self, portion: _Portion) -> None:
+        try:
+            await portion.commit.done()
+        except ServiceBusError as error:
+            self._closed[portion.path.lower()] = error
+            self._refuse(portion.rows, error)
+            return
+        for row, message in zip(portion.rows, portion.messages, strict=True):
+            if _is_copy(message):
+                self._known.append(row)
+            else:
+                self._applied_count += 1
+
+    def _refuse(self, rows: list[int], error: ServiceBusError) -> None:
+        self._refused += [
+            RefusedRow(
+                row=row,
+                condition=error.condition,
+                text=error.text[:_TEXT_CHARACTERS],
+                is_retryable=error.retryable,
+            )
+            for row in rows
+        ]
+
+
+def _is_copy(message: Message) -> bool:
+    """A duplicate was given no number."""
+    return message.row_id == 0 and message.layout & PING == 0

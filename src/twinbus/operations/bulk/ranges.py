@@ -1,0 +1,80 @@
+"""Reading a range of messages into columns, in slices: others have their turn after
+every one."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from typing import Final
+
+from twinbus.broker.message import ACTIVE, DEFERRED, Message
+from twinbus.broker.row_id import sequence_of
+from twinbus.encoding.columns import MessageColumns
+from twinbus.operations.bulk.requests import BrowsedMessages
+from twinbus.operations.bulk.source import Source
+
+_SLICE: Final = 250
+"""Messages at a time: a few milliseconds."""
+
+_SLICE_BYTES: Final = 1024 * 1024
+
+_PORTION: Final = 1_000
+"""Messages that are handed on together: enough for what each portion costs."""
+
+_SLICES: Final = 400
+"""Of one answer, so that it comes in time however few of the messages are wanted."""
+
+
+async def browse(
+    source: Source,
+    first: int,
+    end: int,
+    columns: Collection[str],
+    states: frozenset[int],
+    max_bytes: int,
+) -> AsyncIterator[BrowsedMessages]:
+    """Messages from `first` on and before `end`, in portions, until the answer has its
+    size; the last portion, which may be empty, says where to go on."""
+    await source.settle_down()
+    portion = MessageColumns(columns)
+    # Numbers begin at one.
+    at, room = max(first, 1), max_bytes
+    for _ in range(_SLICES):
+        if at >= end or room <= 0:
+            break
+        messages = await _read(source, at, states, min(room, _SLICE_BYTES))
+        at = sequence_of(messages[-1].row_id) + 1 if messages else end
+        wanted = _wanted(messages, end, states)
+        portion.extend(wanted, [source.fragment.sequence_number(m) for m in wanted])
+        room -= sum([len(message.raw) for message in wanted])
+        if portion.count >= _PORTION:
+            yield _browsed(source, portion, min(at, end))
+            portion = MessageColumns(columns)
+        await asyncio.sleep(0)
+    yield _browsed(source, portion, min(at, end))
+
+
+def _wanted(messages: list[Message], end: int, states: frozenset[int]) -> list[Message]:
+    return [
+        message
+        for message in messages
+        if message.state in states and sequence_of(message.row_id) < end
+    ]
+
+
+def _browsed(source: Source, portion: MessageColumns, at: int) -> BrowsedMessages:
+    return BrowsedMessages(
+        columns=portion.columns, count=portion.count, next=source.visible(at)
+    )
+
+
+async def _read(
+    source: Source, first: int, states: frozenset[int], limit_bytes: int
+) -> list[Message]:
+    source.fragment.check_exists()
+    owner, number = source.owner, source.fragment.number
+    async with owner.reading:
+        if states == {ACTIVE}:
+            return await owner.store.read_active(number, first - 1, _SLICE, limit_bytes)
+        if states == {DEFERRED}:
+            # Few, as a rule, among many active ones.
+            return await owner.store.browse_deferred(number, first, _SLICE, limit_bytes)
+        return await owner.store.browse(number, first, _SLICE, limit_bytes)

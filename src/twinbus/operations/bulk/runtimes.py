@@ -1,0 +1,49 @@
+"""The bounds of entities: where messages begin, where the next will be, how many."""
+
+from twinbus.broker.changes import ReaderLease
+from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
+from twinbus.operations.bulk.requests import EntityRuntime, FragmentRuntime, LeaseInfo
+from twinbus.operations.bulk.source import Source
+
+
+async def runtime_of(source: Source) -> EntityRuntime:
+    fragment, owner = source.fragment, source.owner
+    # Not what is given out from here on: a number whose commit fails is given again,
+    # and who began behind it would miss a message.
+    following = fragment.next_sequence
+    await source.settle_down()
+    async with owner.reading:
+        found = await owner.store.outlines(fragment.number, 0, SEQUENCE_MASK, 1)
+    first = sequence_of(found.row_ids[0]) if len(found) else None
+    following = min(following, fragment.next_sequence)
+    if first is not None:
+        following = max(following, first + 1)
+    counters = FragmentRuntime(
+        index=fragment.index,
+        first=None if first is None else source.visible(first),
+        first_enqueued_at=found.enqueued_at[0] if len(found) else None,
+        next=source.visible(following),
+        last_enqueued_at=fragment.last_enqueued_at or None,
+        active_count=fragment.active_count,
+        deferred_count=fragment.deferred_count,
+        scheduled_count=fragment.scheduled_count,
+        size_bytes=fragment.size_bytes,
+        lease=_lease_info(fragment.lease, source.now()),
+    )
+    return EntityRuntime(
+        path=source.path,
+        generation=source.generation,
+        created_at=source.entity.created_at,
+        requires_session=fragment.settings.requires_session,
+        fragments=(counters,),
+    )
+
+
+def _lease_info(lease: ReaderLease | None, now: int) -> LeaseInfo | None:
+    if lease is None or lease.expires_at <= now:
+        return None
+    return LeaseInfo(
+        reader=lease.reader,
+        epoch=str(lease.epoch),
+        expires_in_ms=lease.expires_at - now,
+    )

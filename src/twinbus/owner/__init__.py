@@ -1,0 +1,1 @@
+"""The owner of a store: commits what happens to its fragments, then answers."""

@@ -1,0 +1,1 @@
+"""The process: ports, certificates, the data folder, timers, start and stop."""

@@ -1,0 +1,165 @@
+"""The front door: the first byte says which protocol a connection speaks (D7).
+
+    0x16             TLS; what is inside begins with one of the others
+    G P D H O T C    the verb of an HTTP request
+    anything else    AMQP, which answers a wrong header with its own
+
+No two of them share a first byte, so one is enough. It is looked at while it is still
+in the socket: who takes over reads the stream from its start, as if nobody had been
+here. Inside TLS that cannot be, so there the first bytes are handed over. Who says
+nothing in time is let go.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, cast
+
+from twinbus.doors.amqp.amqp_connection import AmqpConnection
+from twinbus.doors.http.http_connection import HttpConnection
+from twinbus.errors import ServiceBusError
+
+if TYPE_CHECKING:
+    from twinbus.process.server import Server
+
+_log = logging.getLogger(__name__)
+
+_TLS_HANDSHAKE: Final = 0x16
+_FIRST_LETTERS_OF_VERBS: Final = b"GPDHOTC"
+
+
+def _protocol(first: int, server: "Server") -> AmqpConnection | HttpConnection:
+    """Who goes on with a connection that began with this byte."""
+    if first in _FIRST_LETTERS_OF_VERBS:
+        return HttpConnection(server)
+    return AmqpConnection(server)
+
+
+class Arrival:
+    """A connected socket of which nothing has been read yet."""
+
+    def __init__(self, connected: socket.socket, server: "Server") -> None:
+        self._socket = connected
+        self._server = server
+        self._started_at = server.clock.monotonic()
+        # The handshake, if it is TLS that is spoken.
+        self._admission: asyncio.Task[None] | None = None
+        self.requests: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(connected, self._on_readable)
+        server.joined(self)
+
+    def _on_readable(self) -> None:
+        try:
+            first = self._socket.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            first = b""
+        tls = self._server.tls
+        if not first or (first[0] == _TLS_HANDSHAKE and tls is None):
+            self.abort()
+            return
+        self._loop.remove_reader(self._socket)
+        if first[0] == _TLS_HANDSHAKE:
+            admission = self._admit(lambda: TlsArrival(self._server), tls)
+        else:
+            admission = self._admit(lambda: _protocol(first[0], self._server), None)
+        self._admission = self._loop.create_task(admission)
+
+    async def _admit(
+        self, protocol: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None
+    ) -> None:
+        try:
+            # Small frames are answered at once, not when there are more of them.
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._loop.connect_accepted_socket(
+                protocol,
+                self._socket,
+                ssl=tls,
+                ssl_handshake_timeout=self._server.handshake_ms / 1000 if tls else None,
+            )
+        except (OSError, EOFError) as error:
+            # Also what ssl raises: a peer that distrusts us, or speaks something else.
+            _log.info("a connection ended in its handshake: %s", error)
+            self._socket.close()
+        finally:
+            self._server.left(self)
+
+    # --- as the server sees any connection ------------------------------------
+
+    def tick(self, now: int, monotonic: int) -> None:
+        """TLS has its own deadline once it has begun."""
+        waited_ms = monotonic - self._started_at
+        if self._admission is None and waited_ms > self._server.handshake_ms:
+            self.abort()
+
+    def pause_reading(self) -> None:
+        """Nothing is read here."""
+
+    def resume_reading(self) -> None:
+        """Nothing is read here."""
+
+    def close(self, error: ServiceBusError | None, monotonic: int) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        if self._admission is not None:
+            self._admission.cancel()
+            return
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+        self._server.left(self)
+
+    def cut(self, error: ServiceBusError) -> None:
+        """Nothing can be told yet."""
+        self.abort()
+
+
+class TlsArrival(asyncio.Protocol):
+    """A TLS connection on which nothing has been said yet."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._started_at = server.clock.monotonic()
+        self._transport: asyncio.Transport | None = None
+        self.requests: set[asyncio.Task[None]] = set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are not of asyncio's class.
+        self._transport = cast(asyncio.Transport, transport)
+        self._server.joined(self)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        successor = _protocol(data[0], self._server)
+        self._server.left(self)
+        self._transport.set_protocol(successor)
+        successor.connection_made(self._transport)
+        successor.data_received(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._server.left(self)
+
+    def tick(self, now: int, monotonic: int) -> None:
+        if monotonic - self._started_at > self._server.handshake_ms:
+            self.abort()
+
+    def pause_reading(self) -> None:
+        """Who takes over is told when it joins."""
+
+    def resume_reading(self) -> None:
+        """Who takes over is told when it joins."""
+
+    def close(self, error: ServiceBusError | None, monotonic: int) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def cut(self, error: ServiceBusError) -> None:
+        """Nothing can be told yet."""
+        self.abort()

@@ -1,0 +1,185 @@
+"""A certificate authority in a folder: made once, kept, used to issue certificates.
+
+A private key and its certificate share a file, so that no crash can part them, and
+a file appears under its name only when it is whole. An authority that is damaged is
+not replaced: clients trust it, and a new one would look to them like an attack.
+Only this file and `trust_files.py` know the library `cryptography`.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from twinbus.config import ConfigError
+from twinbus.process.whole_files import PRIVATE, PUBLIC, write_whole
+
+_AUTHORITY_LIFE: Final = timedelta(days=3650)
+
+_CERTIFICATE_LIFE: Final = timedelta(days=825)
+"""The longest that every platform accepts from a private authority."""
+
+_RENEWAL: Final = timedelta(days=120)
+"""Looked at when a server starts, and few run longer than that without a restart."""
+
+_SKEW: Final = timedelta(days=1)
+"""Valid from a little earlier, for clients whose clock is behind."""
+
+_AUTHORITY_NAME: Final = "twinbus local authority"
+
+
+class CertificateAuthority:
+    """Issues certificates for this machine's names."""
+
+    def __init__(
+        self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
+    ) -> None:
+        self.certificate = certificate
+        self._key = key
+
+    def still_serves(self, file: Path, names: Iterable[str], now: datetime) -> bool:
+        """Whether the certificate in the file is ours, has the names, and lasts."""
+        try:
+            certificate = x509.load_pem_x509_certificate(file.read_bytes())
+            certificate.verify_directly_issued_by(self.certificate)
+            known = certificate.extensions.get_extension_for_class(
+                x509.SubjectAlternativeName
+            )
+        except (
+            *(FileNotFoundError, ValueError, TypeError, InvalidSignature),
+            x509.ExtensionNotFound,
+        ):
+            return False
+        has_names = set(known.value) >= set(map(_general_name, names))
+        return has_names and certificate.not_valid_after_utc - now > _RENEWAL
+
+    def issue(self, file: Path, names: Iterable[str], now: datetime) -> None:
+        """Write a certificate for the names, with its private key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        until = min(now + _CERTIFICATE_LIFE, self.certificate.not_valid_after_utc)
+        server_only = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+        alternatives = x509.SubjectAlternativeName(map(_general_name, sorted(names)))
+        certificate = (
+            _builder("twinbus", key, now, until)
+            .issuer_name(self.certificate.subject)
+            .add_extension(x509.BasicConstraints(False, None), critical=True)
+            .add_extension(_key_usage(digital_signature=True), critical=True)
+            .add_extension(server_only, critical=False)
+            .add_extension(alternatives, critical=False)
+            .add_extension(_issued_by(self._key), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        write_whole(file, _pem(certificate) + _pem_key(key), PRIVATE)
+
+
+def authority_of(folder: Path, now: datetime) -> CertificateAuthority:
+    """The folder's authority, made at the first need or when it nears its end.
+
+    Raises ConfigError if it is damaged, OSError.
+    """
+    private_file, public_file = folder / "ca-key.pem", folder / "ca.pem"
+    try:
+        authority = _loaded(private_file)
+    except FileNotFoundError:
+        authority = None
+    if authority is None or authority.certificate.not_valid_after_utc - now < _RENEWAL:
+        authority = _make(private_file, now)
+    public = _pem(authority.certificate)
+    if not public_file.exists() or public_file.read_bytes() != public:
+        write_whole(public_file, public, PUBLIC)
+    return authority
+
+
+def _loaded(file: Path) -> CertificateAuthority:
+    pem = file.read_bytes()
+    try:
+        key = serialization.load_pem_private_key(pem, None)
+        certificate = x509.load_pem_x509_certificate(pem)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ConfigError(
+            f"{file} is damaged. Restore it; or remove it, and let all clients trust "
+            "the new authority that is then made."
+        )
+    return CertificateAuthority(certificate, key)
+
+
+def _make(file: Path, now: datetime) -> CertificateAuthority:
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        _builder(_AUTHORITY_NAME, key, now, now + _AUTHORITY_LIFE)
+        .issuer_name(_named(_AUTHORITY_NAME))
+        .add_extension(x509.BasicConstraints(True, 0), critical=True)
+        .add_extension(_key_usage(key_cert_sign=True), critical=True)
+        .add_extension(_issued_by(key), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    write_whole(file, _pem(certificate) + _pem_key(key), PRIVATE)
+    return CertificateAuthority(certificate, key)
+
+
+def _builder(
+    name: str, key: ec.EllipticCurvePrivateKey, now: datetime, until: datetime
+) -> x509.CertificateBuilder:
+    """What all certificates have."""
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(_named(name))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _SKEW)
+        .not_valid_after(until)
+        .add_extension(identifier, critical=False)
+    )
+
+
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _issued_by(key: ec.EllipticCurvePrivateKey) -> x509.AuthorityKeyIdentifier:
+    return x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
+
+
+def _key_usage(
+    *, digital_signature: bool = False, key_cert_sign: bool = False
+) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=digital_signature,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=key_cert_sign,
+        crl_sign=key_cert_sign,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _pem_key(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )

@@ -1,0 +1,120 @@
+"""The certificate of the TLS listener: one that is brought, or one of our own.
+
+Our own is signed by an authority that only this data folder has. Clients trust the
+authority once; certificates come and go under it: a new one is made when the old
+one nears its end or lacks a name. Names come with each port, too: Go's SDK asks for
+the name `localhost:5671` where its Endpoint has the port.
+
+    tls/ca.pem       the authority, for clients to trust; `trust_files.py` has more
+    tls/ca-key.pem   the authority with its private key, readable by the owner alone
+    tls/server.pem   certificate and private key, likewise
+"""
+
+import os
+import socket
+import ssl
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from twinbus.config import Config, ConfigError
+
+JAVA_PASSWORD: Final = "changeit"
+"""Of the trust store for Java, as of Java's own: nothing in there is secret, and Java
+reads none without."""
+
+_WILDCARDS: Final = ("", "0.0.0.0", "::")
+
+
+def tls_context(config: Config, now: int) -> ssl.SSLContext:
+    """What the TLS listener needs. Makes what is missing. Raises ConfigError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if config.tls_cert:
+        chain, key = Path(config.tls_cert), Path(config.tls_key or config.tls_cert)
+    else:
+        chain = key = _own_certificate(config, now)
+    try:
+        # An encrypted key is refused; the library would ask the terminal for it.
+        context.load_cert_chain(chain, key, password=lambda: b"")
+    except ssl.SSLError as error:
+        reason = error.reason or "it is no certificate with its private key"
+        raise ConfigError(
+            f"{chain} can't be used for TLS with the key in {key}: {reason}. Both "
+            "must be PEM and belong together, and the key not be encrypted."
+        ) from None
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        missing = key if chain.exists() else chain
+        raise ConfigError(f"{missing} can't be read: {why}.") from None
+    return context
+
+
+def name_port(context: ssl.SSLContext, config: Config, port: int, now: int) -> None:
+    """The main port, where it was left to be found: our own certificate gets it."""
+    if not config.tls_cert:
+        own = _own_certificate(replace(config, port=port), now)
+        context.load_cert_chain(own)
+
+
+def ca_file(config: Config) -> Path:
+    """The authority that clients must trust, if the certificate is our own."""
+    return config.data / "tls" / "ca.pem"
+
+
+def bundle_file(config: Config) -> Path:
+    """The same with the roots of this machine, for clients that trust one file."""
+    return config.data / "tls" / "trust.pem"
+
+
+def java_file(config: Config) -> Path:
+    """The bundle as a trust store of Java."""
+    return config.data / "tls" / "trust.p12"
+
+
+def _own_certificate(config: Config, now: int) -> Path:
+    folder = ca_file(config).parent
+    try:
+        # The data folder first: what is made on the way gets the usual rights.
+        config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return _current_certificate(folder, _names(config), _instant(now))
+    except OSError as error:
+        raise ConfigError(
+            f"The data folder {config.data} can't be used for certificates: "
+            f"{os.strerror(error.errno or 0)}. Choose another with --data, or switch "
+            "TLS off with --tls-port 0."
+        ) from None
+
+
+def _current_certificate(folder: Path, names: set[str], now: datetime) -> Path:
+    # A tenth of a second of imports, for those who want TLS.
+    from twinbus.process.certificate_authority import authority_of
+    from twinbus.process.trust_files import write_trust_files
+
+    authority = authority_of(folder, now)
+    write_trust_files(folder, (folder / "ca.pem").read_bytes())
+    file = folder / "server.pem"
+    if not authority.still_serves(file, names, now):
+        authority.issue(file, names, now)
+    return file
+
+
+def _names(config: Config) -> set[str]:
+    """All names under which clients of this machine may ask for it."""
+    hosts = {"localhost", "127.0.0.1", "::1", socket.gethostname()}
+    if config.host not in _WILDCARDS:
+        hosts.add(config.host)
+    # Certificates hold plain ASCII names only.
+    hosts = {host for host in hosts if host and host.isascii()}
+    ports = {config.port, config.http_port, config.tls_port} - {0}
+    return hosts | {f"{_bracketed(host)}:{port}" for host in hosts for port in ports}
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _instant(now: int) -> datetime:
+    return datetime.fromtimestamp(now / 1000, UTC)

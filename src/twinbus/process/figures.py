@@ -1,0 +1,85 @@
+"""The server in figures, for `GET /metrics`.
+
+Figures are read from what there is. A fragment is never brought into memory for it.
+"""
+
+from collections.abc import Callable, Sequence
+
+from twinbus import __version__, compilation
+from twinbus.broker.changes import FragmentRecord
+from twinbus.broker.fragment import DEAD_LETTER, MAIN, TRANSFER_DEAD_LETTER
+from twinbus.clock import Clock
+from twinbus.doors.http.bus_metrics import EntityFigures, ProcessFigures
+from twinbus.entities.entity import Entity
+from twinbus.entities.namespace import Namespace
+from twinbus.errors import MessagingEntityNotFound
+from twinbus.owner.owners import Owners
+
+
+class ServerFigures:
+    """What a server can tell of itself."""
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        owners: Owners,
+        clock: Clock,
+        connection_count: Callable[[], int],
+        *,
+        is_strict: bool,
+    ) -> None:
+        self._namespace = namespace
+        self._owners = owners
+        self._clock = clock
+        self._connection_count = connection_count
+        self._is_strict = is_strict
+        self._started_at = clock.now()
+
+    def process_figures(self) -> ProcessFigures:
+        now = self._clock.now()
+        return ProcessFigures(
+            version=__version__,
+            form=compilation.describe().partition(":")[0],
+            namespace=self._namespace.name,
+            is_strict=self._is_strict,
+            started_at=self._started_at,
+            connections=self._connection_count(),
+            commits=sum(owner.last_batch for owner in self._owners),
+            is_under_pressure=self._owners.is_under_pressure(),
+            is_store_full=any(now < owner.refuses_until for owner in self._owners),
+        )
+
+    def entity_paths(self) -> list[str]:
+        return [entity.path for entity in self._namespace.entities()]
+
+    def entity_figures(self, paths: Sequence[str]) -> list[EntityFigures]:
+        found: list[EntityFigures] = []
+        for path in paths:
+            try:
+                found.append(self._figures(self._namespace.entity(path)))
+            except MessagingEntityNotFound:
+                continue  # deleted meanwhile
+        return found
+
+    def _figures(self, entity: Entity) -> EntityFigures:
+        main = entity.counters(MAIN)
+        assert main is not None, f"{entity.path} has no fragment"
+        fragment = entity.loaded_fragment(MAIN)
+        return EntityFigures(
+            path=entity.path,
+            kind=entity.record.kind,
+            messages=(
+                main.active_count,
+                main.deferred_count,
+                main.scheduled_count,
+                _held(entity.counters(DEAD_LETTER)),
+                _held(entity.counters(TRANSFER_DEAD_LETTER)),
+            ),
+            size_bytes=entity.size_bytes(),
+            enqueued=main.next_sequence - 1,
+            pings=0 if fragment is None else fragment.ping_count,
+        )
+
+
+def _held(record: FragmentRecord | None) -> int:
+    return 0 if record is None else record.active_count + record.deferred_count

@@ -1,0 +1,114 @@
+"""The syphon in the server (`[pair]`): several servers may be told to run it, one does.
+
+It connects to both namespaces as a client does, to this server too if that has the
+backlog queues; so it needs no way of its own into the store, and is metered like
+everybody else. The lease is the lock of a session at the secondary.
+"""
+
+from typing import Any, Final
+
+from twinbus.client.address import parse_address
+from twinbus.clock import Clock
+from twinbus.config_pair import PairConfig
+from twinbus.entities.namespace import Namespace
+from twinbus.errors import EntityAlreadyExists
+from twinbus.pairing.coverage import covers_any
+from twinbus.pairing.primary_name import primary_name
+from twinbus.pairing.reporting import Reporter
+from twinbus.pairing.syphon.ports import Engine
+from twinbus.pairing.syphon.service import SyphonService
+from twinbus.pairing.syphon.settings import SyphonSettings
+from twinbus.pairing.syphon.syphon import TRANSFER
+from twinbus.pairing.syphon.tally import SyphonStatus
+from twinbus.pairing.syphon_engines import engine_of_strings
+
+_QUEUE: Final[dict[str, Any]] = {
+    "lock_duration_ms": 60_000,
+    "max_delivery_count": 2_147_483_647,
+    "dead_lettering_on_message_expiration": True,
+}
+"""P4: nothing expires or is given up there, however long the primary is away."""
+
+_MEGABYTES: Final = 5120
+
+
+class PairSyphon:
+    """The syphon of this server."""
+
+    def __init__(
+        self,
+        pair: PairConfig,
+        clock: Clock,
+        max_entity_megabytes: int = _MEGABYTES,
+        settings: SyphonSettings | None = None,
+    ) -> None:
+        """Raises ValueError if the section cannot be used."""
+        self._pair = pair
+        self._clock = clock
+        self._megabytes = min(_MEGABYTES, max_entity_megabytes)
+        self.primary_name = primary_name(
+            parse_address(pair.primary).host, pair.primary_name or None
+        )
+        if pair.secondary:
+            parse_address(pair.secondary)
+        self._settings = settings or SyphonSettings(
+            covers=covers_any(pair.cover),
+            count_backlog_against_ttl=pair.count_backlog_against_ttl,
+            keeps_order=pair.keep_session_order,
+            missing_entity_grace_ms=pair.missing_entity_grace_ms,
+        )
+        self._service: SyphonService | None = None
+
+    async def start(
+        self,
+        namespace: Namespace,
+        own_string: str,
+        authority: str | None,
+        on_event: Reporter | None = None,
+    ) -> None:
+        """Begin; `own_string` connects to this server, whose certificate `authority`
+        has signed. Raises ServiceBusError if a backlog queue cannot be made."""
+        pair = self._pair
+        if not pair.secondary:
+            await self._make_queues(namespace)
+
+        async def open_engine() -> Engine[Any]:
+            return await engine_of_strings(
+                pair.primary,
+                pair.secondary or own_string,
+                self._clock,
+                pair.secondary_name or None,
+                None if pair.secondary else authority,
+            )
+
+        self._service = SyphonService(
+            open_engine,
+            self.primary_name,
+            self._settings,
+            needs_lease=True,
+            on_event=on_event,
+            clock=self._clock,
+        )
+        self._service.start()
+
+    async def _make_queues(self, namespace: Namespace) -> None:
+        properties = {**_QUEUE, "max_size_in_megabytes": self._megabytes}
+        for index in range(self._pair.backlog_queue_count):
+            path = f"{self.primary_name}/{TRANSFER}/{index}"
+            try:
+                await namespace.create_queue(path, properties)
+            except EntityAlreadyExists:
+                # Used as it is.
+                continue
+
+    @property
+    def is_running(self) -> bool:
+        """This server has the lease."""
+        return self._service is not None and self._service.is_running
+
+    def status(self) -> SyphonStatus | None:
+        return None if self._service is None else self._service.status()
+
+    async def close(self) -> None:
+        if self._service is not None:
+            await self._service.close()

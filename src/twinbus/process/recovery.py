@@ -1,0 +1,159 @@
+"""Bring entities back into a catalog that does not know them any more.
+
+First a look that changes nothing, in transactions that are rolled back: what would be
+done is known before anything is. Then fragments that are lacking are made, and last
+the entities are entered, all at once. Whatever interrupts that, the store holds what
+it held, and the next try finds the rest.
+
+A catalog that cannot be read is set aside under another name, never overwritten.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.fragment_settings import FragmentSettings
+from twinbus.broker.fragment_table import FragmentTable
+from twinbus.config import Config, ConfigError
+from twinbus.entities.recovery_plan import Found, Recovered, RecoveryPlan
+from twinbus.entities.subscription_rules import stored_rule
+from twinbus.process.data_folder import DataFolder
+from twinbus.rules.rule import default_rule
+from twinbus.store.base import FormatTooNew, Opened, StoreUnreadable
+from twinbus.store.catalog import EntityRecord, Unfinished, stored_entity
+from twinbus.store.sqlite import SqliteStore
+from twinbus.store.sqlite_catalog import SqliteCatalog
+
+_SQLITE_FILES: Final = ("", "-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """What was found, and is done unless it was only asked for."""
+
+    store: str
+    store_uuid: bytes
+    catalog: str
+    # Where a catalog that cannot be read goes; None if there is none.
+    set_aside: str | None
+    entities: tuple[Recovered, ...]
+
+    def is_needed(self) -> bool:
+        return bool(self.entities) or self.set_aside is not None
+
+
+async def recover(config: Config, now: int, *, is_dry_run: bool) -> Recovery:
+    """Make the catalog know all that the store holds.
+
+    Raises StoreInUse, StoreUnreadable and other StoreErrors, ConfigError.
+    """
+    store, catalog = _files(config)
+    looked = store.survey()
+    records, unfinished, is_unreadable = _look_at(catalog)
+    found = Found(
+        store_uuid=looked.store_uuid,
+        fragments=looked.fragments,
+        stored=looked.entities,
+        records=records,
+        unfinished=unfinished,
+    )
+    plan = RecoveryPlan(found, config.namespace, now)
+    recovery = Recovery(
+        store=store.location,
+        store_uuid=looked.store_uuid,
+        catalog=catalog.location,
+        set_aside=str(_free_name(catalog.path)) if is_unreadable else None,
+        entities=tuple(plan.entities),
+    )
+    if recovery.is_needed() and not is_dry_run:
+        if is_unreadable:
+            _set_aside(catalog.path)
+        await _carry_out(plan, store, catalog, now)
+    return recovery
+
+
+def _files(config: Config) -> tuple[SqliteStore, SqliteCatalog]:
+    """Raises ConfigError, StoreUnreadable."""
+    if not config.data.is_dir():
+        raise ConfigError(
+            f"There is no data folder {config.data}. Name the one to recover with "
+            "--data."
+        )
+    folder = DataFolder(config)
+    store, catalog = folder.store(), folder.catalog()
+    if not isinstance(store, SqliteStore) or not isinstance(catalog, SqliteCatalog):
+        raise ConfigError(
+            f"The store '{config.store}' keeps nothing that could be recovered."
+        )
+    if not store.path.exists():
+        raise StoreUnreadable(
+            f"There is no message store {store.path}, so there is nothing to recover "
+            "from. Restore a backup of it, or name the right folder with --data."
+        )
+    return store, catalog
+
+
+def _look_at(
+    catalog: SqliteCatalog,
+) -> tuple[list[EntityRecord], list[Unfinished], bool]:
+    """What the catalog holds, and whether it cannot be read."""
+    if not catalog.exists():
+        return [], [], False
+    try:
+        return *catalog.survey(), False
+    except FormatTooNew:
+        raise
+    except StoreUnreadable:
+        return [], [], True
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (name := path.with_name(f"{path.name}.unreadable-{number}")).exists():
+        number += 1
+    return name
+
+
+def _set_aside(path: Path) -> None:
+    name = _free_name(path)
+    for suffix in _SQLITE_FILES:
+        file = Path(f"{path}{suffix}")
+        if file.exists():
+            file.rename(f"{name}{suffix}")
+
+
+async def _carry_out(
+    plan: RecoveryPlan, store: SqliteStore, catalog: SqliteCatalog, now: int
+) -> None:
+    opened = await store.open("twinbus recover", now)
+    try:
+        changes = _changes(plan, opened, now)
+        if not changes.is_empty():
+            changes.seal(opened.epoch, opened.last_batch + 1, now)
+            await store.commit(changes)
+        await catalog.open()
+        try:
+            entities = [one.record for one in plan.entities]
+            await catalog.put(*plan.namespaces, *entities)
+        finally:
+            await catalog.close()
+    finally:
+        await store.close()
+
+
+def _changes(plan: RecoveryPlan, opened: Opened, now: int) -> ChangeSet:
+    """Fragments where there are none, and records under the names of now."""
+    table = FragmentTable(opened.epoch, opened.fragments)
+    table.purging().update(opened.purging)
+    changes = ChangeSet()
+    for one in plan.entities:
+        record = one.record
+        changes.entities_put.append(stored_entity(record))
+        if one.lacks_fragment:
+            table.admit(record.generation, FragmentSettings(path=record.path))
+            fragment = table.create(record.generation, 0, changes)
+            if record.kind == "subscription":
+                rule = stored_rule(fragment.number, default_rule(now))
+                changes.rules_put.append(rule)
+    return changes

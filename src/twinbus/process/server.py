@@ -1,0 +1,410 @@
+"""The server: one namespace on one store, from start to stop.
+
+Start: open the data, make the entities of the configuration, listen. It is ready when
+it could take a message and hand it out. Stop: take no more connections, commit what
+was accepted and tell the clients so, close them, give the store back.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+from twinbus.auth.claims import AuthorizationRule, Claim
+from twinbus.broker.transaction import TransactionLimits
+from twinbus.clock import Clock, SystemClock
+from twinbus.config import (
+    ROOT_KEY_NAME,
+    Config,
+    ConfigError,
+    local_connection_string,
+)
+from twinbus.doors.connections import Connections, ServedConnection
+from twinbus.doors.http.administration.administration import Administration
+from twinbus.doors.http.bulk.bulk import Bulk
+from twinbus.doors.http.gateway import Gateway
+from twinbus.doors.http.health import Health
+from twinbus.doors.http.held_bytes import HeldBytes
+from twinbus.doors.http.metrics import Metrics
+from twinbus.doors.memory_share import MemoryShare
+from twinbus.durations import duration_ms
+from twinbus.entities.declared_entities import make_declared
+from twinbus.entities.entity_access import authorization_rule
+from twinbus.entities.namespace import Namespace
+from twinbus.entities.topic_quotas import TopicQuotas
+from twinbus.errors import ConnectionForced, ServiceBusError
+from twinbus.limits import (
+    CLIENT_SPARED_BYTES,
+    CLIENTS_BYTES,
+    FILES_RESERVED,
+    STRANGER_SPARED_BYTES,
+    STRANGERS_BYTES,
+)
+from twinbus.links.extensions import Extensions
+from twinbus.links.output import Outputs
+from twinbus.operations.bulk.bulk_entities import BulkEntities
+from twinbus.owner.owners import Owners
+from twinbus.owner.store_owner import StoreOwner
+from twinbus.owner.turns import Turns
+from twinbus.pairing.metrics import PairMetrics
+from twinbus.process.arrival import Arrival
+from twinbus.process.certificates import ca_file
+from twinbus.process.data_folder import DataFolder
+from twinbus.process.figures import ServerFigures
+from twinbus.process.listener import Listener
+from twinbus.process.pair_syphon import PairSyphon
+from twinbus.store.base import Store, StoreError
+from twinbus.store.catalog import Catalog
+
+_log = logging.getLogger(__name__)
+
+_TICK_SECONDS: Final = 0.1
+"""How exactly locks, time to live and schedules are kept."""
+
+_CONNECTION_TICK_MS: Final = 1_000
+_FINISH_MS: Final = 2_000
+"""How long requests that were taken may still take to be answered."""
+
+_STOP_SECONDS: Final = 1.0
+"""How long clients may take to close after they were told to."""
+
+
+class Server:
+    """A running bus."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        clock: Clock | None = None,
+        store: Store | None = None,
+        catalog: Catalog | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._config = config
+        self.clock: Clock = clock or SystemClock()
+        folder = DataFolder(config)
+        self.root_key = folder.root_key()
+        self.container_id = f"twinbus-{os.urandom(4).hex()}"
+        self.outputs = Outputs()
+        self.turns = Turns(self.clock)
+        self.handshake_ms = config.handshake_seconds * 1000
+        self.transaction_limits = _transaction_limits(config)
+        self.extensions = _extensions(config)
+        self.entropy: Callable[[int], bytes] = os.urandom
+        # None: TLS is not spoken here.
+        self.tls = tls
+        self.owners = Owners([self._owner(store or folder.store())])
+        self.namespace = Namespace(
+            config.namespace,
+            catalog or folder.catalog(),
+            self.owners,
+            self.clock,
+            os.urandom,
+            self.turns,
+            rules=self._rules(),
+            max_entities=config.max_entities,
+            max_message_bytes=config.max_message_bytes,
+            max_entity_message_bytes=config.max_entity_message_bytes,
+            max_entity_megabytes=config.max_entity_megabytes,
+            topic_quotas=_topic_quotas(config),
+            extensions=self.extensions,
+        )
+        # The syphon that this server runs, if it is told to.
+        self.pair = _pair_of(config, self.clock)
+        self._connections = Connections(_places(config.max_connections))
+        self.figures = self._measured()
+        self.held = HeldBytes()
+        self.strangers_held = MemoryShare(
+            "that have shown no key",
+            *(STRANGERS_BYTES, STRANGER_SPARED_BYTES, self.clock),
+        )
+        self.clients_held = _share_of_clients(config, self.clock)
+        self.gateway = Gateway(
+            Administration(self.namespace, self.clock, os.urandom),
+            Health(self.owners.durable),
+            Metrics(self.figures, self.namespace, self.clock),
+            self._bulk(),
+        )
+        self._listeners: list[Listener] = []
+        self._ticking: asyncio.Task[None] | None = None
+        self._connections_ticked_at = 0
+        # Set when the store can't go on; then only stopping is left.
+        self.fatal: asyncio.Future[StoreError] | None = None
+        self.port = config.port
+        self.http_port = config.http_port
+        self.tls_port = config.tls_port
+
+    def _owner(self, store: Store) -> StoreOwner:
+        return StoreOwner(
+            store,
+            self.clock,
+            os.urandom,
+            on_fatal=self._on_store_failed,
+            after_turn=self.outputs.flush,
+            on_pressure=self._on_pressure,
+            send_id_window_ms=self.extensions.send_id_window_ms,
+        )
+
+    def _bulk(self) -> Bulk | None:
+        if self._config.strict:
+            return None
+        return Bulk(BulkEntities(self.namespace), self.clock, self.held)
+
+    def _measured(self) -> ServerFigures:
+        return ServerFigures(
+            self.namespace,
+            self.owners,
+            self.clock,
+            lambda: len(self._connections),
+            is_strict=self._config.strict,
+        )
+
+    def _rules(self) -> tuple[AuthorizationRule, ...]:
+        root = AuthorizationRule(
+            key_name=ROOT_KEY_NAME, primary_key=self.root_key.text, claims=Claim.MANAGE
+        )
+        others = [authorization_rule(rule, "") for rule in self._config.rules]
+        return (root, *others)
+
+    @property
+    def connection_string(self) -> str:
+        """For SDKs on this machine, over plain TCP."""
+        return local_connection_string(self._config.host, self.port, self.root_key.text)
+
+    # --- start ----------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Be ready to send and receive. Raises StoreError, OSError, ConfigError."""
+        self.fatal = asyncio.get_running_loop().create_future()
+        await self.owners.open(f"twinbus serve, namespace {self._config.namespace}")
+        try:
+            await self.namespace.open()
+            self.owners.start()
+            self.namespace.start()
+            await make_declared(self.namespace, self._config, self.clock.now())
+            self._listen()
+        except BaseException:
+            self._close_listeners()
+            await self._close_data()
+            raise
+        self._ticking = asyncio.create_task(self._tick_for_ever(), name="ticks")
+        if self.pair is not None:
+            await self._start_pair(self.pair)
+
+    async def _start_pair(self, pair: PairSyphon) -> None:
+        """Raises ConfigError."""
+        authority = ca_file(self._config)
+        is_own = self.tls is not None and authority.exists()
+        try:
+            await pair.start(
+                self.namespace,
+                self.connection_string,
+                str(authority) if is_own else None,
+                PairMetrics(self.gateway.metrics.registry).of(pair.primary_name),
+            )
+        except ServiceBusError as error:
+            await self.stop()
+            raise ConfigError(f"[pair]: {error.text}") from None
+
+    def _listen(self) -> None:
+        """Every port serves everything; some clients look for it at a usual one."""
+        self.port = self._listen_on(self._config.port)
+        if self._config.http_port not in (0, self.port):
+            self.http_port = self._listen_on(self._config.http_port)
+        if self.tls is not None and self._config.tls_port not in (0, self.port):
+            self.tls_port = self._listen_on(self._config.tls_port)
+
+    def _listen_on(self, port: int) -> int:
+        listener = Listener(self._config.host, port, self._admit)
+        self._listeners.append(listener)
+        return listener.port
+
+    def _admit(self, connected: socket.socket) -> None:
+        """Here and not in `joined`: for a moment a connection has joined together
+        with the arrival that it was."""
+        if not self._connections.make_room(self.clock.monotonic()):
+            connected.close()
+            return
+        # It joins, and is kept, until it is known what it speaks.
+        Arrival(connected, self)
+
+    # --- connections ----------------------------------------------------------
+
+    def joined(self, connection: ServedConnection) -> None:
+        self._connections.add(connection, self.clock.monotonic())
+        if self.owners.is_under_pressure():
+            connection.pause_reading()
+
+    def recognized(self, connection: ServedConnection) -> None:
+        """It has shown a key."""
+        self._connections.recognize(connection)
+
+    def left(self, connection: ServedConnection) -> None:
+        self._connections.remove(connection)
+
+    def _on_pressure(self, _: bool) -> None:
+        is_high = self.owners.is_under_pressure()
+        for connection in self._connections:
+            if is_high:
+                connection.pause_reading()
+            else:
+                connection.resume_reading()
+
+    # --- time -----------------------------------------------------------------
+
+    async def _tick_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            try:
+                self.tick()
+            except Exception as bug:
+                # Without ticks no lock ends and no time to live: stop instead.
+                _log.critical("the bus stops because of a bug", exc_info=True)
+                self._on_fatal(StoreError(f"internal error: {bug!r}"))
+                return
+
+    def tick(self) -> None:
+        """Let what is due happen."""
+        self.owners.tick()
+        monotonic = self.clock.monotonic()
+        if monotonic - self._connections_ticked_at >= _CONNECTION_TICK_MS:
+            self._connections_ticked_at = monotonic
+            now = self.clock.now()
+            self.namespace.tick(now)
+            for connection in self._connections:
+                connection.tick(now, monotonic)
+        self.outputs.flush()
+
+    # --- stop -----------------------------------------------------------------
+
+    def _on_store_failed(self, error: StoreError) -> None:
+        """Its fragments are out of service; without any store there is no service."""
+        if not self.owners.serving():
+            self._on_fatal(error)
+
+    def _on_fatal(self, error: StoreError) -> None:
+        if self.fatal is not None and not self.fatal.done():
+            self.fatal.set_result(error)
+
+    async def stop(self) -> None:
+        """Finish what was accepted, then let go of everything."""
+        if self.pair is not None:
+            await self.pair.close()
+        self._close_listeners()
+        if self._ticking is not None:
+            self._ticking.cancel()
+        await self._finish()
+        await self._close_connections()
+        await self._close_data()
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+
+    async def _finish(self) -> None:
+        """Answer all that was taken; nothing more is read, or this would not end."""
+        for connection in self._connections:
+            connection.pause_reading()
+        ends_at = self.clock.monotonic() + _FINISH_MS
+        while self.fatal is not None and not self.fatal.done():
+            requests = [task for item in self._connections for task in item.requests]
+            left_ms = ends_at - self.clock.monotonic()
+            if requests and left_ms > 0:
+                await asyncio.wait(requests, timeout=left_ms / 1000)
+            elif requests:
+                _log.warning(
+                    "stopping without the answers to %d requests", len(requests)
+                )
+                await _cancel(requests)
+            elif self.owners.is_idle():
+                return
+            else:
+                # Whoever waits for a commit that fails is told by its own answer.
+                with contextlib.suppress(ServiceBusError):
+                    await self.owners.durable()
+
+    async def _close_connections(self) -> None:
+        error = ConnectionForced("The bus is being stopped. Connect again later.")
+        monotonic = self.clock.monotonic()
+        for connection in self._connections:
+            connection.close(error, monotonic)
+            connection.resume_reading()
+        self.outputs.flush()
+        if self._connections:
+            self._connections.deserted.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._connections.deserted.wait(), _STOP_SECONDS)
+        for connection in self._connections:
+            connection.abort()
+
+    async def _close_data(self) -> None:
+        await self.owners.stop()
+        await self.namespace.close()
+
+
+async def _cancel(requests: list[asyncio.Task[None]]) -> None:
+    for task in requests:
+        task.cancel()
+    await asyncio.wait(requests)
+
+
+def _pair_of(config: Config, clock: Clock) -> PairSyphon | None:
+    """Raises ConfigError."""
+    if config.pair is None:
+        return None
+    try:
+        return PairSyphon(config.pair, clock, config.max_entity_megabytes)
+    except ValueError as error:
+        text = str(error).replace("the option primary_name", "primary_name")
+        raise ConfigError(f"[pair]: {text}") from None
+
+
+def _share_of_clients(config: Config, clock: Clock) -> MemoryShare:
+    largest = max(config.max_message_bytes, config.max_entity_message_bytes)
+    limit = max(CLIENTS_BYTES, 2 * largest)
+    return MemoryShare("of clients", limit, CLIENT_SPARED_BYTES, clock)
+
+
+def _places(max_connections: int) -> int:
+    """As many connections as are wanted, and as the process may open files: to run out
+    of those is to lock everybody out, whoever has a key."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY or files - FILES_RESERVED >= max_connections:
+        return max_connections
+    places = max(files - FILES_RESERVED, 1)
+    _log.warning(
+        "max_connections is %d, but the process may open %d files only: there is room "
+        "for %d connections. Raise the limit of open files (ulimit -n).",
+        *(max_connections, files, places),
+    )
+    return places
+
+
+def _topic_quotas(config: Config) -> TopicQuotas:
+    return TopicQuotas(
+        subscriptions=config.max_subscriptions_per_topic,
+        sql_rules=config.max_sql_rules_per_topic,
+        correlation_rules=config.max_correlation_rules_per_topic,
+    )
+
+
+def _transaction_limits(config: Config) -> TransactionLimits:
+    return TransactionLimits(
+        config.transaction_seconds * 1000,
+        config.max_transaction_messages,
+        config.max_transaction_bytes,
+        config.max_transactions,
+    )
+
+
+def _extensions(config: Config) -> Extensions:
+    return Extensions(
+        is_strict=config.strict, send_id_window_ms=duration_ms(config.send_id_window)
+    )

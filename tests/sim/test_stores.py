@@ -1,0 +1,86 @@
+"""Two stores in one process: each planted mistake is found by some world."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from simulator import run_world, stores_world
+from twinbus.broker.changes import ForeignFragment
+from twinbus.owner.owners import Owners
+from twinbus.owner.store_owner import StoreOwner
+
+WORLDS = 30
+
+
+def violation() -> BaseException | None:
+    for seed in range(WORLDS):
+        found = run_world(seed, kind="stores").violation
+        if found is not None:
+            return found
+    return None
+
+
+def test_a_fragment_in_the_change_set_of_another_store_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    complete = stores_world.settlement.complete
+
+    def complete_elsewhere(fragment: Any, *given: Any) -> None:
+        *before, changes = given
+        others = [o for o in OWNERS[-1] if o is not fragment.home]
+        complete(fragment, *before, others[0].changes)
+        assert changes is fragment.home.changes
+
+    monkeypatch.setattr(
+        stores_world,
+        "settlement",
+        _Planted(stores_world.settlement, complete_elsewhere),
+    )
+    monkeypatch.setattr(stores_world, "Owners", _noted)
+    assert isinstance(violation(), ForeignFragment)
+
+
+OWNERS: list[Owners] = []
+
+
+def _noted(owners: Any) -> Owners:
+    OWNERS.append(Owners(owners))
+    return OWNERS[-1]
+
+
+class _Planted:
+    """The module `settlement`, but for one function."""
+
+    def __init__(self, module: Any, complete: Callable[..., None]) -> None:
+        self._module = module
+        self.complete = complete
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "mistake"),
+    [
+        # Nothing is given up: locks of before hold, and old messages are delivered.
+        (StoreOwner, "_give_up_memory", lambda self: None),
+        # What comes while the store is away is never answered.
+        (StoreOwner, "_refuse_all", lambda self: None),
+        # The store is left alone for good.
+        (StoreOwner, "_returns", None),
+    ],
+)
+def test_a_mistake_of_an_owner_is_found(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, mistake: Any
+) -> None:
+    monkeypatch.setattr(owner, name, mistake or _never)
+    assert violation() is not None
+
+
+async def _never(self: Any) -> bool:
+    return False
+
+
+def test_honest_owners_pass() -> None:
+    assert violation() is None

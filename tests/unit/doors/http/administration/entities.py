@@ -1,0 +1,27 @@
+"""Entities that are nothing but what tests say they are."""
+
+from dataclasses import dataclass, field
+
+from twinbus.broker.descriptions.queue import QueueDescription
+from twinbus.entities.message_counts import MessageCounts
+
+CREATED_AT = 1_700_000_000_123
+UPDATED_AT = 1_700_000_100_000
+
+
+@dataclass
+class PlainQueue:
+    """A queue for those who write descriptions."""
+
+    description: QueueDescription = field(default_factory=QueueDescription)
+    path: str = "orders"
+    created_at: int = CREATED_AT
+    updated_at: int = UPDATED_AT
+    accessed_at: int = 0
+    message_counts: MessageCounts = field(default_factory=MessageCounts)
+
+    def counts(self) -> MessageCounts:
+        return self.message_counts
+
+    def size_bytes(self) -> int:
+        return 77

@@ -1,0 +1,509 @@
+"""One HTTP connection: framing, bounds and manners, on a transport that is a list."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from twinbus.doors.http.held_bytes import HeldBytes
+from twinbus.doors.http.http_connection import HttpConnection
+from twinbus.doors.http.request import HttpRequest
+from twinbus.doors.http.response import HttpResponse
+from twinbus.limits import (
+    HTTP_HEADER_BYTES,
+    HTTP_KEEP_ALIVE_SECONDS,
+    HTTP_STRANGER_SECONDS,
+)
+
+BODY_BYTES = 100
+HANDSHAKE_MS = 5_000
+GET = b"GET /a HTTP/1.1\r\nhost: bus\r\n\r\n"
+GET_WITH_KEY = b"GET /a HTTP/1.1\r\nhost: bus\r\nauthorization: x\r\n\r\n"
+
+
+class Clock:
+    """Stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.at = 1_000
+
+    def now(self) -> int:
+        return self.at
+
+    def monotonic(self) -> int:
+        return self.at
+
+
+class Wire(asyncio.Transport):
+    """What was written, and what else was done to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.is_reading = True
+        self.end = ""
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def is_closing(self) -> bool:
+        return self.end in ("close", "abort")
+
+    def close(self) -> None:
+        self.end = "close"
+
+    def abort(self) -> None:
+        self.end = "abort"
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def set_write_buffer_limits(
+        self, high: int | None = None, low: int | None = None
+    ) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.written)
+
+    def write_eof(self) -> None:
+        self.end = "eof"
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def statuses(self) -> list[int]:
+        parts = self.written.split(b"HTTP/1.1 ")[1:]
+        return [int(part[:3]) for part in parts]
+
+
+class Home:
+    """A server with one connection, which answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.handshake_ms = HANDSHAKE_MS
+        self.held = HeldBytes()
+        self.strangers_held = self
+        self.gateway = self
+        self.asked: list[HttpRequest] = []
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.response = HttpResponse(status=200, body=b"hello")
+        self.members: set[HttpConnection] = set()
+        self.recognized_count = 0
+        self.held_by_strangers = 0
+
+    def joined(self, connection: HttpConnection) -> None:
+        self.members.add(connection)
+
+    def left(self, connection: HttpConnection) -> None:
+        self.members.discard(connection)
+
+    def shows_key(self, request: HttpRequest) -> bool:
+        return "authorization" in request.headers
+
+    def recognized(self, connection: HttpConnection) -> None:
+        self.recognized_count += 1
+
+    def hold(self, holder: HttpConnection, size: int) -> None:
+        self.held_by_strangers = size
+
+    def max_body_bytes(self, request: HttpRequest) -> int:
+        return BODY_BYTES
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        self.asked.append(request)
+        await self.may_answer.wait()
+        return self.response
+
+
+@pytest.fixture
+async def home() -> Home:
+    return Home()
+
+
+@pytest.fixture
+async def wire(home: Home) -> Wire:
+    return Wire()
+
+
+@pytest.fixture
+async def connection(home: Home, wire: Wire) -> HttpConnection:
+    made = HttpConnection(home)
+    made.connection_made(wire)
+    return made
+
+
+async def settle(connection: HttpConnection) -> None:
+    """Let what was asked be answered."""
+    while connection.requests:
+        await asyncio.gather(*connection.requests)
+
+
+async def test_a_request_is_answered(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.data_received(
+        b"PUT /a%2Fb/c?x=%24y HTTP/1.1\r\nHost: bus\r\nX: 1\r\nX: 2\r\n"
+        b"Content-Length: 3\r\n\r\nabc"
+    )
+    await settle(connection)
+    (request,) = home.asked
+    assert (request.method, request.path) == ("PUT", "a/b/c")
+    assert (request.query, request.body) == ({"x": "$y"}, b"abc")
+    assert request.headers["x"] == "1, 2"
+    assert request.root == "http://bus"
+    assert wire.written == b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
+    assert wire.end == ""
+
+
+async def test_a_request_byte_by_byte(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    for byte in GET + GET:
+        connection.data_received(bytes((byte,)))
+        await settle(connection)
+    assert wire.statuses() == [200, 200]
+
+
+async def test_pipelined_requests_wait_for_their_turn(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    home.may_answer.clear()
+    connection.data_received(GET * 5)
+    await asyncio.sleep(0)
+    assert len(home.asked) == 1
+    assert not wire.is_reading
+    home.may_answer.set()
+    await settle(connection)
+    assert wire.statuses() == [200] * 5
+    assert wire.is_reading
+
+
+async def test_who_does_not_read_is_not_answered_further(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.pause_writing()
+    connection.data_received(GET)
+    await settle(connection)
+    assert (home.asked, wire.is_reading) == ([], False)
+    connection.resume_writing()
+    await settle(connection)
+    assert wire.statuses() == [200]
+    assert wire.is_reading
+
+
+async def test_what_is_held_for_a_stranger_is_counted_apart(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    head = b"PUT /a HTTP/1.1\r\nhost: bus\r\n"
+    connection.data_received(head)
+    assert home.held_by_strangers == len(head)
+    connection.data_received(b"content-length: 9\r\n\r\nabcd")
+    assert home.held_by_strangers == 4
+    home.may_answer.clear()
+    connection.data_received(b"efghi" + GET)
+    # What it sends before it has its answer counts as well.
+    assert home.held_by_strangers == 9 + len(GET)
+    home.may_answer.set()
+    await settle(connection)
+    assert home.held_by_strangers == 0
+    connection.data_received(GET_WITH_KEY[:-1])
+    assert home.held_by_strangers == len(GET_WITH_KEY) - 1
+    connection.data_received(GET_WITH_KEY[-1:])
+    assert home.held_by_strangers == 0
+    await settle(connection)
+    assert home.held.held == 0
+
+
+async def test_what_is_held_for_a_client_is_counted(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.data_received(
+        b"PUT /a HTTP/1.1\r\nhost: bus\r\nauthorization: x\r\n"
+        b"content-length: 9\r\n\r\nabcd"
+    )
+    assert home.held.held == 4
+    home.may_answer.clear()
+    connection.data_received(b"efghi")
+    assert home.held.held == 9
+    home.may_answer.set()
+    await settle(connection)
+    assert home.held.held == 0
+    connection.pause_writing()
+    assert home.held.held == len(wire.written)
+    connection.resume_writing()
+    assert home.held.held == 0
+    connection.pause_writing()
+    connection.connection_lost(None)
+    assert home.held.held == 0
+
+
+async def test_chunks_are_put_together(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.data_received(
+        b"PUT /a HTTP/1.1\r\nhost: bus\r\ntransfer-encoding: chunked\r\n\r\n"
+        b"2\r\nab\r\n3;ext=1\r\ncde\r\n0\r\n\r\n"
+    )
+    await settle(connection)
+    assert home.asked[0].body == b"abcde"
+
+
+async def test_who_asks_whether_to_go_on_is_told_so(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.data_received(
+        b"PUT /a HTTP/1.1\r\nhost: bus\r\ncontent-length: 2\r\n"
+        b"expect: 100-continue\r\n\r\n"
+    )
+    assert wire.written == b"HTTP/1.1 100 \r\n\r\n"
+    connection.data_received(b"ab")
+    await settle(connection)
+    assert wire.statuses() == [100, 200]
+
+
+async def test_head_has_no_body(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.data_received(GET.replace(b"GET", b"HEAD") + GET)
+    await settle(connection)
+    assert wire.statuses() == [200, 200]
+    assert wire.written.count(b"hello") == 1
+    assert wire.written.count(b"content-length: 5") == 2
+
+
+async def test_an_answer_without_a_body(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    home.response = HttpResponse(status=204)
+    connection.data_received(GET)
+    await settle(connection)
+    assert wire.written == b"HTTP/1.1 204 No Content\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"GET / HTTP/1.0\r\n\r\n",
+        GET.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"),
+    ],
+)
+async def test_the_connection_ends_where_the_client_wants_it(
+    connection: HttpConnection, home: Home, wire: Wire, request_bytes: bytes
+) -> None:
+    connection.data_received(request_bytes)
+    await settle(connection)
+    assert wire.statuses() == [200]
+    assert wire.end == "close"
+
+
+async def test_who_ends_its_side_is_still_answered(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    home.may_answer.clear()
+    connection.data_received(GET)
+    assert connection.eof_received()
+    home.may_answer.set()
+    await settle(connection)
+    assert wire.statuses() == [200]
+    assert wire.end == "close"
+
+
+async def test_an_end_without_a_request_is_one() -> None:
+    home = Home()
+    connection, wire = HttpConnection(home), Wire()
+    connection.connection_made(wire)
+    assert not connection.eof_received()
+    connection.connection_lost(None)
+    assert home.members == set()
+
+
+async def test_a_bug_is_an_internal_error(
+    connection: HttpConnection,
+    home: Home,
+    wire: Wire,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(request: HttpRequest) -> HttpResponse:
+        raise AssertionError("secret")
+
+    monkeypatch.setattr(home, "answer", fail)
+    connection.data_received(GET)
+    await settle(connection)
+    assert wire.statuses() == [500]
+    assert b"secret" not in wire.written
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET\r\n\r\n", 400),
+        (b"GET / HTCPCP/1.0\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nhost: a\r\nno colon\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nhost: a\r\nx: \x00\r\n\r\n", 400),
+        (b"PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: -1\r\n\r\n", 400),
+        (b"PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: 1e9\r\n\r\n", 400),
+        (
+            b"PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\n"
+            b"content-length: 2\r\n\r\n",
+            400,
+        ),
+        (b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip\r\n\r\n", 501),
+        (
+            b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",
+            400,
+        ),
+        (
+            b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+            b"FFFFFFFFFFFFFFFFFFFFFFFF\r\n",
+            400,
+        ),
+        (b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"y" * HTTP_HEADER_BYTES, 431),
+        (b"GET /" + b"y" * HTTP_HEADER_BYTES, 431),
+        (b"PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: 101\r\n\r\n", 413),
+        (
+            b"PUT / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+            b"65\r\n" + b"y" * 101,
+            413,
+        ),
+    ],
+)
+async def test_what_cannot_be_read_is_refused(
+    connection: HttpConnection,
+    home: Home,
+    wire: Wire,
+    request_bytes: bytes,
+    status: int,
+) -> None:
+    connection.data_received(request_bytes)
+    assert wire.statuses() == [status]
+    assert b"connection: close" in wire.written.lower()
+    assert wire.end in ("eof", "close")
+    written = wire.written
+    connection.data_received(GET * 100)
+    assert (wire.written, home.asked) == (written, [])
+
+
+async def test_a_body_at_the_limit_is_taken(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    head = b"PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % BODY_BYTES
+    connection.data_received(head + bytes(BODY_BYTES))
+    await settle(connection)
+    assert wire.statuses() == [200]
+
+
+# --- time -----------------------------------------------------------------------
+
+
+def pass_time(connection: HttpConnection, home: Home, milliseconds: int) -> None:
+    home.clock.at += milliseconds
+    connection.tick(home.clock.now(), home.clock.monotonic())
+
+
+async def test_who_says_nothing_is_cut_off(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    pass_time(connection, home, HANDSHAKE_MS)
+    assert wire.end == ""
+    pass_time(connection, home, 1)
+    assert wire.end == "abort"
+
+
+async def test_headers_byte_by_byte_have_no_more_time(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    for byte in GET[:6]:
+        connection.data_received(bytes((byte,)))
+        pass_time(connection, home, HANDSHAKE_MS // 5)
+    assert wire.end == "abort"
+
+
+async def test_a_body_byte_by_byte_has_no_more_time(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    head = b"PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: 50\r\n\r\n"
+    connection.data_received(head)
+    for _ in range(6):
+        connection.data_received(b"y")
+        pass_time(connection, home, HANDSHAKE_MS // 5)
+    assert wire.statuses() == [408]
+    pass_time(connection, home, HANDSHAKE_MS)
+    assert wire.end == "abort"
+
+
+async def test_an_answer_may_take_its_time(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    home.may_answer.clear()
+    connection.data_received(GET)
+    pass_time(connection, home, 10 * HANDSHAKE_MS)
+    home.may_answer.set()
+    await settle(connection)
+    assert wire.statuses() == [200]
+
+
+async def test_a_connection_with_a_key_is_kept_for_a_while(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.data_received(GET_WITH_KEY)
+    await settle(connection)
+    pass_time(connection, home, HTTP_KEEP_ALIVE_SECONDS * 1000)
+    connection.data_received(GET)
+    await settle(connection)
+    assert wire.statuses() == [200, 200]
+    assert home.recognized_count == 1
+    pass_time(connection, home, HTTP_KEEP_ALIVE_SECONDS * 1000 + 1)
+    assert wire.end == "abort"
+
+
+async def test_a_connection_without_a_key_is_kept_for_less(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.data_received(GET)
+    await settle(connection)
+    pass_time(connection, home, HANDSHAKE_MS)
+    assert wire.end == ""
+    pass_time(connection, home, 1)
+    assert wire.end == "abort"
+    assert home.recognized_count == 0
+
+
+@pytest.mark.parametrize(("request_bytes", "end"), [(GET, "close"), (GET_WITH_KEY, "")])
+async def test_a_connection_without_a_key_has_a_last_answer(
+    connection: HttpConnection, home: Home, wire: Wire, request_bytes: bytes, end: str
+) -> None:
+    """A probe that comes all the time is told that it should connect anew."""
+    while home.clock.at < 1_000 + HTTP_STRANGER_SECONDS * 1000:
+        assert wire.end == ""
+        connection.data_received(request_bytes)
+        await settle(connection)
+        pass_time(connection, home, HANDSHAKE_MS)
+    assert b"connection: close" not in wire.written
+    home.clock.at += 1
+    connection.data_received(request_bytes)
+    await settle(connection)
+    assert set(wire.statuses()) == {200}
+    assert (b"connection: close" in wire.written) == bool(end)
+    assert wire.end == end
+
+
+async def test_under_pressure_nothing_is_read(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.pause_reading()
+    assert not wire.is_reading
+    connection.resume_reading()
+    assert wire.is_reading
+
+
+async def test_stopping_closes_it(connection: HttpConnection, wire: Wire) -> None:
+    connection.close(None, 0)
+    assert wire.end == "close"

@@ -1,0 +1,45 @@
+"""Requests: what their targets say."""
+
+import pytest
+
+from twinbus.doors.http.request import HttpRequest
+
+
+def request(target: str, **headers: str) -> HttpRequest:
+    return HttpRequest(method="GET", target=target, headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        ("/", ""),
+        ("/a/b/", "a/b"),
+        ("/a%2Fb?x=/y", "a/b"),
+        ("/%24Resources/queues", "$Resources/queues"),
+        ("http://bus:5300/a/b?x", "a/b"),
+        ("/%C3%A9%FF", "\u00e9\ufffd"),
+        ("*", "*"),
+    ],
+)
+def test_paths_are_decoded(target: str, path: str) -> None:
+    assert request(target).path == path
+
+
+def test_queries_are_decoded_and_names_have_no_case() -> None:
+    found = request("/q?%24Skip=5&$top=10&API-version=2021-05&empty=&x=1&x=2").query
+    assert found == {
+        "$skip": "5",
+        "$top": "10",
+        "api-version": "2021-05",
+        "empty": "",
+        "x": "2",
+    }
+
+
+def test_the_root_is_how_the_client_knows_us() -> None:
+    assert request("/", host="bus:5672").root == "http://bus:5672"
+    secure = HttpRequest(
+        method="GET", target="/", headers={"host": "bus"}, is_secure=True
+    )
+    assert secure.root == "https://bus"
+    assert request("/").root == "http://localhost"
