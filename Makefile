@@ -68,12 +68,13 @@ unit: $(SPARK_READY) ## Tests without sockets, architecture and tidiness among t
 property: $(SPARK_READY) ## Properties and state machines, by Hypothesis
 	@$(PLAIN) $(PYTEST) tests/property
 
-# Measuring is slow, so no other target includes it.
+# Measuring makes tests slow, so they have no time limit and no other target includes it.
 coverage: $(SPARK_READY) ## Lines and branches that unit and property tests run
 	@rm -rf build/coverage* && mkdir -p build
-	@$(PLAIN) $(COVERAGE) run -m $(TESTS_IN_PARALLEL) tests/unit tests/property
-	@$(COVERAGE) combine --quiet && $(COVERAGE) json --quiet -o build/coverage.json
-	@$(PYTHON_IN) scripts/coverage_table.py build/coverage.json
+	@$(PLAIN) $(COVERAGE) run -m $(TESTS_IN_PARALLEL) --timeout 0 \
+		tests/unit tests/property
+	@$(COVERAGE) combine --quiet && $(COVERAGE) json --quiet -o build/coverage-report.json
+	@$(PYTHON_IN) scripts/coverage_table.py build/coverage-report.json
 
 store: $(READY) compiled ## The store suite over each backend
 	@$(PYTEST) tests/store

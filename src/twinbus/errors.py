@@ -459,3 +459,11 @@ def from_condition(
     """
     error_class = BY_CONDITION.get(condition, ServiceBusError)
     return error_class(text, entity_path=entity_path)
+
+
+class ForeignFragment(AssertionError):
+    """A bug: a fragment was to be written into the change set of another store."""
+
+
+class RowIdOutOfRange(AssertionError):
+    """A bug: a number that does not fit would name a row of another fragment."""

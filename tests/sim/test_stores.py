@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from simulator import run_world, stores_world
-from twinbus.broker.changes import ForeignFragment
+from twinbus.errors import ForeignFragment
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 

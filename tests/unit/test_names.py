@@ -31,8 +31,6 @@ BANNED_WORDS_OF_FILES = {
 BANNED_WORDS = {"ack", "nack", "tx", "consumer"}
 # Which of the two kinds is meant must be said.
 BANNED_CLASSES = {"Session", "Lock"}
-# Not of the product: its books about messages use short names.
-SIMULATOR = PACKAGE / "testing" / "sim"
 
 # Folders of unit tests that mirror something else than their namesake in src/twinbus.
 MIRRORED = {
@@ -47,6 +45,7 @@ TOPICS = {
     "test_names.py": "names of all files, classes and tests",
     "test_tidy.py": "texts and functions of all files",
     "test_actions.py": "SQL actions, from their text to the change of a message",
+    "test_management_sent.py": "cancelling by send id, from a request to the store",
     "test_page.py": "the page about rules",
     "test_reader_leases.py": "reader leases, from a request to the store",
     "test_transactions.py": "transactions on links of all kinds",
@@ -60,9 +59,7 @@ SHARED_NAMES = {
     # Two faces of one thing, as in the vendor's SDK: asynchronous and not.
     *("PairedNamespaceClient", "PairedServiceBusSender"),
     # Of the server, or of its store.
-    *("Entity", "Holder", "Receiver", "ResponseLink", "Settlement"),
-    # Of the simulator and what it simulates.
-    *("Call", "Rules", "Sent", "Sighting", "Troubles", "Wire"),
+    *("Holder", "Receiver", "ResponseLink", "Settlement"),
 }
 
 
@@ -101,8 +98,7 @@ def test_a_file_with_one_class_is_named_after_it() -> None:
     offences = {
         shown(path): found[0]
         for path in OURS
-        if not path.is_relative_to(SIMULATOR)
-        and len(found := public_names(path, ast.ClassDef)) == 1
+        if len(found := public_names(path, ast.ClassDef)) == 1
         and not public_names(path, ast.FunctionDef, ast.AsyncFunctionDef)
         and not stems(path.stem) & stems(found[0])
     }
@@ -133,7 +129,6 @@ def test_classes_say_which_lock_and_which_session() -> None:
     offences = [
         f"{shown(path)}: {node.name}"
         for path in OURS
-        if not path.is_relative_to(SIMULATOR)
         for node in classes(parsed(path))
         if node.name in BANNED_CLASSES
     ]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, final
 from twinbus.broker.message import Message
 from twinbus.broker.operation_log import OperationLog
 from twinbus.broker.row_id import check_next_sequence
+from twinbus.errors import ForeignFragment
 from twinbus.limits import CHANGED_BYTES, CHANGED_MESSAGES
 
 if TYPE_CHECKING:
@@ -149,10 +150,6 @@ class ReaderLease:
     # Sequence numbers of what the reader was promised and has not settled.
     planned_from: int = 0
     planned_through: int = -1
-
-
-class ForeignFragment(AssertionError):
-    """A bug: a fragment was to be written into the change set of another store."""
 
 
 @final

@@ -12,16 +12,13 @@ upper 16 bits are the fragment's index within the entity (T15).
 
 from typing import Final
 
+from twinbus.errors import RowIdOutOfRange
 from twinbus.limits import FRAGMENTS_PER_STORE
 
 SEQUENCE_BITS: Final = 48
 SEQUENCE_MASK: Final = (1 << SEQUENCE_BITS) - 1
 
 _LOWEST_NUMBER: Final = -(1 << 15)
-
-
-class RowIdOutOfRange(AssertionError):
-    """A bug: a number that does not fit would name a row of another fragment."""
 
 
 def base_of(fragment_number: int) -> int:

@@ -6,9 +6,10 @@ import pytest
 
 from twinbus.broker import expiry, reader_lease, schedule, settlement
 from twinbus.broker.admission import Duplicates
-from twinbus.broker.changes import ChangeSet, ForeignFragment, ReaderLease
+from twinbus.broker.changes import ChangeSet, ReaderLease
 from twinbus.broker.home import Home
 from twinbus.broker.message import Message
+from twinbus.errors import ForeignFragment
 
 from .world import ACTOR, NOW, Place
 

@@ -4,11 +4,11 @@ import pytest
 
 from twinbus.broker.row_id import (
     SEQUENCE_MASK,
-    RowIdOutOfRange,
     base_of,
     fragment_number_of,
     sequence_of,
 )
+from twinbus.errors import RowIdOutOfRange
 
 from .world import Place
 
