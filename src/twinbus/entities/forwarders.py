@@ -123,4 +123,5 @@ def _targets(description: Description) -> list[str]:
     """Paths that a description forwards to."""
     forward_to = getattr(description, "forward_to", "")
     dead_letters_to = getattr(description, "forward_dead_lettered_messages_to", "")
-    return [forward_path(path) for path in (forward_to, dead_letters_to) if path]
+    paths = (forward_path(forward_to), forward_path(dead_letters_to))
+    return [path for path in paths if path]

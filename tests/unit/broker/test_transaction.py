@@ -4,6 +4,7 @@ import pytest
 
 from twinbus.broker import settlement
 from twinbus.broker.admission import Duplicates
+from twinbus.broker.home import Home
 from twinbus.broker.transaction import Transaction, TransactionLimits, Work
 from twinbus.errors import (
     MessageLockLost,
@@ -16,7 +17,7 @@ from twinbus.limits import TRANSACTION_WORK_BYTES
 
 from .world import NOW, Place
 
-HOME = object()
+HOME = Home()
 
 
 class Step(Work):
@@ -29,7 +30,7 @@ class Step(Work):
         refusal: ServiceBusError | None = None,
         messages: int = 0,
         size: int = 0,
-        home: object = HOME,
+        home: Home = HOME,
     ) -> None:
         super().__init__(home)
         self._happened = happened
@@ -131,7 +132,7 @@ def test_work_lies_in_one_store(happened: list[str]) -> None:
     transaction = begun()
     transaction.enlist(Step(happened))
     with pytest.raises(NotAllowed, match="one message store"):
-        transaction.enlist(Step(happened, home=object()))
+        transaction.enlist(Step(happened, home=Home()))
 
 
 def test_lock_is_settled_by_one_transaction(place: Place, happened: list[str]) -> None:
