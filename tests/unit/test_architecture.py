@@ -56,7 +56,7 @@ MAY_IMPORT = {
         *("amqp", "auth", "broker", "client", "clock", "durations", "encoding"),
         *("errors", "limits", "pairing", "sdk_internals"),
     },
-    "owner": {"broker", "clock", "errors", "limits", "links", "store"},
+    "owner": {"broker", "clock", "errors", "limits", "store"},
     "entities": {
         *("auth", "broker", "clock", "config", "errors", "limits", "links", "owner"),
         *("rules", "rules/sql", "store", "topics"),
