@@ -23,6 +23,7 @@ PATIENCE_SECONDS = 240.0
 
 _PORT = "5672"
 # What a page says is printed: the comment beside the call.
+_RUN = "scripts/run.sh"
 _PRINTED = re.compile(r"^\s*print\(.*\)  # (.*)$", re.MULTILINE)
 
 
@@ -111,7 +112,8 @@ class ServerProcess:
 
 
 def make_run_command(*flags: str) -> list[str]:
-    """The command with which `make run` ends, as the Makefile has it."""
+    """The command with which `make run` ends: the flags as the Makefile has them, the
+    program as `scripts/run.sh` has it."""
     listing = subprocess.run(
         ["make", "--dry-run", "--no-print-directory", "run", f"ARGS={' '.join(flags)}"],
         cwd=ROOT,
@@ -120,8 +122,11 @@ def make_run_command(*flags: str) -> list[str]:
         text=True,
         check=True,
     )
-    [line] = (line for line in listing.stdout.splitlines() if "twinbus serve" in line)
-    return shlex.split(line.removeprefix("exec "))
+    [line] = (line for line in listing.stdout.splitlines() if _RUN in line)
+    *_, last = (ROOT / _RUN).read_text().splitlines()
+    program = last.removeprefix("exec ").removesuffix(' "$@"').split()
+    [_, given] = line.split(_RUN)
+    return [str(ROOT / program[0]), *program[1:], *shlex.split(given)]
 
 
 def run(
