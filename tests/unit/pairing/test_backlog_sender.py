@@ -113,16 +113,22 @@ def test_send_whose_time_ends_without_a_queue_gets_the_error() -> None:
     play(scene, **SETTINGS)
 
 
-def test_time_that_ends_in_another_try_of_a_queue_that_failed_is_the_same() -> None:
+@pytest.mark.parametrize("seconds", [1.2, 1.7, 2.2, 2.7, 3.2, 3.7, 4.2, 4.7])
+def test_time_that_ends_in_another_try_of_a_queue_that_failed_is_the_same(
+    seconds: float,
+) -> None:
+    """Some of these end in a pause, others while a queue is tried again."""
+
     async def scene(world: World) -> None:
         world.primary.answers["orders"] = AWAY
         world.all_queues(AWAY)
-        sending = asyncio.create_task(world.pair.sender("orders").send(mails("a"), 5.0))
-        await asyncio.sleep(1)
+        sender = world.pair.sender("orders")
+        sending = asyncio.create_task(sender.send(mails("a"), seconds))
+        await asyncio.sleep(0.9)
         world.all_queues(HANG)
         with pytest.raises(Refused, match="none of the 3 backlog queues"):
             await sending
-        assert world.now() == 5_000
+        assert world.now() == seconds * 1000
 
     play(scene, **SETTINGS)
 
