@@ -21,8 +21,7 @@ from twinbus.errors import (
 from twinbus.links.outcomes import settlement_of
 from twinbus.links.sending import check, check_room
 from twinbus.links.transaction_commit import Commit, TransactionListener
-from twinbus.links.transactional_send import TransactionalSend
-from twinbus.links.transactional_settlement import TransactionalSettlement
+from twinbus.links.transactional_work import TransactionalSend, TransactionalSettlement
 
 if TYPE_CHECKING:
     from simulator.life import Life

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from twinbus.amqp.codec import encode
+from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.outcomes import (
     ACCEPTED,
@@ -25,10 +26,12 @@ from twinbus.amqp.outcomes import (
     RELEASED,
     Accepted,
     Modified,
+    Outcome,
     Received,
     Rejected,
     Released,
 )
+from twinbus.amqp.transactions import TransactionalState
 from twinbus.broker import settlement
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
@@ -44,6 +47,13 @@ DEAD_LETTER: Final = 3
 RELEASE: Final = 4
 
 STATE_OF: Final = (ACCEPTED, MODIFIED, MODIFIED, REJECTED, RELEASED)
+_OUTCOME_OF: Final[tuple[Outcome, ...]] = (
+    ACCEPTED_OUTCOME,
+    Modified(),
+    Modified(),
+    Rejected(),
+    Released(),
+)
 
 REASON: Final = "DeadLetterReason"
 DESCRIPTION: Final = "DeadLetterErrorDescription"
@@ -179,3 +189,19 @@ def dead_letter_text(value: object) -> str | None:
             f"most {DEAD_LETTER_TEXT_CHARACTERS} are allowed."
         )
     return text
+
+
+# --- as part of a transaction -------------------------------------------------------
+# Only success names the transaction: it holds if that is committed. A refusal is a
+# plain rejected, because an SDK takes every such state for a success.
+
+
+def accepted_in(txn_id: bytes) -> bytes:
+    """A message was accepted, if the transaction is."""
+    return settled_in(txn_id, COMPLETE)
+
+
+def settled_in(txn_id: bytes, kind: int) -> bytes:
+    """A settlement of this kind was accepted, if the transaction is."""
+    outcome = _OUTCOME_OF[kind]
+    return encode_composite(TransactionalState(txn_id=txn_id, outcome=outcome))

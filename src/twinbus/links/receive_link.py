@@ -24,11 +24,16 @@ from twinbus.broker.transaction import Transaction
 from twinbus.encoding.outgoing import DeliveryEncoder
 from twinbus.errors import MessageLockLost, ServiceBusError, SessionLockLost
 from twinbus.limits import UNSETTLED_PER_SESSION
-from twinbus.links.outcomes import STATE_OF, is_terminal, settle, settlement_of
+from twinbus.links.outcomes import (
+    STATE_OF,
+    is_terminal,
+    settle,
+    settled_in,
+    settlement_of,
+)
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
-from twinbus.links.transactional_settlement import TransactionalSettlement
-from twinbus.links.transactional_state import settled_in
+from twinbus.links.transactional_work import TransactionalSettlement
 
 _OUTCOME_BITS: Final = 3
 

@@ -23,6 +23,7 @@ from twinbus.errors import ArgumentError, ServiceBusError
 from twinbus.limits import CREDIT
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.coordinator import Coordinator
+from twinbus.links.outcomes import accepted_in
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, overrun
 from twinbus.links.sending import (
@@ -32,8 +33,7 @@ from twinbus.links.sending import (
     check_room,
     finds_duplicates,
 )
-from twinbus.links.transactional_send import TransactionalSend
-from twinbus.links.transactional_state import accepted_in
+from twinbus.links.transactional_work import TransactionalSend
 from twinbus.links.via import Via
 
 _TOP_UP_AT: Final = CREDIT // 2

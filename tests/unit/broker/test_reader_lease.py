@@ -19,7 +19,7 @@ from twinbus.errors import (
 )
 from twinbus.limits import LOCK_DURATION_MS
 from twinbus.links.outcomes import COMPLETE, Settlement
-from twinbus.links.transactional_settlement import TransactionalSettlement
+from twinbus.links.transactional_work import TransactionalSettlement
 
 from .world import ACTOR, GENERATION, NOW, Client, Place, run
 

@@ -29,7 +29,7 @@ from twinbus.encoding.incoming import read_message
 from twinbus.errors import InternalError, NotAllowed, ServerBusy
 from twinbus.limits import PROPERTIES_BYTES
 from twinbus.links.coordinator import Coordinator
-from twinbus.links.transactional_schedule import (
+from twinbus.links.transactional_work import (
     TransactionalCancel,
     TransactionalSchedule,
 )

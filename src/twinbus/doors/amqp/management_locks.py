@@ -26,7 +26,7 @@ from twinbus.links.outcomes import (
     dead_letter_text,
     modified_properties,
 )
-from twinbus.links.transactional_settlement import TransactionalSettlement
+from twinbus.links.transactional_work import TransactionalSettlement
 from twinbus.operations.managed_queue import ManagedQueue
 
 _TIMESTAMP: Final = 0x83

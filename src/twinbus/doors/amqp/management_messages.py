@@ -29,7 +29,7 @@ from twinbus.limits import DEFERRED_BYTES, PEEK_BYTES, PEEK_COUNT
 from twinbus.limits import SCHEDULE_PER_REQUEST as SCHEDULE_LIMIT
 from twinbus.links.enlistment import Enlistment
 from twinbus.links.sending import Sending, check
-from twinbus.links.transactional_schedule import (
+from twinbus.links.transactional_work import (
     TransactionalCancel,
     TransactionalSchedule,
     number_of,

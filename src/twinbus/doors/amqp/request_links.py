@@ -49,9 +49,9 @@ from twinbus.limits import (
 )
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.enlistment import Enlistment
+from twinbus.links.outcomes import accepted_in
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, overrun, track
-from twinbus.links.transactional_state import accepted_in
 from twinbus.owner.turns import Turns
 
 _log = logging.getLogger(__name__)

@@ -1,29 +1,71 @@
-"""Scheduled messages, and their cancellation, as parts of a transaction.
+"""The work of a transaction: what its commit sends, schedules, cancels and settles.
+
+Messages that are sent get their sequence numbers with the commit, so they come after
+what was sent meanwhile, in the order in which the transaction sent them.
 
 A client is told the numbers of scheduled messages at once, so they are taken when the
 work is enlisted; a rollback leaves a gap. To cancel, a client claims the message: if
 it leaves the schedule before the commit, because it is due or somebody else cancels
 it, the claim is broken and the commit fails.
+
+A message that is to be settled stays locked until the commit, and nobody can settle it
+otherwise. If its lock runs out before, the commit fails. The delivery stays unsettled
+on its link, so that the client can settle it again after a rollback.
 """
 
 from typing import final
 
+from twinbus.amqp.session import AmqpSession
 from twinbus.broker import operation_log, schedule
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
+from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.transaction import Work
 from twinbus.encoding.layout import PING
 from twinbus.errors import MessageNotFound, ServerBusy
+from twinbus.links.outcomes import STATE_OF, Settlement
 from twinbus.links.sending import (
     accept,
+    accept_unless_seen,
     ask_for_duplicates,
     check_room,
     check_status,
     give_id,
     was_seen,
 )
+
+
+@final
+class TransactionalSend(Work):
+    """One delivery of a sender: a message, or a batch."""
+
+    def __init__(
+        self,
+        fragment: Fragment,
+        messages: list[Message],
+        actor: int,
+    ) -> None:
+        super().__init__(fragment.home)
+        self._fragment: Fragment = fragment
+        self._messages: list[Message] = messages
+        self._actor: int = actor
+        self.target = fragment
+        self.message_count = len(messages)
+        for message in messages:
+            self.added_bytes += len(message.raw)
+
+    def ask(self, admission: Admission) -> None:
+        ask_for_duplicates(self._fragment, self._messages, admission)
+
+    def check(self, now: int) -> None:
+        check_room(self._fragment, 0, now)
+        check_status(self._fragment)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        for message in self._messages:
+            accept_unless_seen(self._fragment, message, self._actor, now, duplicates)
 
 
 def number_of(fragment: Fragment, message: Message) -> int:
@@ -117,3 +159,51 @@ class TransactionalCancel(Work):
     def let_go(self) -> None:
         if self._fragment.cancelling.get(self._message.row_id) is self:
             del self._fragment.cancelling[self._message.row_id]
+
+
+@final
+class TransactionalSettlement(Work):
+    """One message, settled by its delivery or by its token."""
+
+    def __init__(
+        self,
+        fragment: Fragment,
+        lock: MessageLock,
+        settlement: Settlement,
+        actor: int,
+    ) -> None:
+        super().__init__(fragment.home)
+        self._fragment: Fragment = fragment
+        self._lock: MessageLock = lock
+        self._settlement: Settlement = settlement
+        self._actor: int = actor
+        # The delivery that ends with it; None if there is none, or it has ended.
+        self._session: AmqpSession | None = None
+        self._delivery_id: int = 0
+        self.added_bytes = settlement.size_bytes()
+
+    def ends(self, session: AmqpSession, delivery_id: int) -> None:
+        """A delivery is unsettled until the commit, and settled by it."""
+        self._session = session
+        self._delivery_id = delivery_id
+
+    def check(self, now: int) -> None:
+        fragment = self._fragment
+        fragment.check_exists()
+        if not fragment.holds(self._lock, now):
+            raise fragment.lock_lost()
+        self._settlement.check(fragment, self._lock)
+
+    def apply(self, duplicates: Duplicates, now: int) -> None:
+        self._lock.enlisted_in = None
+        changes = self.home.changes
+        self._settlement.apply(self._fragment, self._lock, self._actor, now, changes)
+
+    def committed(self) -> None:
+        session, at = self._session, self._delivery_id
+        if session is not None and session.unsettled.pop(at, None) is not None:
+            state = STATE_OF[self._settlement.kind]
+            session.send_disposition(False, at, at, True, state)
+
+    def let_go(self) -> None:
+        self._lock.enlisted_in = None
