@@ -213,7 +213,7 @@ def test_nothing_is_nothing_wrong(command: Any) -> None:
         (("resubmit", "orders", "--all", "--count", "1"), "Say which: --all"),
         (
             ("resubmit", "--backlog", "--primary-name", NAME, "--count", "1"),
-            "With --backlog it is --all",
+            "With --backlog, only --all is possible",
         ),
         (("resubmit", "events/Subscriptions/all", "--all"), "all subscriptions"),
         (("list", "orders", "--connection-string", "hush"), "not a connection string"),

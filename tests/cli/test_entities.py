@@ -237,7 +237,7 @@ def test_rules_are_looked_for_at_their_subscription(entities: Any) -> None:
         (("create", "queue", "q", "--lock-duration", "x"), "is not a duration"),
         (("create", "queue", "q", "--status", "Off"), "must be one of Active"),
         (("create", "queue"), "Missing argument 'NAME'"),
-        (("update", "q"), "Nothing to change of 'q'"),
+        (("update", "q"), "There is nothing to change in 'q'"),
         (("create", "stream", "s"), "No such command 'stream'"),
         (
             ("create", "rule", "t", "s", "r", "--sql-filter", "a = = 1"),

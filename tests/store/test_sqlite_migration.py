@@ -5,6 +5,7 @@ import struct
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +18,13 @@ from twinbus.broker.changes import (
     StoredRule,
 )
 from twinbus.broker.message import DEFERRED, SCHEDULED, Annex
-from twinbus.store.base import ExpiryCursor, StoreUnreadable
+from twinbus.store import sqlite_copy
+from twinbus.store.base import (
+    ExpiryCursor,
+    StoreError,
+    StoreFull,
+    StoreUnreadable,
+)
 from twinbus.store.checks.owner import NO_LIMIT, NOW, all_values, message, values
 from twinbus.store.sqlite import FORMAT, SqliteStore
 from twinbus.store.sqlite_file import migrate, open_file
@@ -129,6 +136,76 @@ async def test_migrated_store_takes_what_format_1_did_not_know(path: Path) -> No
     found = (await store.read_active(1, 5, 9, NO_LIMIT))[0]
     assert values(found) == values(shared)
     await store.close()
+
+
+# --- the copy that is kept ----------------------------------------------------------
+
+
+def rows_of(path: Path) -> dict[str, list[object]]:
+    """Everything in a file, by table."""
+    with closing(sqlite3.connect(path)) as db:
+        names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return {
+            name: sorted(db.execute(f"SELECT * FROM {name}").fetchall(), key=repr)
+            for (name,) in names.fetchall()
+        }
+
+
+def put_back(copy: Path, path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-confirmed"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    copy.rename(path)
+
+
+async def test_a_copy_of_the_old_format_is_kept(path: Path) -> None:
+    before = rows_of(path)
+    store = SqliteStore(path)
+    await store.open("test", NOW)
+    await store.close()
+    copy = path.with_name(f"{path.name}.format-1")
+    assert rows_of(copy) == before
+    assert copy.stat().st_mode & 0o077 == 0
+    assert [file.name for file in path.parent.glob("*.new*")] == []
+    # It can be put back, and is migrated again.
+    put_back(copy, path)
+    await store.open("test", NOW)
+    await _expect_everything(store)
+    await store.close()
+
+
+def test_looking_at_a_store_keeps_no_copy(path: Path) -> None:
+    SqliteStore(path).survey()
+    assert list(path.parent.glob("*.format-*")) == []
+
+
+async def test_without_room_for_a_copy_nothing_is_migrated(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = rows_of(path)
+    monkeypatch.setattr(
+        sqlite_copy.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1)
+    )
+    with pytest.raises(StoreFull, match="1 are free"):
+        await SqliteStore(path).open("test", NOW)
+    assert rows_of(path) == before
+    assert list(path.parent.glob("*.format-*")) == []
+
+
+async def test_a_copy_that_lacks_rows_is_not_trusted(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = rows_of(path)
+    counts = sqlite_copy._row_counts
+
+    def one_less(db: sqlite3.Connection) -> dict[str, int]:
+        found = counts(db)
+        file = db.execute("PRAGMA database_list").fetchone()[2]
+        return {**found, "message": 1} if file.endswith(".new") else found
+
+    monkeypatch.setattr(sqlite_copy, "_row_counts", one_less)
+    with pytest.raises(StoreError, match="lacks rows"):
+        await SqliteStore(path).open("test", NOW)
+    assert rows_of(path) == before
 
 
 # --- format 2 ---------------------------------------------------------------------

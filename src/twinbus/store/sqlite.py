@@ -211,7 +211,7 @@ class SqliteStore:
         self._open_db = db = open_file(self.path, FORMAT)
         try:
             with rolled_back(db, self.path):
-                migrate(db, self.path, FORMAT)
+                migrate(db, self.path, FORMAT, keeps_copy=False)
                 sqlite_lease.refuse_if_owned(db, self.path)
                 return Survey(
                     store_uuid=self._rows("identity")[0][0],

@@ -85,7 +85,7 @@ class SqliteCatalog:
         db = open_file(self.path, FORMAT)
         try:
             with rolled_back(db, self.path):
-                migrate(db, self.path, FORMAT)
+                migrate(db, self.path, FORMAT, keeps_copy=False)
                 entities = db.execute(_SQL["entities"]).fetchall()
                 noted = db.execute(_SQL["unfinished"]).fetchall()
         except Busy as error:

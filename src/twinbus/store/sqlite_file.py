@@ -20,6 +20,7 @@ from twinbus.store.base import (
     StoreFull,
     StoreUnreadable,
 )
+from twinbus.store.sqlite_copy import keep_copy
 from twinbus.store.sqlite_errors import reading, refusal, transaction, unreadable
 from twinbus.store.statements import migrations
 
@@ -147,7 +148,10 @@ def settle_log(db: sqlite3.Connection, path: Path) -> None:
     """Copy the log into the file, as far as nobody reads it; of a copy that SQLite
     made without one, begin a log. Raises StoreFull, StoreError."""
     try:
-        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA journal_mode = WAL").fetchall()
+        # After a change of that, a migrated schema is read anew: here, because a
+        # checkpoint cannot do so.
+        db.execute("SELECT count(*) FROM sqlite_master").fetchall()
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
     except sqlite3.Error as error:
         raise refusal(path, error) from error
@@ -177,10 +181,14 @@ def _recognise(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
     )
 
 
-def migrate(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
-    """Bring an older file to the current format, inside the caller's transaction.
+def migrate(
+    db: sqlite3.Connection, path: Path, kind: SqliteFormat, *, keeps_copy: bool = True
+) -> None:
+    """Bring an older file to the current format, inside the caller's transaction. A
+    verified copy of the old one is kept, unless the caller will roll back.
 
-    Raises StoreUnreadable for a format that this code cannot read.
+    Raises StoreUnreadable for a format that this code cannot read, StoreFull where
+    there is no room for the copy.
     """
     if "meta" not in _tables(db):
         raise unreadable(path, "it lacks the table meta")
@@ -194,6 +202,8 @@ def migrate(db: sqlite3.Connection, path: Path, kind: SqliteFormat) -> None:
             f"format {min_reader_version}; this one knows formats up to "
             f"{kind.version}. Use a newer twinbus."
         )
+    if format_version < kind.version and keeps_copy:
+        keep_copy(path, format_version)
     _apply_migrations(db, kind, from_version=format_version)
     missing = kind.tables - _tables(db)
     if missing:
