@@ -28,7 +28,7 @@ def told(spark: SparkSession, namespace: Namespace, /, **options: str) -> str:
         ({"credential": ""}, "Give either 'credential'"),
         (
             {"credential": "env:NOT_THERE"},
-            "The credential 'env:NOT_THERE' is not there",
+            "there is no variable NOT_THERE, or it is empty",
         ),
         ({"maxMesagesPerBatch": "5"}, "Did you mean 'maxMessagesPerBatch'"),
         ({"entities": "nowhere"}, "'entities' names 'nowhere', which does not exist"),

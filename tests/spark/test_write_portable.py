@@ -169,7 +169,7 @@ def test_a_busy_namespace_is_given_ten_seconds(
     schema = StructType([StructField("body", StringType())])
     options = {"credential": namespace.credential, "entity": "orders"}
     sender = sending.SdkSender(write_options(options, schema, overwrite=False))
-    owner = namespace.bus.server.namespace.entity("orders").owner
+    owner = namespace.bus.owner
     owner.refuses_until = namespace.bus.clock.now() + 500
     try:
         message = encode_message(Message(body=Data((b"a",))))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from twinbus.spark.bulk import appending
+from twinbus.spark.bulk import bulk_sender
 from twinbus.spark.bulk.bulk_sender import BulkSender
 from twinbus.spark.patience import RetryPatience
 from twinbus.spark.row_messages import EncodedRows, encode_rows
@@ -102,7 +102,7 @@ def front(namespace: Namespace) -> Iterator[RefusingFront]:
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
     made = Waits()
-    monkeypatch.setattr(appending, "RetryPatience", made.patience)
+    monkeypatch.setattr(bulk_sender, "RetryPatience", made.patience)
     return made
 
 
@@ -186,10 +186,10 @@ def test_requests_are_within_the_limit_of_bytes(
 def test_requests_are_within_the_limits_of_rows_and_entities(
     namespace: Namespace, front: RefusingFront, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(appending, "BULK_APPEND_ROWS", 40)
+    monkeypatch.setattr(bulk_sender, "BULK_APPEND_ROWS", 40)
     send(planned(namespace, front), [("orders", "x")] * 100)
     assert appends(front) == 3
-    monkeypatch.setattr(appending, "BULK_ENTITIES", 1)
+    monkeypatch.setattr(bulk_sender, "BULK_ENTITIES", 1)
     rows = [("orders", "x"), ("orders", "y"), ("billing", "z"), ("orders", "end")]
     send(planned(namespace, front), rows)
     assert appends(front) == 6
@@ -199,7 +199,7 @@ def test_requests_are_within_the_limits_of_rows_and_entities(
 def test_the_largest_request_is_taken(
     namespace: Namespace, front: RefusingFront
 ) -> None:
-    size = appending.MAX_REQUEST_BYTES
+    size = bulk_sender.MAX_REQUEST_BYTES
     rows = [("orders", "x" * 200_000)] * 41
     send(planned(namespace, front, maxBytesPerRequest=str(size)), rows)
     assert appends(front) == 1
