@@ -26,8 +26,13 @@ if TYPE_CHECKING:
     from twinbus.broker.sessions import SessionWaiter
 
 
+def _unserved() -> AssertionError:
+    """A bug: only an owner commits, serves receivers and has randomness."""
+    return AssertionError("nobody serves the fragments of this home")
+
+
 def _no_entropy(count: int) -> bytes:
-    raise AssertionError("this home has no randomness")
+    raise _unserved()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -53,36 +58,36 @@ class Home:
 
     def wake(self) -> None:
         """Something was written to the open change set."""
-        raise NotImplementedError
+        raise _unserved()
 
     def admit(self, admission: "Admission") -> None:
         """Apply this after a look at the store, before the next commit."""
-        raise NotImplementedError
+        raise _unserved()
 
     def expect(self, scheduled_at: int) -> None:
         """A message was scheduled."""
-        raise NotImplementedError
+        raise _unserved()
 
     def join(self, fragment: "Fragment", receiver: "Receiver") -> None:
         """The receiver wants messages of the fragment."""
-        raise NotImplementedError
+        raise _unserved()
 
     def leave(self, fragment: "Fragment", receiver: "Receiver") -> None:
         """The receiver is gone."""
-        raise NotImplementedError
+        raise _unserved()
 
     def offer_capacity(self, fragment: "Fragment", receiver: "Receiver") -> None:
         """The receiver can take messages; it may be served before this returns."""
-        raise NotImplementedError
+        raise _unserved()
 
     def wait_for_session(self, fragment: "Fragment", waiter: "SessionWaiter") -> None:
         """Grant a session as soon as one is free; the waiter is told."""
-        raise NotImplementedError
+        raise _unserved()
 
     def introduce(self, description: str) -> int:
         """A number for the operation log, for somebody who will act."""
-        raise NotImplementedError
+        raise _unserved()
 
     def entropy(self, count: int) -> bytes:
         """So many random bytes."""
-        raise NotImplementedError
+        raise _unserved()

@@ -101,3 +101,10 @@ def test_a_change_set_without_a_home_belongs_to_that_of_the_first_fragment(
     with pytest.raises(ForeignFragment):
         other.queue.touch(changes)
     assert changes.touched == [place.queue]
+
+
+def test_a_home_without_an_owner_serves_nobody(place: Place) -> None:
+    with pytest.raises(AssertionError, match="nobody serves"):
+        place.queue.home.wake()
+    with pytest.raises(AssertionError, match="nobody serves"):
+        place.queue.home.message_ids.next()
