@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from simulator.auditor import Auditor
+from simulator.caller import TrustedCaller
 from simulator.catalog import FaultyCatalog
 from simulator.clock import SimulatedClock
 from simulator.links import Held, SimulatedReceiver, SimulatedSender
@@ -18,6 +19,8 @@ from simulator.session_links import SimulatedAccept
 from simulator.store import FaultyStore
 from simulator.trace import Trace
 from simulator.transactions import SimulatedTransaction
+from twinbus.auth.claims import Claim
+from twinbus.broker.entity_path import EntityPath
 from twinbus.broker.fragment import DEAD_LETTER, MAIN
 from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
@@ -30,10 +33,8 @@ from twinbus.errors import (
     SessionLockLost,
 )
 from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
-from twinbus.links.arrivals import Arrivals
 from twinbus.operations.bulk.bulk_entities import BulkEntities
-from twinbus.operations.managed_queue import ManagedQueue
-from twinbus.operations.session_pages import SessionPages
+from twinbus.operations.entity_handle import EntityHandle, open_entity
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
@@ -100,7 +101,7 @@ class Life:
         self.transactions: list[SimulatedTransaction] = []
         self.held: dict[bytes, Held] = {}
         self.requests: set[asyncio.Task[None]] = set()
-        self._managed: dict[tuple[str, bool], ManagedQueue] = {}
+        self._handles: dict[tuple[str, bool], EntityHandle] = {}
         self._ticking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -179,24 +180,24 @@ class Life:
                 lock_lost=isinstance(error, MessageLockLost | SessionLockLost),
             )
 
-    def managed(self, path: str, dead_letter: bool) -> ManagedQueue:
-        """The management node of a queue, which a connection keeps for long."""
-        found = self._managed.get((path, dead_letter))
+    def handle(self, path: str, dead_letter: bool = False) -> EntityHandle:
+        """An opened entity, which a client keeps for long."""
+        found = self._handles.get((path, dead_letter))
         if found is None:
-            queue = self.namespace.entity(path)
-            actor = self.owner.introduce(f"management of {path}")
-            sub_queue = DEAD_LETTER if dead_letter else MAIN
-            rules = self.namespace.rules
-            arrivals = Arrivals(path, self.namespace.extensions, MESSAGE_BYTES)
-            found = ManagedQueue(
-                queue, sub_queue, actor, arrivals, SessionPages(), rules
-            )
-            self._managed[path, dead_letter] = found
+            found = self.open(path, TrustedCaller(f"client of {path}"), dead_letter)
+            self._handles[path, dead_letter] = found
         return found
 
+    def open(
+        self, path: str, caller: TrustedCaller, dead_letter: bool = False
+    ) -> EntityHandle:
+        sub_queue = DEAD_LETTER if dead_letter else MAIN
+        wanted = EntityPath(entity=path, sub_queue=sub_queue)
+        return open_entity(self.namespace, wanted, caller, Claim.LISTEN)
+
     def reconnect(self) -> None:
-        """Let go of the management nodes, as a client does when one is gone."""
-        self._managed.clear()
+        """Let go of the handles, as a client does when an entity is gone."""
+        self._handles.clear()
 
     def request(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Let a request take its time beside everything else."""

@@ -139,7 +139,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class ClientSettlement:
     """What a client wants to become of a message."""
 
     # complete, abandon, release, defer or dead-letter.
@@ -276,7 +276,7 @@ class SimulatedReceiver(Receiver):
         )
         self._life.owner.offer_capacity(self.fragment, self)
 
-    def settle(self, held: Held, settlement: Settlement) -> None:
+    def settle(self, held: Held, settlement: ClientSettlement) -> None:
         """Send a disposition, as a client does on the link of the delivery."""
         life, owner, lock = self._life, self._life.owner, held.lock
         assert lock is not None
@@ -323,7 +323,7 @@ class SimulatedConfirmations(CommitListener):
         self._requests: list[tuple[Held, str, int]] = []
         self._waiting: set[int] = set()
 
-    def expect(self, held: Held, settlement: Settlement, now: int) -> int:
+    def expect(self, held: Held, settlement: ClientSettlement, now: int) -> int:
         self._requests.append((held, settlement.kind, now))
         self._waiting.add(len(self._requests) - 1)
         return len(self._requests) - 1

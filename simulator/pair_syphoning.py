@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
-from uuid import UUID
 
 from simulator import pair_requests as requests
 from simulator.life import Life
@@ -17,6 +16,13 @@ from simulator.pair_message import (
 )
 from simulator.pair_wire import Wire
 from twinbus.errors import ServiceBusError
+from twinbus.links.outcomes import (
+    ABANDON,
+    COMPLETE,
+    DEAD_LETTER,
+    DEFER,
+    Settlement,
+)
 from twinbus.pairing.detour import restored_from
 from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.pairing.syphon.ports import (
@@ -53,7 +59,7 @@ class SyphonedMessage(BacklogMessage):
 
     __slots__ = ("message", "origin", "token")
 
-    def __init__(self, seen: Seen, token: UUID, origin: str) -> None:
+    def __init__(self, seen: Seen, token: bytes, origin: str) -> None:
         detour, fault = read(seen.message.properties)
         super().__init__(
             sequence_number=seen.number,
@@ -99,36 +105,32 @@ class SimulatedSource:
         taken = await self._ask(work, limit, ends_with_client=True)
         return [self._syphoned(seen, token) for seen, token in taken]
 
-    def _syphoned(self, seen: Seen, token: UUID) -> SyphonedMessage:
+    def _syphoned(self, seen: Seen, token: bytes) -> SyphonedMessage:
         origin = restored_from(seen.number, self._generation, self._name)
         return SyphonedMessage(seen, token, origin)
 
     async def complete(self, messages: Sequence[SyphonedMessage]) -> None:
-        await self._settle(messages, "completed")
+        await self._settle(messages, Settlement(COMPLETE))
 
     async def abandon(self, messages: Sequence[SyphonedMessage]) -> None:
-        await self._settle(messages, "abandoned")
+        await self._settle(messages, Settlement(ABANDON))
 
     async def defer(self, messages: Sequence[SyphonedMessage]) -> None:
-        await self._settle(messages, "defered")
+        await self._settle(messages, Settlement(DEFER))
 
     async def dead_letter(
         self, messages: Sequence[SyphonedMessage], fault: Fault
     ) -> None:
-        await self._settle(
-            messages,
-            "suspended",
-            deadletter_reason=fault.reason,
-            deadletter_description=fault.description,
-        )
+        why = Settlement(DEAD_LETTER, None, fault.reason, fault.description)
+        await self._settle(messages, why)
 
     async def _settle(
-        self, messages: Sequence[SyphonedMessage], status: str, **more: str
+        self, messages: Sequence[SyphonedMessage], settlement: Settlement
     ) -> None:
         tokens = [message.token for message in messages]
 
         async def work(life: Life) -> None:
-            await requests.settle(life, self.path, tokens, status, **more)
+            await requests.settle(life, self.path, tokens, settlement)
 
         if tokens:
             await self._ask(work)

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Final, final
 
 from simulator.audited_message import AuditedQueue
+from simulator.caller import TrustedCaller
 from simulator.draft import sighting_in
 from simulator.life import Life
 from simulator.range_auditor import AuditedBatch, RangeAuditor
@@ -55,6 +56,7 @@ class SimulatedReader:
 
     def __init__(self, name: str, random: Random, auditor: RangeAuditor) -> None:
         self.name = name
+        self._caller = TrustedCaller(f"bulk {name}")
         self._random = random
         self._auditor = auditor
         self.path = ""
@@ -163,7 +165,9 @@ class SimulatedReader:
         request = LeaseRequest(path=self.path)
         epoch = 0
         with replied(life, f"{self.name} takes {self.path}") as reply:
-            (grant,) = await life.bulk.lease(self.name, duration_ms, [request])
+            (grant,) = await life.bulk.lease(
+                self._caller, self.name, duration_ms, [request]
+            )
             epoch = int(grant.epoch)
         if reply.is_ok:
             self._epoch = epoch
@@ -185,7 +189,7 @@ class SimulatedReader:
         auditor.renewal_requested(queue, self.name, epoch, duration_ms)
         request = LeaseRequest(path=self.path, epoch=str(epoch))
         with replied(life, f"{self.name} renews {self.path} as {epoch}") as reply:
-            await life.bulk.lease(self.name, duration_ms, [request])
+            await life.bulk.lease(self._caller, self.name, duration_ms, [request])
         if reply.is_ok:
             auditor.renewed_lease(
                 *(queue, self.name, epoch, duration_ms), asked_at=asked_at, since=since
@@ -197,7 +201,7 @@ class SimulatedReader:
         auditor.release_requested(queue, self.name, epoch)
         request = LeaseRequest(path=self.path, epoch=str(epoch))
         with replied(life, f"{self.name} gives {self.path} back as {epoch}"):
-            await life.bulk.release(self.name, [request])
+            await life.bulk.release(self._caller, self.name, [request])
         if epoch == self._epoch:
             self._epoch = None
 
@@ -231,7 +235,9 @@ class SimulatedReader:
         with replied(
             life, f"{self.name} plans {self.path} from {checkpoint.start} as {epoch}"
         ) as reply:
-            (planned,) = await life.bulk.plan(self.name, [request], limits)
+            (planned,) = await life.bulk.plan(
+                self._caller, self.name, [request], limits
+            )
             end = planned.end
             count = sum(split.message_count for split in planned.splits)
         if reply.is_ok:
@@ -283,7 +289,7 @@ class SimulatedReader:
                 states=frozenset((ACTIVE,)),
                 max_bytes=self._random.choice((300, _MANY_BYTES)),
             )
-            async for portion in life.bulk.browse(request):
+            async for portion in life.bulk.browse(self._caller, request):
                 for raw in portion.columns["raw"]:
                     assert isinstance(raw, bytes)
                     seen.append(sighting_in(raw, self.path, False)[0])
@@ -299,7 +305,7 @@ class SimulatedReader:
         with replied(
             life, f"{self.name} settles {self.path} before {end} as {epoch}"
         ) as reply:
-            await life.bulk.settle(self.name, [request])
+            await life.bulk.settle(self._caller, self.name, [request])
         if reply.is_ok:
             auditor.range_settled(name, queue, self.name, epoch, processed, end)
             checkpoint.processed.clear()
@@ -324,7 +330,7 @@ class SimulatedReader:
             )
         count = 0
         with replied(life, f"{self.name} settles {uid}: {kind}") as reply:
-            (settled,) = await life.bulk.settle(self.name, [request])
+            (settled,) = await life.bulk.settle(self._caller, self.name, [request])
             count = settled.deferred + settled.dead_lettered
         if reply.is_ok:
             auditor.single_settled(name, batch, uid, epoch, count)

@@ -7,10 +7,8 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from simulator.life import Life
-from twinbus.doors.amqp.request_links import Request, Response
 from twinbus.errors import InternalError, MessagingEntityNotFound, ServiceBusError
 
 
@@ -44,13 +42,3 @@ def replied(life: Life, what: str) -> Iterator[Reply]:
         reply.is_unknown = True  # Nobody is there to answer.
     outcome = "unknown" if reply.is_unknown else type(reply.error).__name__
     life.tell(f"reply to {what}: {'done' if reply.is_ok else outcome}")
-
-
-def request(**value: object) -> Request:
-    body = {name.replace("_", "-"): item for name, item in value.items()}
-    return Request(operation="simulated", properties={}, value=body)
-
-
-def value_of(response: Response) -> dict[str, Any]:
-    assert isinstance(response.value, dict)
-    return response.value

@@ -1,4 +1,4 @@
-"""What simulated clients ask of `$management`, and of the namespace.
+"""What simulated clients ask for without a link, and of the namespace.
 
 Each function is one request from asking to reply, run beside everything else. It
 tells the auditor what was asked before it asks, and what came of it: done, refused,
@@ -6,32 +6,21 @@ or unknown if the bus crashed before it could answer.
 """
 
 from typing import Any, Final
-from uuid import UUID
 
 from simulator.audited_message import Rules
 from simulator.draft import Draft, sighting_in
 from simulator.life import Life
-from simulator.links import Held, Settlement
-from simulator.replies import replied, request, value_of
+from simulator.links import ClientSettlement, Held
+from simulator.replies import replied
 from simulator.sighting import Counts, Sighting, Violation
-from twinbus.doors.amqp import (
-    management_deletion,
-    management_locks,
-    management_messages,
-)
-from twinbus.doors.amqp.namespace_management import describe
-from twinbus.doors.amqp.request_links import Response
+from twinbus.broker.fragment import MAIN
 from twinbus.entities.subscription import Subscription
 from twinbus.errors import MessageLockLost, MessageNotFound
 from twinbus.limits import DUPLICATE_WINDOW_MS
+from twinbus.links.outcomes import settlement_of
+from twinbus.operations import deferred, deletion, locks, peeking, scheduling
+from twinbus.operations.received_message import ReceivedMessage
 
-_STATUS: Final = {
-    "complete": "completed",
-    "abandon": "abandoned",
-    "defer": "defered",
-    "dead-letter": "suspended",
-    "release": "unlocked",
-}
 _FAR_FUTURE: Final = 1 << 62
 
 
@@ -101,11 +90,7 @@ async def schedule(life: Life, path: str, drafts: list[Draft]) -> None:
         life.auditor.send_requested(draft.uid, path, draft.sent())
     numbers: list[int] = []
     with replied(life, f"schedule {' '.join(uids)} in {path}") as reply:
-        response = await management_messages.schedule_messages(
-            life.managed(path, False),
-            request(messages=[{"message": raw} for raw in encoded]),
-        )
-        numbers = list(value_of(response)["sequence-numbers"].items)
+        numbers = await scheduling.schedule_messages(life.handle(path), encoded)
     for i, uid in enumerate(uids):
         if reply.is_ok:
             life.auditor.send_accepted(uid, numbers[i])
@@ -118,9 +103,7 @@ async def schedule(life: Life, path: str, drafts: list[Draft]) -> None:
 async def cancel(life: Life, path: str, uid: str, number: int) -> None:
     life.auditor.cancel_requested(uid)
     with replied(life, f"cancel {uid} in {path}") as reply:
-        await management_messages.cancel_scheduled(
-            life.managed(path, False), request(sequence_numbers=[number])
-        )
+        await scheduling.cancel_scheduled(life.handle(path), [number])
     if reply.is_ok:
         life.auditor.cancelled(uid)
     elif reply.is_unknown:
@@ -142,15 +125,9 @@ async def peek(
     since = life.auditor.event
     seen: list[Sighting] = []
     with replied(life, f"peek {_name(path, dead_letter)} from {start}") as reply:
-        response = await management_messages.peek(
-            life.managed(path, dead_letter),
-            request(
-                from_sequence_number=start,
-                message_count=count,
-                session_id=session_id or None,
-            ),
-        )
-        seen = [one for one, _, _ in _entries(response, path, dead_letter)]
+        handle = life.handle(path, dead_letter)
+        found = await peeking.peek(handle, start, count, session_id or None)
+        seen = [_sighting(item, path, dead_letter)[0] for item in found]
     if reply.is_ok:
         is_all = start <= 1 and len(seen) < count
         life.auditor.peeked(
@@ -177,23 +154,22 @@ async def receive_deferred(
     if not dead_letter:
         # They are of one session, or the bus knows only some of them.
         session_id = auditor.session_of(next(iter(wanted)))
-    entries: list[tuple[Sighting, int, bytes]] = []
+    received: list[ReceivedMessage] = []
     with replied(life, f"receive deferred {' '.join(wanted)} of {name}") as reply:
-        response = await management_messages.receive_deferred(
-            life.managed(path, dead_letter),
-            request(
-                sequence_numbers=list(wanted.values()),
-                receiver_settle_mode=int(peek_lock),
-                session_id=session_id,
-            ),
+        received = await deferred.receive_deferred(
+            life.handle(path, dead_letter),
+            list(wanted.values()),
+            peek_lock=peek_lock,
+            session_id=session_id,
         )
-        entries = _entries(response, path, dead_letter)
     if not peek_lock:
         for uid in wanted:
             auditor.take_deferred_ended(uid, is_unknown=reply.is_unknown)
     if isinstance(reply.error, MessageNotFound):
         auditor.deferred_not_found(list(wanted), session_id, since=since)
-    for seen, locked_until, token in entries:
+    for item in received:
+        seen, locked_until = _sighting(item, path, dead_letter)
+        token = item.lock_token
         if peek_lock:
             auditor.delivered(seen, token, locked_until)
             life.hold(
@@ -208,11 +184,8 @@ async def batch_delete(life: Life, path: str, dead_letter: bool, count: int) -> 
     removed = 0
     name = _name(path, dead_letter)
     with replied(life, f"delete {count} of {name}") as reply:
-        response = await management_deletion.batch_delete(
-            life.managed(path, dead_letter),
-            request(message_count=count, enqueued_time_utc=_FAR_FUTURE),
-        )
-        removed = int(value_of(response)["message-count"])
+        handle = life.handle(path, dead_letter)
+        removed = await deletion.delete_messages(handle, count, _FAR_FUTURE)
         life.tell(f"{removed} of {name} were deleted")
     if reply.is_unknown:
         removed = count
@@ -225,32 +198,23 @@ async def batch_delete(life: Life, path: str, dead_letter: bool, count: int) -> 
 async def renew(life: Life, held: Held) -> None:
     locked_until = 0
     with replied(life, f"renew {held.uid}") as reply:
-        response = await management_locks.renew_locks(
-            life.managed(held.path, held.dead_letter),
-            request(lock_tokens=[UUID(bytes_le=held.token)]),
-        )
-        locked_until = int(value_of(response)["expirations"].items[0])
+        handle = life.handle(held.path, held.dead_letter)
+        (locked_until,) = await locks.renew_locks(handle, [held.token])
     if reply.is_ok:
         life.auditor.renewed(held.token, held.uid, locked_until)
     elif isinstance(reply.error, MessageLockLost):
         life.auditor.renew_refused(held.token, held.uid)
 
 
-async def settle(life: Life, held: Held, settlement: Settlement) -> None:
+async def settle(life: Life, held: Held, settlement: ClientSettlement) -> None:
     """Settle by lock token, without the link of the delivery."""
     kind = settlement.kind
     asked_at = life.tell(None)
     life.auditor.settle_requested(held.token, held.uid, kind, settlement.reason)
     with replied(life, f"{kind} {held.uid} by token") as reply:
-        await management_locks.update_disposition(
-            life.managed(held.path, held.dead_letter),
-            request(
-                disposition_status=_STATUS[kind],
-                lock_tokens=[UUID(bytes_le=held.token)],
-                deadletter_reason=settlement.reason,
-                properties_to_modify=settlement.modified,
-            ),
-        )
+        handle = life.handle(held.path, held.dead_letter)
+        intended = settlement_of(settlement.state(), held.path)
+        await locks.settle(handle, [held.token], intended)
     if reply.is_ok:
         life.auditor.settled(held.token, held.uid, kind, asked_at=asked_at)
     elif reply.is_unknown or reply.error is None:
@@ -264,8 +228,16 @@ async def settle(life: Life, held: Held, settlement: Settlement) -> None:
 
 def counts(life: Life, path: str) -> Counts:
     """What the bus says it holds."""
-    description = describe(life.namespace.entity(path))
-    return Counts(**description["counts"], size_bytes=description["size_bytes"])
+    entity = life.namespace.entity(path)
+    main, total = entity.counters(MAIN), entity.counts()
+    assert main is not None
+    return Counts(
+        active=main.active_count,
+        deferred=main.deferred_count,
+        scheduled=total.scheduled,
+        dead_letter=total.dead_letter,
+        size_bytes=entity.size_bytes(),
+    )
 
 
 def check_quotas(life: Life) -> None:
@@ -282,16 +254,11 @@ def check_quotas(life: Life) -> None:
             )
 
 
-def _entries(
-    response: Response, path: str, dead_letter: bool
-) -> list[tuple[Sighting, int, bytes]]:
-    """Messages in a reply, with end and token of their locks."""
-    entries = []
-    for entry in value_of(response).get("messages", ()):
-        seen, locked_until = sighting_in(entry["message"], path, dead_letter)
-        token = entry.get("lock-token")
-        entries.append((seen, locked_until, token.bytes_le if token else b""))
-    return entries
+def _sighting(
+    item: ReceivedMessage, path: str, dead_letter: bool
+) -> tuple[Sighting, int]:
+    """The message as a client reads it, and the end of its lock."""
+    return sighting_in(item.encoded(), path, dead_letter)
 
 
 def _name(path: str, dead_letter: bool) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from simulator import session_requests
 from simulator.life import Life
-from simulator.links import Settlement, SimulatedReceiver
+from simulator.links import ClientSettlement, SimulatedReceiver
 from simulator.session_links import SimulatedAccept
 from simulator.sighting import Violation
 
@@ -43,7 +43,7 @@ async def drain_sessions(life: Life, path: str) -> None:
             receiver.give_credit(_EVERYTHING, False)
             await asyncio.sleep(1)
             for held in list(life.held.values()):
-                receiver.settle(held, Settlement(kind="complete"))
+                receiver.settle(held, ClientSettlement(kind="complete"))
             await asyncio.sleep(1)
 
 

@@ -8,7 +8,7 @@ not honoured. From then on all of it is under way at once, with one fate.
 from typing import TYPE_CHECKING, final
 
 from simulator.draft import Draft
-from simulator.links import Held, Settlement, SimulatedSender
+from simulator.links import ClientSettlement, Held, SimulatedSender
 from simulator.sighting import Violation
 from twinbus.broker.transaction import Transaction, TransactionLimits
 from twinbus.encoding.incoming import read_message
@@ -39,7 +39,7 @@ class SimulatedTransaction(TransactionListener):
         txn_id = number.to_bytes(16, "big")
         self._transaction = Transaction(txn_id, now, TransactionLimits())
         self._drafts: list[tuple[str, Draft]] = []
-        self._settlements: list[tuple[Held, Settlement]] = []
+        self._settlements: list[tuple[Held, ClientSettlement]] = []
         self.is_open = True
         self.is_committing = False
         self._applied_at = 0
@@ -69,7 +69,7 @@ class SimulatedTransaction(TransactionListener):
             return
         self._drafts += [(sender.path, draft) for draft in drafts]
 
-    def settle(self, held: Held, settlement: Settlement) -> None:
+    def settle(self, held: Held, settlement: ClientSettlement) -> None:
         """Settle a message as part of this; nobody else will meanwhile."""
         life, lock, receiver = self._life, held.lock, held.receiver
         assert lock is not None and receiver is not None

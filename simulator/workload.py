@@ -14,8 +14,8 @@ from simulator.auditor import Auditor
 from simulator.draft import Draft, uid_of
 from simulator.life import Life
 from simulator.links import (
+    ClientSettlement,
     Held,
-    Settlement,
     SimulatedReceiver,
     SimulatedSender,
 )
@@ -241,14 +241,14 @@ class Workload:
             return None
         return life.held[self._random.choice(tokens)]
 
-    def _settlement(self) -> Settlement:
+    def _settlement(self) -> ClientSettlement:
         random = self._random
         kind = random.choices(_KINDS, (8, 5, 2, 3, 2))[0]
         reason = random.choice((None, "Broken", "Late"))
         modified: dict[object, object] | None = None
         if random.random() < 0.3:
             modified = {"attempt": random.randint(1, 9)}
-        return Settlement(
+        return ClientSettlement(
             kind=kind,
             reason=reason if kind == "dead-letter" else None,
             modified=modified if kind in ("abandon", "defer", "dead-letter") else None,

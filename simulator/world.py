@@ -25,7 +25,7 @@ from simulator.disk import Disk, DiskInMemory, DiskOfFiles
 from simulator.duplicate_workload import DuplicateWorkload
 from simulator.forwarding_workload import ForwardingWorkload
 from simulator.life import Life
-from simulator.links import Settlement, SimulatedReceiver
+from simulator.links import ClientSettlement, SimulatedReceiver
 from simulator.loop import NothingToWaitFor, VirtualLoop, run_virtually
 from simulator.neighbour import Neighbour
 from simulator.pair_world import PairWorld
@@ -278,7 +278,7 @@ class World:
                 sender.send(self._workload.drafts(1))
         for held in list(old.held.values()):
             if held.receiver is not None:
-                held.receiver.settle(held, Settlement(kind="complete"))
+                held.receiver.settle(held, ClientSettlement(kind="complete"))
         await asyncio.sleep(self._random.choice((0, 1, 10)))
         old.die()
         await old.bury()
@@ -399,7 +399,7 @@ class World:
             if not life.held:
                 break
             for held in list(life.held.values()):
-                receiver.settle(held, Settlement(kind="complete"))
+                receiver.settle(held, ClientSettlement(kind="complete"))
             life.held.clear()
         receiver.leave()
         self.auditor.drained(path, dead_letter)

@@ -355,6 +355,19 @@ class OperationTimeout(ServiceBusError):
     http_status = 408
     retryable = True
 
+    @classmethod
+    def accepting(
+        cls, session_id: str | None, *, entity_path: str
+    ) -> "OperationTimeout":
+        """No session was free within the time allowed."""
+        which = "any session" if session_id is None else f"session '{session_id}'"
+        return cls(
+            f"Within the time allowed for it {which} of '{entity_path}' could not be "
+            "accepted: those with messages are held by other receivers, or there "
+            "are none. Try again, or allow more time.",
+            entity_path=entity_path,
+        )
+
 
 class TransactionNotFound(ServiceBusError):
     """There is no such transaction on this connection: it was never declared here, is

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -20,7 +19,7 @@ from simulator.clock import SimulatedClock
 from simulator.draft import Draft
 from simulator.life import Life
 from simulator.links import (
-    Settlement,
+    ClientSettlement,
     SimulatedReceiver,
     SimulatedSender,
 )
@@ -30,9 +29,8 @@ from simulator.session_links import SimulatedAccept
 from simulator.store import Faults, FaultyStore
 from simulator.store_check import check_content, in_memory
 from simulator.trace import Trace
-from twinbus.doors.amqp import management_locks, management_messages
-from twinbus.doors.amqp.request_links import Request
 from twinbus.errors import MessageNotFound, MessagingEntityNotFound, ServerBusy
+from twinbus.operations import deferred, locks, scheduling
 from twinbus.store.base import CommitFailed, StoreFull
 from twinbus.store.memory import MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
@@ -130,13 +128,6 @@ def receiver(life: Life, *, peek_lock: bool) -> SimulatedReceiver:
     return SimulatedReceiver(life, queue, False, peek_lock, 2)
 
 
-async def ask(operation: Any, life: Life, **body: Any) -> Any:
-    value = {name.replace("_", "-"): item for name, item in body.items()}
-    request = Request(operation="", properties={}, value=value)
-    response = await operation(life.managed("apples", False), request)
-    return response.value
-
-
 def sleep(seconds: float) -> Callable[[], Awaitable[None]]:
     return lambda: asyncio.sleep(seconds)
 
@@ -156,7 +147,7 @@ async def defer_one(life: Life) -> int:
     await asyncio.sleep(1)
     held = next(iter(life.held.values()))
     assert held.lock is not None
-    taker.settle(held, Settlement(kind="defer"))
+    taker.settle(held, ClientSettlement(kind="defer"))
     await asyncio.sleep(1)
     taker.leave()
     return 1
@@ -213,7 +204,7 @@ def test_a_cancelled_message_is_not_activated_meanwhile() -> None:
         sender(life).send([Draft(uid="m0000001", scheduled_at=now + 1_000)])
         await asyncio.sleep(0.9)
         script.after["read_scheduled"] = sleep(0.5)
-        await ask(management_messages.cancel_scheduled, life, sequence_numbers=[1])
+        await scheduling.cancel_scheduled(life.handle("apples"), [1])
         await asyncio.sleep(1)
         fragment = life.namespace.queue("apples").fragment()
         assert (fragment.active_count, fragment.scheduled_count) == (0, 0)
@@ -227,11 +218,8 @@ def test_a_deferred_message_is_taken_by_one_of_two() -> None:
         script.after["read_deferred"] = sleep(0.5)
         replies = await asyncio.gather(
             *(
-                ask(
-                    management_messages.receive_deferred,
-                    life,
-                    sequence_numbers=[number],
-                    receiver_settle_mode=0,
+                deferred.receive_deferred(
+                    life.handle("apples"), [number], peek_lock=False
                 )
                 for _ in range(2)
             ),
@@ -270,11 +258,11 @@ def test_nothing_is_left_of_a_queue_deleted_during_a_sweep() -> None:
 
 def test_a_lock_of_a_deleted_queue_is_of_no_queue() -> None:
     async def scene(life: Life, script: Scripted) -> None:
-        life.managed("apples", False)
+        handle = life.handle("apples")
         await delete_queue(life, "apples")
         await life.namespace.create_queue("apples", {})
         with pytest.raises(MessagingEntityNotFound):
-            await ask(management_locks.renew_locks, life, lock_tokens=[UUID(int=1)])
+            await locks.renew_locks(handle, [bytes(16)])
 
     play(scene)
 

@@ -63,7 +63,7 @@ MAY_IMPORT = {
     },
     "operations": {
         *("auth", "broker", "clock", "encoding", "entities", "errors", "limits"),
-        *("links", "owner", "store"),
+        *("links", "owner", "rules", "store"),
     },
     "doors": {"clock", "errors", "limits"},
     "doors/http": {

@@ -45,7 +45,6 @@ TOPICS = {
     "test_names.py": "names of all files, classes and tests",
     "test_tidy.py": "texts and functions of all files",
     "test_actions.py": "SQL actions, from their text to the change of a message",
-    "test_management_sent.py": "cancelling by send id, from a request to the store",
     "test_page.py": "the page about rules",
     "test_reader_leases.py": "reader leases, from a request to the store",
     "test_transactions.py": "transactions on links of all kinds",
@@ -55,11 +54,11 @@ TOPICS = {
 # is added.
 SHARED_NAMES = {
     # AMQP's words for its own types, beside those of Service Bus.
-    *("Connection", "Coordinator", "Message", "SessionState", "Source"),
+    *("Connection", "Coordinator", "Message", "SessionState"),
     # Two faces of one thing, as in the vendor's SDK: asynchronous and not.
     *("PairedNamespaceClient", "PairedServiceBusSender"),
     # Of the server, or of its store.
-    *("Holder", "Receiver", "ResponseLink", "Settlement"),
+    *("Holder", "Receiver", "ResponseLink"),
 }
 
 

@@ -13,13 +13,13 @@ from twinbus.broker.fragment import Fragment
 from twinbus.broker.outline import Outlines
 from twinbus.errors import ServerBusy
 from twinbus.operations.bulk import plans, settlements
+from twinbus.operations.bulk.reading import open_source
 from twinbus.operations.bulk.requests import (
     FragmentRuntime,
     PlanLimits,
     PlanRequest,
     SettleRequest,
 )
-from twinbus.operations.bulk.source import find_source
 from twinbus.store.base import CommitFailed
 
 from .test_reader_leases import Reader, counted, send, stored
@@ -39,7 +39,7 @@ def reader(world: World) -> Reader:
 
 
 async def bounds(reader: Reader) -> FragmentRuntime:
-    [found] = await reader.bulk.runtime(["orders"])
+    [found] = await reader.bulk.runtime(reader.caller, ["orders"])
     assert found is not None
     [fragment] = found.fragments
     return fragment
@@ -95,7 +95,9 @@ async def planned(
     limits = PlanLimits(
         max_messages=limit, max_bytes=1 << 20, split_messages=10, is_aligned=False
     )
-    return counted(list(await reader.bulk.plan("spark", requests, limits)))
+    return counted(
+        list(await reader.bulk.plan(reader.caller, "spark", requests, limits))
+    )
 
 
 async def test_of_two_plans_the_last_one_counts(
@@ -157,7 +159,7 @@ async def test_bounds_by_time_leave_others_their_turns(
 ) -> None:
     """One for each look at the store; a hundred numbers are halved six times."""
     await send(world, queue, 100)
-    source = find_source(world.namespace, "orders")
+    source = open_source(world.namespace, "orders", reader.caller)
     assert await turns_during(plans.first_since(source, world.clock.now() + 1)) > 6
 
 
@@ -187,8 +189,8 @@ async def test_settlement_of_which_a_part_is_done_says_so(
     verdict = SettleRequest(path="orders", epoch=epoch, defer=[1, 2, 3, 4, 5])
     fail_once_after(world.store, 1)
     with pytest.raises(ServerBusy, match="as far as 'orders'") as refused:
-        await reader.bulk.settle("spark", [verdict])
+        await reader.bulk.settle(reader.caller, "spark", [verdict])
     assert "nothing" not in refused.value.text
     assert queue.deferred_count == 2
-    [settled] = await reader.bulk.settle("spark", [verdict])
+    [settled] = await reader.bulk.settle(reader.caller, "spark", [verdict])
     assert (settled.deferred, queue.deferred_count) == (3, 5)

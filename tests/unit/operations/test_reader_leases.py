@@ -8,13 +8,12 @@ from unit.entities.world import Client, Fault, World, message
 from unit.owner.test_session_grants import ask
 from unit.owner.test_session_grants import send as send_to_sessions
 
+from simulator.caller import TrustedCaller
 from twinbus.broker import reader_lease, settlement
 from twinbus.broker.changes import ReaderLease
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.row_id import sequence_of
-from twinbus.doors.amqp.management_deletion import batch_delete
-from twinbus.doors.amqp.request_links import Request
 from twinbus.entities.queue import Queue
 from twinbus.errors import (
     MessagingEntityNotFound,
@@ -30,10 +29,12 @@ from twinbus.operations.bulk.requests import (
     PlanRequest,
     SettleRequest,
 )
+from twinbus.operations.deletion import delete_messages
 from twinbus.store.base import CommitFailed
 from twinbus.store.memory import MemoryStore
 
-from .test_management_sent import BACKLOG, cancelled, filled, identified, managed
+from .callers import opened
+from .test_cancel_sent import BACKLOG, cancelled, filled, identified
 
 MINUTE = 60_000
 
@@ -45,10 +46,11 @@ class Reader:
         self._world = world
         self._name = name
         self.bulk = BulkEntities(world.namespace)
+        self.caller = TrustedCaller(f"bulk {name}")
 
     async def take(self, path: str = "orders") -> str:
         (grant,) = await self.bulk.lease(
-            self._name, MINUTE, [LeaseRequest(path=path, epoch=None)]
+            self.caller, self._name, MINUTE, [LeaseRequest(path=path, epoch=None)]
         )
         return grant.epoch
 
@@ -70,15 +72,17 @@ class Reader:
             split_messages=10,
             is_aligned=is_aligned,
         )
-        return list(await self.bulk.plan(self._name, requests, limits))
+        return list(await self.bulk.plan(self.caller, self._name, requests, limits))
 
     async def settle(self, epoch: str, end: int) -> int:
         request = SettleRequest(path="orders", epoch=epoch, ends={0: end})
-        (settled,) = await self.bulk.settle(self._name, [request])
+        (settled,) = await self.bulk.settle(self.caller, self._name, [request])
         return settled.completed
 
     async def release(self, epoch: str) -> None:
-        await self.bulk.release(self._name, [LeaseRequest(path="orders", epoch=epoch)])
+        await self.bulk.release(
+            self.caller, self._name, [LeaseRequest(path="orders", epoch=epoch)]
+        )
 
 
 @pytest.fixture
@@ -459,11 +463,7 @@ async def test_batch_delete_leaves_what_was_planned(
     epoch = await reader.take()
     await reader.plan(epoch)
     await send(world, queue, 1)
-    body = {"message-count": 9, "enqueued-time-utc": world.clock.now() + 1}
-    request = Request(operation="", properties={}, value=body)
-    made = world.namespace.queue("orders")
-    response = await batch_delete(managed(world, made), request)
-    assert response.value == {"message-count": 1}
+    assert await delete_messages(opened(world), 9, world.clock.now() + 1) == 1
     assert await reader.settle(epoch, 3) == 2
 
 
@@ -482,11 +482,7 @@ async def test_batch_delete_does_not_read_what_was_planned(
         return await read_active(number, after, *limits)
 
     monkeypatch.setattr(world.store.inner, "read_active", noted)
-    body = {"message-count": 1, "enqueued-time-utc": world.clock.now() + 1}
-    request = Request(operation="", properties={}, value=body)
-    made = world.namespace.queue("orders")
-    response = await batch_delete(managed(world, made), request)
-    assert response.value == {"message-count": 1}
+    assert await delete_messages(opened(world), 1, world.clock.now() + 1) == 1
     assert reads == [50]
 
 
@@ -510,7 +506,7 @@ async def test_time_to_live_spares_what_was_planned(
     for _ in range(6):
         await world.advance(10_000)
         (grant,) = await reader.bulk.lease(
-            "spark", MINUTE, [LeaseRequest(path="orders", epoch=epoch)]
+            reader.caller, "spark", MINUTE, [LeaseRequest(path="orders", epoch=epoch)]
         )
         assert grant.epoch == epoch
     await world.advance(MINUTE - 1)
@@ -522,7 +518,7 @@ async def test_queue_with_a_reader_is_not_idle(world: World, reader: Reader) -> 
     settings = {"auto_delete_on_idle_ms": 300_000}
     await world.namespace.create_queue("orders", settings)
     grants = await reader.bulk.lease(
-        "spark", 400_000, [LeaseRequest(path="orders", epoch=None)]
+        reader.caller, "spark", 400_000, [LeaseRequest(path="orders", epoch=None)]
     )
     assert len(grants) == 1
     for _ in range(39):

@@ -5,7 +5,6 @@ checked here, on every attach, against what the connection has proved by then. A
 refusal is an attach without termini followed by a detach with the error.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from twinbus.amqp.link import Link
@@ -17,8 +16,10 @@ from twinbus.auth.grants import Right
 from twinbus.auth.resource import address_path
 from twinbus.broker.entity_path import EntityPath, parse_entity_path
 from twinbus.broker.fragment import MAIN, Fragment
+from twinbus.broker.home import Home
 from twinbus.doors.amqp import cbs, namespace_management
 from twinbus.doors.amqp.cbs import CbsNode
+from twinbus.doors.amqp.connection_caller import ConnectionCaller
 from twinbus.doors.amqp.management import ManagementNode
 from twinbus.doors.amqp.namespace_management import NamespaceNode
 from twinbus.doors.amqp.request_links import Node, RequestLink, ResponseLink
@@ -37,8 +38,7 @@ from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
 from twinbus.links.via import Via
-from twinbus.operations.managed_queue import ManagedQueue
-from twinbus.operations.session_pages import SessionPages
+from twinbus.operations.entity_arrivals import entity_arrivals
 
 if TYPE_CHECKING:
     from twinbus.doors.amqp.amqp_connection import AmqpConnection
@@ -118,34 +118,13 @@ def _attach_to_management(
         message_bytes = namespace.sizes.max_message_bytes_of(known)
 
     def make(connection: "AmqpConnection") -> Node:
-        find = _finder(connection, entity, address)
-        is_strict = connection.extensions.is_strict
-        return ManagementNode(
-            address, path, message_bytes, is_strict, find, clock, grants
-        )
+        def introduce(home: Home) -> int:
+            return connection.introduce(home, address)
+
+        caller = ConnectionCaller(grants, clock, introduce)
+        return ManagementNode(address, entity, message_bytes, namespace, caller)
 
     _attach_to_node(connection, link, connection.node(address, make))
-
-
-def _finder(
-    connection: "AmqpConnection", entity: EntityPath, address: str
-) -> Callable[[], ManagedQueue]:
-    """Finds what a management node is about, for each request."""
-    namespace, pages = connection.namespace, SessionPages()
-    actor: int | None = None
-
-    def find() -> ManagedQueue:
-        nonlocal actor
-        queue = namespace.entity(entity.entity)
-        if actor is None:
-            home = queue.fragment().home
-            actor = connection.introduce(home, address)
-        arrivals = _arrivals(connection, queue)
-        return ManagedQueue(
-            queue, entity.sub_queue, actor, arrivals, pages, namespace.rules
-        )
-
-    return find
 
 
 def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> None:
@@ -224,18 +203,11 @@ def _attach_sender(
 
 def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
     """Reads what this connection sends to an entity."""
-    namespace = connection.namespace
 
     def may_restore(now: int) -> bool:
         return connection.grants.allows(Claim.SEND, "", now)
 
-    return Arrivals(
-        entity.path,
-        namespace.extensions,
-        namespace.sizes.max_message_bytes_of(entity),
-        namespace.sizes.headroom_bytes_of(entity),
-        may_restore,
-    )
+    return entity_arrivals(connection.namespace, entity, may_restore)
 
 
 def _via(

@@ -1,53 +1,54 @@
-"""`$management` of a queue: what a client asks for that is no link.
+"""`$management` of an entity: requests that need no link to it.
 
-One function for each operation, in the tables below with the claim it needs. A
-function takes the request and returns the body of the answer; errors become status
-codes. Arrays and lists differ on purpose: SDKs read them as they are documented
-(protocol brief 5.2).
+One function for each request, in the tables below with the claim it needs. It reads
+the request, calls an operation (`twinbus.operations`) and returns the body of the
+answer; errors become status codes. Arrays and lists differ on purpose: SDKs read them
+as they are documented (protocol brief 5.2).
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final
 
 from twinbus.amqp.messaging import AmqpMap
 from twinbus.amqp.types import Symbol
 from twinbus.auth.claims import Claim
-from twinbus.auth.grants import Grants
+from twinbus.broker.entity_path import EntityPath
 from twinbus.clock import Clock
 from twinbus.doors.amqp import management_locks as locks
 from twinbus.doors.amqp import management_messages as messages
 from twinbus.doors.amqp import management_rules as rules
 from twinbus.doors.amqp import management_sessions as sessions
-from twinbus.doors.amqp.management_deletion import batch_delete
-from twinbus.doors.amqp.management_sent import cancel_sent
+from twinbus.doors.amqp.connection_caller import ConnectionCaller
+from twinbus.doors.amqp.management_sessions import SessionLists
 from twinbus.doors.amqp.request_links import Request, Response, status_code
+from twinbus.entities.namespace import Namespace
 from twinbus.errors import NotAllowed, NotSupported, UnauthorizedAccess
 from twinbus.limits import MANAGEMENT_REQUEST_BYTES, TOKEN_REQUEST_BYTES
-from twinbus.operations.managed_queue import ManagedQueue
+from twinbus.operations.entity_handle import EntityHandle, open_entity
 
 _PREFIX: Final = "com.microsoft:"
 
-_Operation = Callable[[ManagedQueue, Request], Awaitable[Response]]
+_Operation = Callable[[EntityHandle, Request], Awaitable[Response]]
 
 _OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
     "peek-message": (Claim.LISTEN, messages.peek),
     "receive-by-sequence-number": (Claim.LISTEN, messages.receive_deferred),
     "schedule-message": (Claim.SEND, messages.schedule_messages),
     "cancel-scheduled-message": (Claim.SEND, messages.cancel_scheduled),
-    "batch-delete-messages": (Claim.LISTEN, batch_delete),
+    "batch-delete-messages": (Claim.LISTEN, messages.delete_messages),
     "renew-lock": (Claim.LISTEN, locks.renew_locks),
     "update-disposition": (Claim.LISTEN, locks.update_disposition),
     "renew-session-lock": (Claim.LISTEN, sessions.renew_session_lock),
     "get-session-state": (Claim.LISTEN, sessions.get_session_state),
     "set-session-state": (Claim.LISTEN, sessions.set_session_state),
-    "get-message-sessions": (Claim.LISTEN, sessions.list_sessions),
     "add-rule": (Claim.LISTEN, rules.add_rule),
     "remove-rule": (Claim.LISTEN, rules.remove_rule),
     "enumerate-rules": (Claim.LISTEN, rules.enumerate_rules),
 }
 
 _EXTENSIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
-    "twinbus:cancel-sent": (Claim.SEND, cancel_sent),
+    "twinbus:cancel-sent": (Claim.SEND, messages.cancel_by_send_id),
 }
 """Operations of our own, which a strict bus does not offer (D9)."""
 
@@ -74,56 +75,56 @@ transaction scope, and these are answered as outside of it."""
 
 
 class ManagementNode:
-    """Answers the management requests of one connection to one queue.
+    """Answers the management requests of one connection to one entity.
 
-    The queue is looked up for each request: it may have been deleted, and made
-    again, since the links to this node were attached. They may have been attached
-    before a token was put; until then every request is refused, unread if it is
-    large, and nothing is told of the queue.
+    The entity is opened for each request: it may have been deleted, and made again,
+    since the links to this node were attached. They may have been attached before a
+    token was put; until then every request is refused, unread if it is large, and the
+    client learns nothing of the entity.
     """
 
     def __init__(
         self,
         address: str,
-        path: str,
+        path: EntityPath,
         max_message_bytes: int,
-        is_strict: bool,
-        find: Callable[[], ManagedQueue],
-        clock: Clock,
-        grants: Grants,
+        namespace: Namespace,
+        caller: ConnectionCaller,
     ) -> None:
         self.address = address
         # A schedule request carries at least one message of any allowed size.
         self.max_request_bytes = max_message_bytes + MANAGEMENT_REQUEST_BYTES
-        # The path that the claim is for.
-        self._path = path
-        self._is_strict = is_strict
-        self._find = find
-        self._clock = clock
-        self._grants = grants
+        # The entity or sub-queue, without the name of this node.
+        self._entity = replace(path, is_management=False)
+        self._path = path.text
+        self._namespace = namespace
+        self._clock: Clock = namespace.clock
+        self._caller = caller
+        lists = SessionLists()
+        self._operations: dict[str, tuple[Claim, _Operation]] = {
+            **_OPERATIONS,
+            "get-message-sessions": (Claim.LISTEN, lists.list_sessions),
+        }
 
     def allowed_request_bytes(self) -> int:
-        return self.max_request_bytes if self._knows_client() else TOKEN_REQUEST_BYTES
-
-    def _knows_client(self) -> bool:
-        return self._grants.allows_some(self._path, self._clock.now())
+        knows_client = self._caller.holds_some(self._path)
+        return self.max_request_bytes if knows_client else TOKEN_REQUEST_BYTES
 
     async def answer(self, request: Request) -> Response:
         claim, operation = self._operation(request.operation)
-        self._grants.require(claim, self._path, self._clock.now())
+        self._caller.require(claim, self._path)
         self._check_transaction(request)
-        managed = self._find()
-        managed.queue.used_at = self._clock.now()
-        return await operation(managed, request)
+        handle = open_entity(self._namespace, self._entity, self._caller, claim)
+        return await operation(handle, request)
 
     def _operation(self, name: str) -> tuple[Claim, _Operation]:
-        """Raises NotSupported; a stranger is told no more than for any other."""
-        found = _OPERATIONS.get(name.removeprefix(_PREFIX))
-        if found is None and not self._is_strict:
+        """Raises NotSupported, and for a stranger only UnauthorizedAccess."""
+        found = self._operations.get(name.removeprefix(_PREFIX))
+        if found is None and not self._namespace.extensions.is_strict:
             found = _EXTENSIONS.get(name)
         if found is not None:
             return found
-        if not self._knows_client():
+        if not self._caller.holds_some(self._path):
             raise UnauthorizedAccess.missing(Claim.LISTEN.title, entity_path=self._path)
         raise NotSupported(
             f"'{name}' is no operation of '{self._path}'.", entity_path=self._path

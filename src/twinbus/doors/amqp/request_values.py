@@ -1,10 +1,14 @@
 """Values of AMQP requests: their types and their bounds."""
 
-from typing import Any
+from typing import Any, Final
 
 from twinbus.amqp.types import AmqpArray
+from twinbus.doors.amqp.request_links import Request
 from twinbus.errors import ArgumentError, ArgumentOutOfRange
 from twinbus.limits import SEQUENCE_NUMBERS_PER_REQUEST
+
+MAX_INT: Final = (1 << 31) - 1
+MAX_LONG: Final = (1 << 63) - 1
 
 
 def array_items(value: Any, name: str) -> list[Any]:
@@ -29,3 +33,21 @@ def integer(value: Any, name: str, low: int, high: int) -> int:
             f"'{name}' is {int(value)}; it must be from {low} to {high}."
         )
     return int(value)
+
+
+def session_of(request: Request) -> str | None:
+    """The session that a request is about, if it names one. Raises ArgumentError."""
+    session_id = request.optional("session-id")
+    if session_id is None:
+        return None
+    if not isinstance(session_id, str):
+        raise ArgumentError("'session-id' must be a string.")
+    return str(session_id)
+
+
+def named_session(request: Request) -> str:
+    """The session that a request must name. Raises ArgumentError."""
+    request.argument("session-id")
+    session_id = session_of(request)
+    assert session_id is not None
+    return session_id

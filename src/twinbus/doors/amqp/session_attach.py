@@ -118,17 +118,7 @@ class SessionAttach(SessionWaiter):
         self.detach(error)
 
     def _give_up(self) -> None:
-        path = self.path
-        name = self.session_id
-        which = "any session" if name is None else f"session '{name}'"
-        self.detach(
-            OperationTimeout(
-                f"Within the time allowed for it {which} of '{path}' could not be "
-                "accepted: those with messages are held by other receivers, or there "
-                "are none. Try again, or allow more time.",
-                entity_path=path,
-            )
-        )
+        self.detach(OperationTimeout.accepting(self.session_id, entity_path=self.path))
         self._connection.output.flush_all()
 
     def detach(self, error: ServiceBusError) -> None:

@@ -8,19 +8,19 @@ sends the refused rows again then finds the order kept.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from twinbus.broker.home import Home
+from twinbus.auth.claims import Claim
 from twinbus.broker.message import Message
 from twinbus.encoding.layout import PING
-from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import ServiceBusError
-from twinbus.links.arrivals import Arrivals
-from twinbus.links.sending import Sending, check, check_status
+from twinbus.operations import sending
 from twinbus.operations.awaited_commit import AwaitedCommit
 from twinbus.operations.bulk.requests import Appended, RefusedRow
+from twinbus.operations.caller import Caller
+from twinbus.operations.entity_handle import open_entity
 
 _PORTION: Final = 250
 """Rows at a time: a few milliseconds."""
@@ -36,7 +36,8 @@ class _Portion:
         self.path = path
         self.rows: list[int] = []
         self.messages: list[Message] = []
-        self.commit = AwaitedCommit()
+        # None if nothing of them was taken.
+        self.commit: AwaitedCommit | None = None
 
 
 class Append:
@@ -45,13 +46,10 @@ class Append:
     def __init__(
         self,
         namespace: Namespace,
-        actor_in: Callable[[Home], int],
-        may_restore: bool,
+        caller: Caller,
     ) -> None:
         self._namespace = namespace
-        # The sender's number in the operation log of a store.
-        self._actor_in = actor_in
-        self._may_restore = may_restore
+        self._caller = caller
         self._applied_count = 0
         self._known: list[int] = []
         self._refused: list[RefusedRow] = []
@@ -61,6 +59,9 @@ class Append:
     async def apply(
         self, entities: Sequence[str], messages: Sequence[bytes]
     ) -> Appended:
+        """Raises UnauthorizedAccess if the caller may not send to all of them."""
+        for path in set(entities):
+            self._caller.require(Claim.SEND, path)
         for first in range(0, len(messages), _PORTION):
             by_entity: dict[str, list[int]] = {}
             for row in range(first, min(first + _PORTION, len(messages))):
@@ -70,8 +71,8 @@ class Append:
                 for rows in by_entity.values()
             ]
             for portion in sent:
-                if portion.messages:
-                    await self._note_outcome(portion)
+                if portion.commit is not None:
+                    await self._note_outcome(portion, portion.commit)
             # Even if nothing of them was sent.
             await asyncio.sleep(0)
         self._refused.sort(key=lambda refused: refused.row)
@@ -87,42 +88,27 @@ class Append:
         try:
             if path.lower() in self._closed:
                 raise self._closed[path.lower()]
-            entity = self._namespace.entity(path)
-            entity.check_may_send()
-            fragment = entity.fragment()
-            check_status(fragment)
+            handle = open_entity(self._namespace, path, self._caller, Claim.SEND)
+            sending.check_may_send(handle)
         except ServiceBusError as error:
             self._closed[path.lower()] = error
             self._refuse(rows, error)
             return portion
-        arrivals = self._arrivals(entity)
         for row in rows:
             try:
-                message = arrivals.read_one(messages[row], self._namespace.clock.now())
-                check(fragment, message)
+                message = sending.read(handle, messages[row])
             except ServiceBusError as error:
                 self._refuse([row], error)
             else:
                 portion.rows.append(row)
                 portion.messages.append(message)
         if portion.messages:
-            actor = self._actor_in(fragment.home)
-            sending = Sending(fragment, portion.messages, actor, 0, portion.commit)
-            fragment.home.admit(sending)
+            portion.commit = sending.begin_sending(handle, portion.messages)
         return portion
 
-    def _arrivals(self, entity: Entity) -> Arrivals:
-        return Arrivals(
-            entity.path,
-            self._namespace.extensions,
-            self._namespace.sizes.max_message_bytes_of(entity),
-            self._namespace.sizes.headroom_bytes_of(entity),
-            lambda now: self._may_restore,
-        )
-
-    async def _note_outcome(self, portion: _Portion) -> None:
+    async def _note_outcome(self, portion: _Portion, commit: AwaitedCommit) -> None:
         try:
-            await portion.commit.done()
+            await commit.done()
         except ServiceBusError as error:
             self._closed[portion.path.lower()] = error
             self._refuse(portion.rows, error)

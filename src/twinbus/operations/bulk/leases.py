@@ -2,66 +2,70 @@
 
 from collections.abc import Sequence
 
+from twinbus.auth.claims import Claim
 from twinbus.broker import reader_lease
 from twinbus.broker.changes import ReaderLease
 from twinbus.errors import ReaderLeaseLost
+from twinbus.operations.bulk.reading import held_lease
 from twinbus.operations.bulk.requests import LeaseGrant
-from twinbus.operations.bulk.source import Source
+from twinbus.operations.entity_handle import EntityHandle
 
 
 async def lease(
-    reader: str, duration_ms: int, wanted: Sequence[tuple[Source, str | None]]
+    reader: str, duration_ms: int, wanted: Sequence[tuple[EntityHandle, str | None]]
 ) -> list[LeaseGrant]:
     """Renew those with an epoch, take the others: all of them or none.
 
     Raises ReaderLeaseHeld, ReaderLeaseLost, EntityDisabled, NotAllowed.
     """
-    for source, epoch in wanted:
-        source.check_may_read()
+    for handle, epoch in wanted:
+        handle.require(Claim.LISTEN)
+        handle.check_may_receive()
         if epoch is None:
-            reader_lease.check_free(source.fragment, reader, source.now())
+            reader_lease.check_free(handle.fragment, reader, handle.now())
         else:
-            source.lease(reader, epoch)
+            held_lease(handle, reader, epoch)
     grants = [
-        _grant(source, _lease(source, reader, epoch, duration_ms))
-        for source, epoch in wanted
+        _grant(handle, _lease(handle, reader, epoch, duration_ms))
+        for handle, epoch in wanted
     ]
-    for owner in {source.owner for source, _ in wanted}:
+    for owner in {handle.owner for handle, _ in wanted}:
         await owner.durable()
     return grants
 
 
 def _lease(
-    source: Source, reader: str, epoch: str | None, duration_ms: int
+    handle: EntityHandle, reader: str, epoch: str | None, duration_ms: int
 ) -> ReaderLease:
-    fragment, owner, now = source.fragment, source.owner, source.now()
+    fragment, owner, now = handle.fragment, handle.owner, handle.now()
     if epoch is None:
         granted = reader_lease.take(fragment, reader, duration_ms, now, owner.changes)
     else:
-        held = source.lease(reader, epoch)
+        held = held_lease(handle, reader, epoch)
         granted = reader_lease.renew(fragment, held, duration_ms, now, owner.changes)
     owner.watch(fragment)
     return granted
 
 
-def _grant(source: Source, granted: ReaderLease) -> LeaseGrant:
+def _grant(handle: EntityHandle, granted: ReaderLease) -> LeaseGrant:
     return LeaseGrant(
-        path=source.path,
+        path=handle.path,
         epoch=str(granted.epoch),
-        expires_in_ms=granted.expires_at - source.now(),
+        expires_in_ms=granted.expires_at - handle.now(),
     )
 
 
-async def release(reader: str, held: Sequence[tuple[Source, str]]) -> int:
-    """Give back what is still held; what is not is no matter."""
+async def release(reader: str, held: Sequence[tuple[EntityHandle, str]]) -> int:
+    """Give back the leases that are still held; returns how many those were."""
     released = 0
-    for source, epoch in held:
+    for handle, epoch in held:
+        handle.require(Claim.LISTEN)
         try:
-            found = source.lease(reader, epoch)
+            found = held_lease(handle, reader, epoch)
         except ReaderLeaseLost:
             continue
-        reader_lease.give_back(source.fragment, found, source.owner.changes)
+        reader_lease.give_back(handle.fragment, found, handle.owner.changes)
         released += 1
-    for owner in {source.owner for source, _ in held}:
+    for owner in {handle.owner for handle, _ in held}:
         await owner.durable()
     return released

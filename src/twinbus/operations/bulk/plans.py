@@ -12,14 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from twinbus.auth.claims import Claim
 from twinbus.broker import reader_lease
 from twinbus.broker.changes import ReaderLease
 from twinbus.broker.planning import AlignedPlan, FairPlan, Plan, PlannedRange
 from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
 from twinbus.errors import ReaderLeaseLost, ServerBusy
 from twinbus.limits import BULK_SPLITS
+from twinbus.operations.bulk.reading import ONLY_FRAGMENT, held_lease
 from twinbus.operations.bulk.requests import PlanLimits, PlannedFragment, PlannedSplit
-from twinbus.operations.bulk.source import ONLY_FRAGMENT, Source
+from twinbus.operations.entity_handle import EntityHandle
 
 _PORTION: Final = 1_000
 """Outlines read at once: a few milliseconds."""
@@ -30,9 +32,9 @@ _HELD: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Where to begin in a source, and through which number it may go."""
+    """Where to begin in a handle, and through which number it may go."""
 
-    source: Source
+    handle: EntityHandle
     first: int
     last: int
     epoch: str | None
@@ -49,9 +51,11 @@ async def plan(
     reader: str, wanted: Sequence[Wanted], limits: PlanLimits
 ) -> list[PlannedFragment]:
     """Raises ReaderLeaseLost, MessagingEntityNotFound, ServerBusy."""
+    for part in wanted:
+        part.handle.require(Claim.LISTEN)
     horizon = _horizon(wanted)
     for part in wanted:
-        await part.source.settle_down()
+        await part.handle.settle_down()
     before = [_lease(reader, part) for part in wanted]
     _hold(reader, wanted, [SEQUENCE_MASK for _ in wanted])
     holds = [_begun(part) for part in wanted]
@@ -63,10 +67,10 @@ async def plan(
     except BaseException:
         _restore(reader, wanted, before, holds)
         raise
-    for owner in {part.source.owner for part in wanted if part.epoch is not None}:
+    for owner in {part.handle.owner for part in wanted if part.epoch is not None}:
         await owner.durable()
     return [
-        _planned(part.source, planned)
+        _planned(part.handle, planned)
         for part, planned in zip(wanted, made.ranges, strict=True)
     ]
 
@@ -82,15 +86,16 @@ async def _made(made: Plan, wanted: Sequence[Wanted]) -> Plan:
     return made
 
 
-async def first_since(source: Source, instant: int) -> int:
+async def first_since(handle: EntityHandle, instant: int) -> int:
     """The number of the first active message that was enqueued at an instant or later;
     what the next message gets if there is none. Times rise with numbers (D6)."""
-    await source.settle_down()
-    fragment, store = source.fragment, source.owner.store
+    handle.require(Claim.LISTEN)
+    await handle.settle_down()
+    fragment, store = handle.fragment, handle.owner.store
     low, high = 0, fragment.next_sequence
     while low < high:
         middle = (low + high) // 2
-        async with source.owner.reading:
+        async with handle.owner.reading:
             found = await store.outlines(fragment.number, middle, SEQUENCE_MASK, 1)
         if not len(found) or found.enqueued_at[0] >= instant:
             high = middle
@@ -103,7 +108,7 @@ async def first_since(source: Source, instant: int) -> int:
 
 def _lease(reader: str, part: Wanted) -> ReaderLease | None:
     """None where nothing is to be held. Raises ReaderLeaseLost."""
-    return None if part.epoch is None else part.source.lease(reader, part.epoch)
+    return None if part.epoch is None else held_lease(part.handle, reader, part.epoch)
 
 
 def _hold(reader: str, wanted: Sequence[Wanted], throughs: Sequence[int]) -> None:
@@ -129,20 +134,20 @@ def _restore(
 
 
 def _note(part: Wanted, lease: ReaderLease, first: int, through: int) -> None:
-    fragment, changes = part.source.fragment, part.source.owner.changes
+    fragment, changes = part.handle.fragment, part.handle.owner.changes
     reader_lease.note_plan(fragment, lease, first, through, changes)
 
 
 def _begun(part: Wanted) -> _Hold:
     """A plan is begun, and those that are under way are not the last any more."""
-    fragment = part.source.fragment
+    fragment = part.handle.fragment
     if part.epoch is not None:
         fragment.plan_count += 1
     return _Hold(fragment.restore_count, fragment.plan_count)
 
 
 def _is_last(part: Wanted, hold: _Hold) -> bool:
-    return part.source.fragment.plan_count == hold.plan_count
+    return part.handle.fragment.plan_count == hold.plan_count
 
 
 def _check_held(part: Wanted, hold: _Hold) -> None:
@@ -150,22 +155,22 @@ def _check_held(part: Wanted, hold: _Hold) -> None:
     something may have gone since. Raises ServerBusy."""
     if part.epoch is None:
         return
-    path = part.source.path
+    path = part.handle.path
     if not _is_last(part, hold):
         raise ServerBusy(f"'{path}' was planned anew meanwhile. Plan again.")
-    if part.source.fragment.restore_count != hold.restore_count:
+    if part.handle.fragment.restore_count != hold.restore_count:
         raise ServerBusy(
             f"The message store failed while '{path}' was planned. Plan again."
         )
 
 
 def _horizon(wanted: Sequence[Wanted]) -> int:
-    """The instant before which all that was enqueued is durable when the first source
+    """The instant before which all that was enqueued is durable when the first handle
     is read. Later messages come in while the others are read. A clock that was set
     back has left fragments ahead of it: they go by their own."""
     horizon = 0
     for part in wanted:
-        now, last = part.source.now(), part.source.fragment.last_enqueued_at
+        now, last = part.handle.now(), part.handle.fragment.last_enqueued_at
         horizon = max(horizon, now if last <= now else last + 1)
     return horizon
 
@@ -195,33 +200,33 @@ def _empty_plan(wanted: Sequence[Wanted], limits: PlanLimits, horizon: int) -> P
 def _backlog(part: Wanted) -> int:
     """At most so many messages are there to be planned: what lies before them, or
     behind, earns an entity no larger share."""
-    fragment = part.source.fragment
+    fragment = part.handle.fragment
     last = min(part.last, fragment.next_sequence - 1)
     return max(0, min(fragment.active_count, last - part.first + 1))
 
 
 async def _supply(made: Plan, index: int, part: Wanted, portion: int) -> None:
-    source, first = part.source, made.next_of(index)
-    source.fragment.check_exists()
-    async with source.owner.reading:
-        found = await source.owner.store.outlines(
-            source.fragment.number, first, part.last, portion
+    handle, first = part.handle, made.next_of(index)
+    handle.fragment.check_exists()
+    async with handle.owner.reading:
+        found = await handle.owner.store.outlines(
+            handle.fragment.number, first, part.last, portion
         )
         # What expired, or was deleted, before it counted as planned.
-        staying = found.without(set(source.owner.changes.active_removed))
+        staying = found.without(set(handle.owner.changes.active_removed))
     made.supply(index, staying, len(found) < portion)
 
 
-def _planned(source: Source, planned: PlannedRange) -> PlannedFragment:
+def _planned(handle: EntityHandle, planned: PlannedRange) -> PlannedFragment:
     return PlannedFragment(
-        path=source.path,
+        path=handle.path,
         index=ONLY_FRAGMENT,
-        first=source.visible(planned.first),
-        end=source.visible(planned.end),
+        first=handle.visible(planned.first),
+        end=handle.visible(planned.end),
         splits=[
             PlannedSplit(
-                first=source.visible(split.first),
-                end=source.visible(split.end),
+                first=handle.visible(split.first),
+                end=handle.visible(split.end),
                 message_count=split.message_count,
                 size_bytes=split.size_bytes,
             )

@@ -5,11 +5,12 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from typing import Final
 
+from twinbus.auth.claims import Claim
 from twinbus.broker.message import ACTIVE, DEFERRED, Message
 from twinbus.broker.row_id import sequence_of
 from twinbus.encoding.columns import MessageColumns
 from twinbus.operations.bulk.requests import BrowsedMessages
-from twinbus.operations.bulk.source import Source
+from twinbus.operations.entity_handle import EntityHandle
 
 _SLICE: Final = 250
 """Messages at a time: a few milliseconds."""
@@ -24,7 +25,7 @@ _SLICES: Final = 400
 
 
 async def browse(
-    source: Source,
+    handle: EntityHandle,
     first: int,
     end: int,
     columns: Collection[str],
@@ -33,23 +34,24 @@ async def browse(
 ) -> AsyncIterator[BrowsedMessages]:
     """Messages from `first` on and before `end`, in portions, until the answer has its
     size; the last portion, which may be empty, says where to go on."""
-    await source.settle_down()
+    handle.require(Claim.LISTEN)
+    await handle.settle_down()
     portion = MessageColumns(columns)
     # Numbers begin at one.
     at, room = max(first, 1), max_bytes
     for _ in range(_SLICES):
         if at >= end or room <= 0:
             break
-        messages = await _read(source, at, states, min(room, _SLICE_BYTES))
+        messages = await _read(handle, at, states, min(room, _SLICE_BYTES))
         at = sequence_of(messages[-1].row_id) + 1 if messages else end
         wanted = _wanted(messages, end, states)
-        portion.extend(wanted, [source.fragment.sequence_number(m) for m in wanted])
+        portion.extend(wanted, [handle.fragment.sequence_number(m) for m in wanted])
         room -= sum([len(message.raw) for message in wanted])
         if portion.count >= _PORTION:
-            yield _browsed(source, portion, min(at, end))
+            yield _browsed(handle, portion, min(at, end))
             portion = MessageColumns(columns)
         await asyncio.sleep(0)
-    yield _browsed(source, portion, min(at, end))
+    yield _browsed(handle, portion, min(at, end))
 
 
 def _wanted(messages: list[Message], end: int, states: frozenset[int]) -> list[Message]:
@@ -60,17 +62,17 @@ def _wanted(messages: list[Message], end: int, states: frozenset[int]) -> list[M
     ]
 
 
-def _browsed(source: Source, portion: MessageColumns, at: int) -> BrowsedMessages:
+def _browsed(handle: EntityHandle, portion: MessageColumns, at: int) -> BrowsedMessages:
     return BrowsedMessages(
-        columns=portion.columns, count=portion.count, next=source.visible(at)
+        columns=portion.columns, count=portion.count, next=handle.visible(at)
     )
 
 
 async def _read(
-    source: Source, first: int, states: frozenset[int], limit_bytes: int
+    handle: EntityHandle, first: int, states: frozenset[int], limit_bytes: int
 ) -> list[Message]:
-    source.fragment.check_exists()
-    owner, number = source.owner, source.fragment.number
+    handle.fragment.check_exists()
+    owner, number = handle.owner, handle.fragment.number
     async with owner.reading:
         if states == {ACTIVE}:
             return await owner.store.read_active(number, first - 1, _SLICE, limit_bytes)

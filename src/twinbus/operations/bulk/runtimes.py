@@ -1,17 +1,20 @@
 """The bounds of entities: where messages begin, where the next will be, how many."""
 
+from twinbus.auth.claims import Claim
 from twinbus.broker.changes import ReaderLease
 from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
+from twinbus.operations.bulk.reading import generation_of
 from twinbus.operations.bulk.requests import EntityRuntime, FragmentRuntime, LeaseInfo
-from twinbus.operations.bulk.source import Source
+from twinbus.operations.entity_handle import EntityHandle
 
 
-async def runtime_of(source: Source) -> EntityRuntime:
-    fragment, owner = source.fragment, source.owner
+async def runtime_of(handle: EntityHandle) -> EntityRuntime:
+    handle.require(Claim.LISTEN)
+    fragment, owner = handle.fragment, handle.owner
     # Not what is given out from here on: a number whose commit fails is given again,
     # and who began behind it would miss a message.
     following = fragment.next_sequence
-    await source.settle_down()
+    await handle.settle_down()
     async with owner.reading:
         found = await owner.store.outlines(fragment.number, 0, SEQUENCE_MASK, 1)
     first = sequence_of(found.row_ids[0]) if len(found) else None
@@ -20,20 +23,20 @@ async def runtime_of(source: Source) -> EntityRuntime:
         following = max(following, first + 1)
     counters = FragmentRuntime(
         index=fragment.index,
-        first=None if first is None else source.visible(first),
+        first=None if first is None else handle.visible(first),
         first_enqueued_at=found.enqueued_at[0] if len(found) else None,
-        next=source.visible(following),
+        next=handle.visible(following),
         last_enqueued_at=fragment.last_enqueued_at or None,
         active_count=fragment.active_count,
         deferred_count=fragment.deferred_count,
         scheduled_count=fragment.scheduled_count,
         size_bytes=fragment.size_bytes,
-        lease=_lease_info(fragment.lease, source.now()),
+        lease=_lease_info(fragment.lease, handle.now()),
     )
     return EntityRuntime(
-        path=source.path,
-        generation=source.generation,
-        created_at=source.entity.created_at,
+        path=handle.path,
+        generation=generation_of(handle),
+        created_at=handle.entity.created_at,
         requires_session=fragment.settings.requires_session,
         fragments=(counters,),
     )

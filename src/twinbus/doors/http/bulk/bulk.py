@@ -23,7 +23,7 @@ from twinbus.clock import Clock
 from twinbus.doors.http.bulk import arrow
 from twinbus.doors.http.bulk.append_body import decode_append
 from twinbus.doors.http.bulk.fields import Fields, read_fields
-from twinbus.doors.http.bulk.rights import Rights
+from twinbus.doors.http.bulk.http_caller import Actors, HttpCaller
 from twinbus.doors.http.held_bytes import HeldBytes
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse
@@ -89,8 +89,9 @@ class Bulk:
         self._clock = clock
         self._held = held
         self._turns = asyncio.Semaphore(BULK_ANSWERS)
+        self._actors = Actors()
         self._requests: dict[
-            str, Callable[[HttpRequest, Rights], Awaitable[HttpResponse]]
+            str, Callable[[HttpRequest, HttpCaller], Awaitable[HttpResponse]]
         ] = {
             "runtime": self._runtime,
             "lease": self._lease,
@@ -103,7 +104,7 @@ class Bulk:
     def max_body_bytes(self, request: HttpRequest) -> int:
         """Who shows no good token may send what any other request may have."""
         try:
-            self._rights(request)
+            self._caller(request)
         except AuthenticationFailed:
             return ENTITY_REQUEST_BYTES
         is_append = request.path == f"{PREFIX}/append"
@@ -117,7 +118,7 @@ class Bulk:
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         # Whoever has no token learns nothing, not even which requests there are.
-        rights = self._rights(request)
+        caller = self._caller(request)
         name = request.path.removeprefix(PREFIX).strip("/")
         if not name:
             return _offer(request)
@@ -134,36 +135,36 @@ class Bulk:
                 f"'{name}' needs pyarrow, which this server lacks: install "
                 "'twinbus[spark]' there."
             )
-        return await answer(request, rights)
+        return await answer(request, caller)
 
-    def _rights(self, request: HttpRequest) -> Rights:
+    def _caller(self, request: HttpRequest) -> HttpCaller:
         """Raises AuthenticationFailed."""
-        return Rights(request, self._namespace.policy, self._clock.now())
+        return HttpCaller(
+            request, self._namespace.policy, self._clock.now(), self._actors
+        )
 
     # --- requests -------------------------------------------------------------
 
-    async def _runtime(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+    async def _runtime(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
         fields = read_fields(request.body)
         fields.only("entities", "pattern")
         paths = fields.texts("entities", BULK_ENTITIES, _PATH_CHARACTERS)
-        for path in paths:
-            rights.require(Claim.LISTEN, path)
         pattern = fields.optional_text("pattern", _PATH_CHARACTERS)
         if pattern is not None:
             named = {path.strip("/").lower() for path in paths}
             paths += [
                 path
-                for path in await self._readable(rights, pattern)
+                for path in await self._readable(caller, pattern)
                 if path.lower() not in named
             ]
-        found = await self._namespace.runtime(paths)
+        found = await self._namespace.runtime(caller, paths)
         missing = [p for p, runtime in zip(paths, found, strict=True) if not runtime]
         there = [runtime for runtime in found if runtime is not None]
         return _joined_response(
             entities=await _json_list(there, asdict), missing=_json(missing)
         )
 
-    async def _readable(self, rights: Rights, pattern: str) -> list[str]:
+    async def _readable(self, caller: HttpCaller, pattern: str) -> list[str]:
         """Those that a pattern fits and the token may listen to."""
         fitting = self._namespace.matching(pattern)
         found: list[str] = []
@@ -171,12 +172,12 @@ class Bulk:
             found += [
                 path
                 for path in fitting[first : first + _CHECKS]
-                if rights.hold(Claim.LISTEN, path)
+                if caller.holds(Claim.LISTEN, path)
             ]
             await asyncio.sleep(0)
         return found
 
-    async def _lease(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+    async def _lease(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
         fields = read_fields(request.body)
         fields.only("reader", "duration_ms", "entities", "release")
         reader = fields.text("reader", READER_CHARACTERS)
@@ -184,19 +185,18 @@ class Bulk:
         for entity in fields.objects("entities", BULK_ENTITIES):
             entity.only("path", "epoch")
             path = entity.text("path", _PATH_CHARACTERS)
-            rights.require(Claim.LISTEN, path)
             epoch = entity.optional_text("epoch", READER_CHARACTERS)
             wanted.append(LeaseRequest(path=path, epoch=epoch))
         if fields.flag("release"):
-            released = await self._namespace.release(reader, wanted)
+            released = await self._namespace.release(caller, reader, wanted)
             return _json_response({"released": released})
         duration_ms = fields.number(
             "duration_ms", READER_LEASE_MS_MIN, READER_LEASE_MS_MAX
         )
-        grants = await self._namespace.lease(reader, duration_ms, wanted)
+        grants = await self._namespace.lease(caller, reader, duration_ms, wanted)
         return _json_response({"leases": [asdict(grant) for grant in grants]})
 
-    async def _plan(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+    async def _plan(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
         fields = read_fields(request.body)
         fields.only(
             *("reader", "entities", "max_messages", "max_bytes", "split_messages"),
@@ -214,20 +214,19 @@ class Bulk:
             is_aligned=fields.flag("aligned"),
         )
         wanted = [
-            _plan_request(rights, entity)
+            _plan_request(entity)
             for entity in fields.objects("entities", BULK_ENTITIES)
         ]
-        planned = await self._namespace.plan(reader, wanted, limits)
+        planned = await self._namespace.plan(caller, reader, wanted, limits)
         return _json_response({"fragments": [_shown_plan(part) for part in planned]})
 
-    async def _browse(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+    async def _browse(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
         fields = read_fields(request.body)
         fields.only(
             *("path", "generation", "fragment", "from", "to", "columns", "states"),
             "max_bytes",
         )
         path = fields.text("path", _PATH_CHARACTERS)
-        rights.require(Claim.LISTEN, path)
         columns = _columns(fields.texts("columns", len(arrow.TYPES), 40))
         states = fields.texts("states", len(_STATES), 20) or ["active"]
         wanted = BrowseRequest(
@@ -246,7 +245,7 @@ class Bulk:
         count, following = 0, wanted.first
         async with self._turns:
             self._held.check(path)
-            async for portion in self._namespace.browse(wanted):
+            async for portion in self._namespace.browse(caller, wanted):
                 stream.add(portion.columns, portion.count)
                 count, following = count + portion.count, portion.next
         return HttpResponse(
@@ -259,18 +258,19 @@ class Bulk:
             },
         )
 
-    async def _settle(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+    async def _settle(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
         fields = read_fields(request.body)
         fields.only("reader", "entities")
         reader = fields.text("reader", READER_CHARACTERS)
+        caller.name = f"bulk {reader}"
         wanted = [
-            _settle_request(rights, entity)
+            _settle_request(entity)
             for entity in fields.objects("entities", BULK_ENTITIES)
         ]
-        settled = await self._namespace.settle(reader, wanted)
+        settled = await self._namespace.settle(caller, reader, wanted)
         return _json_response({"entities": [asdict(part) for part in settled]})
 
-    async def _append(self, request: HttpRequest, rights: Rights) -> HttpResponse:
+    async def _append(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
         entities, messages = await decode_append(request.body)
         paths = set(entities)
         if len(paths) > BULK_ENTITIES:
@@ -278,13 +278,9 @@ class Bulk:
                 f"The append is for {len(paths)} entities; at most {BULK_ENTITIES} "
                 "are allowed. Send it in several requests."
             )
-        for path in paths:
-            rights.require(Claim.SEND, path)
+        caller.name = "bulk append"
         appended = await self._namespace.append(
-            [path.strip("/") for path in entities],
-            messages,
-            "append",
-            rights.hold(Claim.SEND, ""),
+            caller, [path.strip("/") for path in entities], messages
         )
         return _joined_response(
             applied=_json(appended.applied_count),
@@ -317,10 +313,9 @@ def _offer(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _plan_request(rights: Rights, fields: Fields) -> PlanRequest:
+def _plan_request(fields: Fields) -> PlanRequest:
     fields.only(*("path", "generation", "epoch", "from", "to", "from_time", "to_time"))
     path = fields.text("path", _PATH_CHARACTERS)
-    rights.require(Claim.LISTEN, path)
     return PlanRequest(
         path=path,
         generation=fields.text("generation", READER_CHARACTERS),
@@ -332,10 +327,9 @@ def _plan_request(rights: Rights, fields: Fields) -> PlanRequest:
     )
 
 
-def _settle_request(rights: Rights, fields: Fields) -> SettleRequest:
+def _settle_request(fields: Fields) -> SettleRequest:
     fields.only("path", "epoch", "to", "dead_letter", "defer", "complete")
     path = fields.text("path", _PATH_CHARACTERS)
-    rights.require(Claim.LISTEN, path)
     return SettleRequest(
         path=path,
         epoch=fields.text("epoch", READER_CHARACTERS),

@@ -5,7 +5,7 @@ import pytest
 from twinbus.auth import sas
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.auth.policy import Policy
-from twinbus.doors.http.bulk.rights import Rights
+from twinbus.doors.http.bulk.http_caller import Actors, HttpCaller
 from twinbus.doors.http.request import HttpRequest
 from twinbus.errors import AuthenticationFailed, UnauthorizedAccess
 
@@ -22,7 +22,9 @@ RULES = (
 )
 
 
-def rights(key_name: str, key: str, resource: str = "", seconds: int = 60) -> Rights:
+def caller(
+    key_name: str, key: str, resource: str = "", seconds: int = 60
+) -> HttpCaller:
     token = sas.make(
         resource=f"http://localhost/{resource}",
         key_name=key_name,
@@ -32,48 +34,48 @@ def rights(key_name: str, key: str, resource: str = "", seconds: int = 60) -> Ri
     request = HttpRequest(
         method="POST", target="/$bulk/x", headers={"authorization": token}
     )
-    return Rights(request, Policy(RULES), NOW)
+    return HttpCaller(request, Policy(RULES), NOW, Actors())
 
 
 def test_a_key_of_the_namespace_is_good_for_all() -> None:
-    held = rights("all", "k")
+    held = caller("all", "k")
     for path in ("orders", "/orders/", "a/b/c", "orders/$deadletterqueue"):
         held.require(Claim.LISTEN, path)
         held.require(Claim.SEND, path)
-    assert held.hold(Claim.SEND, "")
+    assert held.holds(Claim.SEND, "")
 
 
 def test_a_claim_that_is_missing_is_named() -> None:
-    held = rights("reads", "r")
+    held = caller("reads", "r")
     held.require(Claim.LISTEN, "orders")
-    assert not held.hold(Claim.SEND, "orders")
+    assert not held.holds(Claim.SEND, "orders")
     with pytest.raises(UnauthorizedAccess, match="'Send' claim"):
         held.require(Claim.SEND, "orders")
 
 
 def test_a_token_for_one_entity() -> None:
-    held = rights("all", "k", "orders")
+    held = caller("all", "k", "orders")
     held.require(Claim.SEND, "Orders")
-    assert held.hold(Claim.LISTEN, "orders/Subscriptions/x")
+    assert held.holds(Claim.LISTEN, "orders/Subscriptions/x")
     for path in ("orders2", "other", ""):
-        assert not held.hold(Claim.SEND, path)
+        assert not held.holds(Claim.SEND, path)
         with pytest.raises(UnauthorizedAccess, match="token is for 'orders'"):
             held.require(Claim.SEND, path)
 
 
 @pytest.mark.parametrize("resource", ["", "orders"])
 def test_a_key_of_one_entity_signed_for_more(resource: str) -> None:
-    held = rights("own", "o", resource)
+    held = caller("own", "o", resource)
     held.require(Claim.LISTEN, "orders")
-    assert not held.hold(Claim.LISTEN, "orders/other")
-    assert not held.hold(Claim.LISTEN, "")
+    assert not held.holds(Claim.LISTEN, "orders/other")
+    assert not held.holds(Claim.LISTEN, "")
 
 
 def test_one_key_of_two_entities_is_good_for_both() -> None:
-    held = rights("two", "t")
+    held = caller("two", "t")
     for path in ("a", "b"):
         held.require(Claim.SEND, path)
-    assert not held.hold(Claim.SEND, "c")
+    assert not held.holds(Claim.SEND, "c")
 
 
 @pytest.mark.parametrize(
@@ -89,11 +91,11 @@ def test_a_token_that_is_good_for_nothing(
     key_name: str, key: str, seconds: int, word: str
 ) -> None:
     with pytest.raises(AuthenticationFailed, match=f"^{word}: "):
-        rights(key_name, key, seconds=seconds)
+        caller(key_name, key, seconds=seconds)
 
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer x"}])
 def test_no_token_at_all(headers: dict[str, str]) -> None:
     request = HttpRequest(method="POST", target="/$bulk/x", headers=headers)
     with pytest.raises(AuthenticationFailed):
-        Rights(request, Policy(RULES), NOW)
+        HttpCaller(request, Policy(RULES), NOW, Actors())

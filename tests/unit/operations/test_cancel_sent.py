@@ -1,7 +1,5 @@
 """Cancelling by send id: pages, races with the open change set, and claims."""
 
-from typing import Any
-
 import pytest
 from unit.entities.world import NOW, Client, World
 
@@ -9,16 +7,14 @@ from twinbus.amqp.messaging import Message as Sent
 from twinbus.amqp.messaging import encode_message
 from twinbus.amqp.types import Symbol, Timestamp
 from twinbus.broker.message import Message
-from twinbus.doors.amqp.management_sent import cancel_sent
-from twinbus.doors.amqp.request_links import Request
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import EXTENSIONS
 from twinbus.entities.queue import Queue
 from twinbus.errors import MessagingEntityNotFound
-from twinbus.links.arrivals import Arrivals
 from twinbus.links.sending import accept
-from twinbus.operations.managed_queue import ManagedQueue
-from twinbus.operations.session_pages import SessionPages
+from twinbus.operations.cancel_sent import cancel_sent
+
+from .callers import opened
 
 BACKLOG = "away/x-servicebus-transfer/0"
 
@@ -32,21 +28,8 @@ def identified(send_id: bytes, due: int = 0) -> Message:
     )
 
 
-def managed(world: World, queue: Queue) -> ManagedQueue:
-    arrivals = Arrivals(queue.path, world.namespace.extensions, 1_000)
-    pages, rules = SessionPages(), world.namespace.rules
-    return ManagedQueue(queue, 0, 1, arrivals, pages, rules)
-
-
-def asking(*send_ids: bytes) -> Request:
-    body: dict[str, Any] = {"send-ids": list(send_ids)}
-    return Request(operation="twinbus:cancel-sent", properties={}, value=body)
-
-
-async def cancelled(world: World, queue: Queue, *send_ids: bytes) -> Any:
-    response = await cancel_sent(managed(world, queue), asking(*send_ids))
-    assert isinstance(response.value, dict)
-    return response.value["cancelled"]
+async def cancelled(world: World, queue: Queue, *send_ids: bytes) -> list[bool]:
+    return await cancel_sent(opened(world, queue.path), send_ids)
 
 
 async def filled(world: World, path: str, *messages: Message) -> Queue:
@@ -102,10 +85,10 @@ async def test_what_leaves_with_the_open_change_set_is_not_removed_twice(
 
 async def test_deleted_queue_is_not_found(world: World) -> None:
     queue = await filled(world, BACKLOG, identified(b"1"))
-    node = managed(world, queue)
+    handle = opened(world, queue.path)
     await world.namespace.delete_queue(BACKLOG)
     with pytest.raises(MessagingEntityNotFound):
-        await cancel_sent(node, asking(b"1"))
+        await cancel_sent(handle, [b"1"])
 
 
 async def test_active_ones_of_other_queues_stay(world: World) -> None:

@@ -1,0 +1,35 @@
+"""An AMQP connection as the caller of operations."""
+
+from collections.abc import Callable
+
+from twinbus.auth.claims import Claim
+from twinbus.auth.grants import Grants
+from twinbus.broker.home import Home
+from twinbus.clock import Clock
+
+
+class ConnectionCaller:
+    """May do what the tokens that the connection has put allow at the time."""
+
+    def __init__(
+        self, grants: Grants, clock: Clock, introduce: Callable[[Home], int]
+    ) -> None:
+        self._grants = grants
+        self._clock = clock
+        self._introduce = introduce
+        self._actors: dict[Home, int] = {}
+
+    def require(self, claim: Claim, path: str) -> None:
+        self._grants.require(claim, path, self._clock.now())
+
+    def holds(self, claim: Claim, path: str) -> bool:
+        return self._grants.allows(claim, path, self._clock.now())
+
+    def holds_some(self, path: str) -> bool:
+        """Whether it may do anything at all with the path."""
+        return self._grants.allows_some(path, self._clock.now())
+
+    def actor_in(self, home: Home) -> int:
+        if home not in self._actors:
+            self._actors[home] = self._introduce(home)
+        return self._actors[home]

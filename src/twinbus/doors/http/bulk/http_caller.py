@@ -1,0 +1,62 @@
+"""An HTTP request as the caller of operations, for the many entities that it names."""
+
+from typing import Final
+
+from twinbus.auth.claims import Claim
+from twinbus.auth.policy import Policy
+from twinbus.broker.home import Home
+from twinbus.doors.http.administration.authorization import (
+    holds_claim,
+    require_claim,
+    widest_grant,
+)
+from twinbus.doors.http.request import HttpRequest
+
+_ACTORS: Final = 1_000
+"""Callers whose number in the operation log is remembered."""
+
+
+class Actors:
+    """Numbers of HTTP callers in the operation log of each store, by their names."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[Home, str], int] = {}
+
+    def number(self, home: Home, name: str) -> int:
+        key = (home, name)
+        if key not in self._numbers:
+            if len(self._numbers) >= _ACTORS:
+                self._numbers.clear()
+            self._numbers[key] = home.introduce(name)
+        return self._numbers[key]
+
+
+class HttpCaller:
+    """Checks the signature once, and each entity against the grant of that."""
+
+    def __init__(
+        self, request: HttpRequest, policy: Policy, now: int, actors: Actors
+    ) -> None:
+        """Raises AuthenticationFailed for a token that allows nothing at all."""
+        self._request = request
+        self._policy = policy
+        self._now = now
+        self._actors = actors
+        self._grant = widest_grant(request, policy, now)
+        # Its name in the operation log.
+        self.name = "bulk"
+
+    def require(self, claim: Claim, path: str) -> None:
+        """Raises AuthenticationFailed, UnauthorizedAccess."""
+        path = path.strip("/")
+        if not self._grant.allows(claim, path, self._now):
+            # The long way: another rule may have the same key; if none has, it raises.
+            require_claim(self._request, claim, self._policy, path, self._now)
+
+    def holds(self, claim: Claim, path: str) -> bool:
+        return self._grant.allows(claim, path, self._now) or holds_claim(
+            self._request, claim, self._policy, path, self._now
+        )
+
+    def actor_in(self, home: Home) -> int:
+        return self._actors.number(home, self.name)

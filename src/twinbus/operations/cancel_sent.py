@@ -1,0 +1,83 @@
+"""Cancel sent: take back messages that their sender names by send id.
+
+Only messages that nobody has received: on an ordinary entity scheduled ones, on a
+transfer queue also active ones that are not locked, since no application receives from
+it. The ids stay remembered, so a copy that is still on its way is dropped, too.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from twinbus.auth.claims import Claim
+from twinbus.broker import operation_log, schedule
+from twinbus.broker.fragment import MAIN
+from twinbus.broker.message import ACTIVE, SCHEDULED, Message
+from twinbus.broker.row_id import sequence_of
+from twinbus.broker.transfer_queue import is_transfer_queue
+from twinbus.encoding.identity import SEND_ID_KIND, send_key
+from twinbus.entities.queue import Queue
+from twinbus.errors import NotAllowed
+from twinbus.limits import PEEK_BYTES, PEEK_COUNT
+from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.ready_messages import ReadyMessages
+
+
+async def cancel_sent(handle: EntityHandle, send_ids: Sequence[bytes]) -> list[bool]:
+    """Remove the messages with these send ids; returns for which ids it did."""
+    handle.require(Claim.SEND)
+    if handle.sub_queue != MAIN:
+        raise NotAllowed(entity_path=handle.path)
+    keys = [SEND_ID_KIND + send_id for send_id in send_ids]
+    await handle.settle_down()
+    cancelled = await _cancel(handle, set(keys))
+    if cancelled:
+        await handle.owner.durable()
+    return [key in cancelled for key in keys]
+
+
+async def _cancel(handle: EntityHandle, wanted: set[bytes]) -> set[bytes]:
+    """Go through all messages, page by page; the keys of those that were removed."""
+    owner, fragment = handle.owner, handle.fragment
+    cancelled: set[bytes] = set()
+    first = 0
+    while True:
+        async with owner.reading:
+            page = await owner.store.browse(
+                fragment.number, first, PEEK_COUNT, PEEK_BYTES
+            )
+            fragment.check_exists()
+            cancelled |= _cancel_in(handle, page, wanted)
+        if not page:
+            return cancelled
+        first = sequence_of(page[-1].row_id) + 1
+        # A backlog may be long: let others run.
+        await asyncio.sleep(0)
+
+
+def _cancel_in(
+    handle: EntityHandle, page: list[Message], wanted: set[bytes]
+) -> set[bytes]:
+    changes, now = handle.owner.changes, handle.now()
+    ready = ReadyMessages(handle.fragment, changes.active_removed)
+    takes_active = _is_transfer_queue(handle)
+    cancelled: set[bytes] = set()
+    for message in page:
+        key = send_key(message)
+        if key is None or key not in wanted:
+            continue
+        if message.state == SCHEDULED:
+            if message.row_id in changes.scheduled_removed:
+                continue
+            schedule.cancel(handle.fragment, message, handle.actor, now, changes)
+            cancelled.add(key)
+        elif message.state == ACTIVE and takes_active:
+            free = ready.find(message)
+            if free is not None:
+                changes.log.record(operation_log.CANCEL, handle.actor, free, now)
+                handle.fragment.forget(free, changes)
+                cancelled.add(key)
+    return cancelled
+
+
+def _is_transfer_queue(handle: EntityHandle) -> bool:
+    return isinstance(handle.entity, Queue) and is_transfer_queue(handle.entity.path)

@@ -1,0 +1,63 @@
+"""Batch delete: remove the oldest messages.
+
+Messages that a receiver holds stay, and so do those that a reader has planned or that
+are about to leave anyway.
+"""
+
+from twinbus.auth.claims import Claim
+from twinbus.broker import operation_log, reader_lease
+from twinbus.broker.message import Message
+from twinbus.broker.row_id import sequence_of
+from twinbus.limits import PEEK_BYTES
+from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.ready_messages import ReadyMessages
+
+
+async def delete_messages(
+    handle: EntityHandle, count: int, before: int, session_id: str | None = None
+) -> int:
+    """Remove up to `count` messages that were enqueued at `before` at the latest;
+    returns how many were removed."""
+    handle.require(Claim.LISTEN)
+    handle.check_may_receive()
+    handle.check_session(session_id)
+    await handle.settle_down()
+    async with handle.owner.reading:
+        removed = await _remove_oldest(handle, session_id, count, before)
+    if removed:
+        await handle.owner.durable()
+    return removed
+
+
+async def _remove_oldest(
+    handle: EntityHandle, session_id: str | None, count: int, before: int
+) -> int:
+    fragment, owner, now = handle.fragment, handle.owner, handle.now()
+    after = removed = 0
+    while removed < count:
+        after = reader_lease.behind_plan(fragment, after)
+        found = await _read(handle, session_id, after, count)
+        fragment.check_exists()
+        ready = ReadyMessages(fragment, owner.changes.active_removed)
+        for message in found:
+            after = sequence_of(message.row_id)
+            if message.enqueued_at > before or removed == count:
+                return removed
+            free = ready.find(message)
+            if free is None:
+                continue
+            owner.changes.log.record(operation_log.DELETE, handle.actor, free, now)
+            fragment.forget(free, owner.changes)
+            removed += 1
+        if not found:
+            break
+    return removed
+
+
+async def _read(
+    handle: EntityHandle, session_id: str | None, after: int, count: int
+) -> list[Message]:
+    store, number = handle.owner.store, handle.fragment.number
+    if session_id is None:
+        return await store.read_active(number, after, count, PEEK_BYTES)
+    return await store.read_session(number, session_id, after, count, PEEK_BYTES)

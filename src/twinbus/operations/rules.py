@@ -1,0 +1,54 @@
+"""Rules of a subscription: add, remove, list.
+
+Adding and removing may be part of a transaction; then they are checked again, and
+applied, when it is committed.
+"""
+
+from twinbus.auth.claims import Claim
+from twinbus.entities.subscription import Subscription
+from twinbus.errors import NotSupported
+from twinbus.links.enlistment import Enlistment
+from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.rule_changes import AddRule, RemoveRule
+from twinbus.rules.rule import Rule
+
+
+async def add_rule(
+    handle: EntityHandle, rule: Rule, transaction: Enlistment | None = None
+) -> None:
+    """Raises EntityAlreadyExists, QuotaExceeded, NotSupported."""
+    handle.require(Claim.LISTEN)
+    subscription, rules = _subscription(handle), handle.rules
+    if transaction is None:
+        await rules.add(subscription, rule)
+        return
+    earlier = transaction.work(handle.now())
+    transaction.enlist(AddRule(subscription, rules, rule, earlier), handle.now())
+
+
+async def remove_rule(
+    handle: EntityHandle, name: str, transaction: Enlistment | None = None
+) -> None:
+    """Raises MessagingEntityNotFound, NotSupported."""
+    handle.require(Claim.LISTEN)
+    subscription, rules = _subscription(handle), handle.rules
+    if transaction is None:
+        await rules.remove(subscription, name)
+        return
+    earlier = transaction.work(handle.now())
+    transaction.enlist(RemoveRule(subscription, rules, name, earlier), handle.now())
+
+
+async def list_rules(handle: EntityHandle, skip: int, limit: int) -> list[Rule]:
+    """Raises NotSupported."""
+    handle.require(Claim.LISTEN)
+    return list(_subscription(handle).rules()[skip : skip + limit])
+
+
+def _subscription(handle: EntityHandle) -> Subscription:
+    if not isinstance(handle.entity, Subscription):
+        raise NotSupported(
+            f"'{handle.path}' is no subscription, and has no rules.",
+            entity_path=handle.path,
+        )
+    return handle.entity

@@ -1,0 +1,104 @@
+"""Entities are opened for callers with a claim, and stay the ones that were opened."""
+
+import pytest
+from unit.entities.world import World, message
+
+from twinbus.auth.claims import Claim
+from twinbus.broker.fragment import DEAD_LETTER
+from twinbus.errors import (
+    ArgumentError,
+    ArgumentOutOfRange,
+    MessagingEntityNotFound,
+    NotAllowed,
+    SessionLockLost,
+    UnauthorizedAccess,
+)
+from twinbus.operations.entity_handle import open_entity
+
+from .callers import LimitedCaller, opened
+
+
+async def test_caller_without_the_claim_is_not_told_what_exists(world: World) -> None:
+    await world.namespace.create_queue("orders", {})
+    for path in ("orders", "nothing", "orders/$management"):
+        with pytest.raises(UnauthorizedAccess, match="'Listen' claim"):
+            open_entity(world.namespace, path, LimitedCaller(Claim.SEND), Claim.LISTEN)
+
+
+@pytest.mark.parametrize("path", ["nothing", "orders/$management"])
+async def test_what_does_not_exist_is_not_found(world: World, path: str) -> None:
+    await world.namespace.create_queue("orders", {})
+    with pytest.raises(MessagingEntityNotFound):
+        open_entity(world.namespace, path, LimitedCaller(Claim.LISTEN), Claim.LISTEN)
+
+
+async def test_sub_queue_is_opened_by_its_path(world: World) -> None:
+    await world.namespace.create_queue("orders", {})
+    caller = LimitedCaller(Claim.LISTEN)
+    handle = open_entity(
+        world.namespace, "/Orders/$DeadLetterQueue/", caller, Claim.LISTEN
+    )
+    assert handle.sub_queue == DEAD_LETTER
+    assert handle.fragment.settings.is_dead_letter_queue
+
+
+async def test_opening_counts_as_use(world: World) -> None:
+    queue = await world.namespace.create_queue("orders", {})
+    world.clock.advance(5_000)
+    opened(world)
+    assert queue.used_at == world.clock.now()
+
+
+async def test_what_was_asked_for_before_is_durable_when_it_has_settled(
+    world: World,
+) -> None:
+    await world.namespace.create_queue("orders", {})
+    handle = opened(world)
+    handle.fragment.enqueue(message(), 1, handle.now(), world.owner.changes)
+    await handle.settle_down()
+    assert len(await world.store.browse(handle.fragment.number, 0, 9, 99)) == 1
+    assert (handle.path, handle.owner) == ("orders", world.owner)
+
+
+async def test_queue_that_was_made_again_is_another(world: World) -> None:
+    await world.namespace.create_queue("orders", {})
+    handle = opened(world, sub_queue=DEAD_LETTER)
+    await world.namespace.delete_queue("orders")
+    await world.namespace.create_queue("orders", {})
+    with pytest.raises(MessagingEntityNotFound, match="orders"):
+        await handle.settle_down()
+
+
+async def test_caller_is_introduced_once(world: World) -> None:
+    await world.namespace.create_queue("orders", {})
+    caller = LimitedCaller(Claim.LISTEN)
+    first, second = opened(world, caller=caller), opened(world, caller=caller)
+    assert first.actor == second.actor
+
+
+async def test_numbers_of_other_fragments_are_refused(world: World) -> None:
+    await world.namespace.create_queue("orders", {})
+    handle = opened(world)
+    assert handle.local(handle.visible(7), "from") == 7
+    with pytest.raises(ArgumentOutOfRange, match="'from' is 1152921504606846976"):
+        handle.local(1 << 60, "from")
+
+
+async def test_queue_without_sessions_has_none_to_name(world: World) -> None:
+    await world.namespace.create_queue("orders", {})
+    handle = opened(world)
+    handle.check_session(None)
+    assert handle.receiving_session(None) is None
+    with pytest.raises(NotAllowed, match="does not require sessions"):
+        handle.check_session("a")
+    with pytest.raises(NotAllowed, match="does not require sessions"):
+        handle.receiving_session("a")
+
+
+async def test_queue_with_sessions_wants_the_one_that_is_held(world: World) -> None:
+    await world.namespace.create_queue("orders", {"requires_session": True})
+    handle = opened(world)
+    with pytest.raises(ArgumentError, match="name the session"):
+        handle.receiving_session(None)
+    with pytest.raises(SessionLockLost, match="'a'"):
+        handle.receiving_session("a")
