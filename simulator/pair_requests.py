@@ -71,7 +71,7 @@ async def peek(
     life: Life, path: str, first: int, count: int, *, dead_letter: bool = False
 ) -> list[Seen]:
     found = await peeking.peek(life.handle(path, dead_letter), first, count)
-    return [read(item.encoded(), path, dead_letter) for item in found]
+    return [read(item.encoded, path, dead_letter) for item in found]
 
 
 # --- receiving ----------------------------------------------------------------------
@@ -87,7 +87,7 @@ async def receive(
 
 
 def _taken(item: ReceivedMessage, path: str) -> Taken:
-    return read(item.encoded(), path), item.lock_token
+    return read(item.encoded, path), item.lock_token
 
 
 async def settle(

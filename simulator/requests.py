@@ -258,7 +258,7 @@ def _sighting(
     item: ReceivedMessage, path: str, dead_letter: bool
 ) -> tuple[Sighting, int]:
     """The message as a client reads it, and the end of its lock."""
-    return sighting_in(item.encoded(), path, dead_letter)
+    return sighting_in(item.encoded, path, dead_letter)
 
 
 def _name(path: str, dead_letter: bool) -> str:

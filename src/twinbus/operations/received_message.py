@@ -11,24 +11,21 @@ from twinbus.encoding.outgoing import encode_delivery
 class ReceivedMessage(NamedTuple):
     """A received or peeked message."""
 
-    message: Message
+    # With the annotations that clients read. Encoded at once: a locked message may
+    # leave its bytes to the store as soon as it is delivered.
+    encoded: bytes
     sequence_number: int
-    # Of a message that is not locked: 0 and no bytes.
-    locked_until: int = 0
+    # Of a message that is not locked: no bytes.
     lock_token: bytes = b""
-
-    def encoded(self) -> bytes:
-        """The message with the annotations that clients read."""
-        return encode_delivery(
-            self.message, self.sequence_number, self.locked_until, self.lock_token
-        )
 
 
 def unlocked(fragment: Fragment, message: Message) -> ReceivedMessage:
-    return ReceivedMessage(message, fragment.sequence_number(message))
+    number = fragment.sequence_number(message)
+    return ReceivedMessage(encode_delivery(message, number, 0), number)
 
 
 def locked(fragment: Fragment, lock: MessageLock) -> ReceivedMessage:
-    message = lock.message
-    number = fragment.sequence_number(message)
-    return ReceivedMessage(message, number, lock.ends_at(), lock.token)
+    """Before the fragment is told that it is delivered."""
+    number, token = fragment.sequence_number(lock.message), lock.token
+    encoded = encode_delivery(lock.message, number, lock.ends_at(), token)
+    return ReceivedMessage(encoded, number, token)

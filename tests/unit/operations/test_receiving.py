@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from unit.entities.world import Fault, World, message
 
+from twinbus.amqp.messaging import AmqpValue, decode_message
 from twinbus.broker.fragment import Fragment
 from twinbus.errors import (
     ArgumentError,
@@ -36,8 +37,9 @@ async def test_what_is_there_is_received_without_waiting(
     await send(world, queue, 3)
     received = await receive(opened(world), 2, 0)
     assert [item.sequence_number for item in received] == [1, 2]
+    annotations = decode_message(received[0].encoded).message_annotations or {}
     end = world.clock.now() + queue.settings.lock_duration_ms
-    assert [item.locked_until for item in received] == [end, end]
+    assert annotations["x-opt-locked-until"] == end
     await settle(
         opened(world), [item.lock_token for item in received], Settlement(COMPLETE)
     )
@@ -50,6 +52,15 @@ async def test_what_only_the_store_has_is_received_without_waiting(
     await send(world, queue, 3)
     queue.restore(queue.record())
     assert len(await receive(opened(world), 5, 0)) == 3
+
+
+async def test_message_is_whole_although_memory_does_not_keep_it(
+    world: World, queue: Fragment
+) -> None:
+    world.owner.table.bodies.limit_bytes = 0
+    await send(world, queue)
+    (received,) = await receive(opened(world), 1, 0)
+    assert decode_message(received.encoded).body == AmqpValue("hi")
 
 
 async def test_empty_queue_gives_nothing(world: World, queue: Fragment) -> None:

@@ -47,7 +47,7 @@ async def receive_deferred(handle: EntityHandle, request: Request) -> Response:
 def _messages(received: Sequence[ReceivedMessage]) -> Response:
     entries = []
     for item in received:
-        entry: dict[str, object] = {"message": item.encoded()}
+        entry: dict[str, object] = {"message": item.encoded}
         if item.lock_token:
             entry["lock-token"] = UUID(bytes_le=item.lock_token)
         entries.append(entry)
