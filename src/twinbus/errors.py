@@ -330,6 +330,14 @@ class NotAllowed(ServiceBusError):
     retryable = False
 
     @classmethod
+    def sent_to_sub_queue(cls, path: str) -> Self:
+        return cls(
+            f"Messages cannot be sent to '{path}'; they get there by being "
+            "dead-lettered.",
+            entity_path=path,
+        )
+
+    @classmethod
     def across_stores(cls, path: str, target: str) -> Self:
         """A message cannot go from one message store to another in one commit."""
         return cls(

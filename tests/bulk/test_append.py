@@ -223,7 +223,7 @@ def test_rows_are_refused_one_by_one(bus: Bus, call: Caller, queue: str) -> None
         (2, "argument-error"),
         (3, "entity-disabled"),
         (4, "amqp:not-allowed"),
-        (5, "amqp:not-found"),
+        (5, "amqp:not-allowed"),
         (6, "amqp:link:message-size-exceeded"),
         (7, "argument-error"),
         (8, "argument-error"),
@@ -263,7 +263,7 @@ def test_an_entity_that_was_closed_for_a_moment_takes_nothing_more(
         if next(states) != "Active":
             raise EntityDisabled(entity_path=queue)
 
-    monkeypatch.setattr("twinbus.operations.bulk.appends.check_status", check_status)
+    monkeypatch.setattr("twinbus.operations.sending.check_status", check_status)
     answer = call.append([(queue, data_message(str(n))) for n in range(600)])
     assert refused_rows(answer) == [(row, "entity-disabled") for row in range(250, 600)]
     assert answer["applied"] == 250

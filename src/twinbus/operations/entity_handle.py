@@ -9,7 +9,7 @@ from functools import cached_property
 
 from twinbus.auth.claims import Claim
 from twinbus.broker.entity_path import EntityPath, parse_entity_path
-from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment import MAIN, Fragment
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
 from twinbus.broker.session_lock import held
@@ -86,8 +86,8 @@ class EntityHandle:
 
     def check_may_send(self) -> None:
         """Raises EntityDisabled, NotAllowed."""
-        if self.fragment.settings.is_dead_letter_queue:
-            raise NotAllowed(entity_path=self.path)
+        if self.sub_queue != MAIN:
+            raise NotAllowed.sent_to_sub_queue(self.path)
         self.entity.check_may_send()
 
     async def settle_down(self) -> None:

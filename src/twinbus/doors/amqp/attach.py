@@ -171,11 +171,7 @@ def _attach_sender(
     right = connection.grants.require(Claim.SEND, entity.text, now)
     queue = namespace.entity(entity.entity)
     if entity.sub_queue != MAIN:
-        raise NotAllowed(
-            f"Messages cannot be sent to '{entity.text}'; they get there by being "
-            "dead-lettered.",
-            entity_path=entity.text,
-        )
+        raise NotAllowed.sent_to_sub_queue(entity.text)
     queue.check_may_send()
     arrivals = _arrivals(connection, queue)
     fragment = queue.fragment()
