@@ -2,6 +2,7 @@
 
 from twinbus.auth.claims import Claim
 from twinbus.broker.home import Home
+from twinbus.operations.session_pages import SessionPages
 
 
 class TrustedCaller:
@@ -12,6 +13,7 @@ class TrustedCaller:
         self._name = name
         self._may_restore = may_restore
         self._actors: dict[Home, int] = {}
+        self.session_pages = SessionPages()
 
     def require(self, claim: Claim, path: str) -> None:
         """Nothing is refused."""

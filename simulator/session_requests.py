@@ -4,7 +4,6 @@ from simulator.life import Life
 from simulator.replies import replied
 from twinbus.errors import SessionLockLost, SessionNotFound
 from twinbus.operations import sessions
-from twinbus.operations.session_pages import SessionPages
 
 
 async def renew_session(life: Life, path: str, session_id: str, holder: int) -> None:
@@ -50,8 +49,7 @@ async def list_sessions(life: Life, path: str) -> set[str]:
     """The sessions that have something."""
     found: set[str] = set()
     try:
-        pages = SessionPages()
-        found.update(await sessions.list_sessions(life.handle(path), pages, 0, 100))
+        found.update(await sessions.list_sessions(life.handle(path), 0, 100))
     except SessionNotFound:
         pass
     return found

@@ -40,7 +40,7 @@ class EntityHandle:
         self.sub_queue = path.sub_queue
         self.fragment: Fragment = entity.fragment(path.sub_queue)
         self._claim_path = path.text
-        self._caller = caller
+        self.caller = caller
         entity.used_at = self.now()
 
     @property
@@ -63,12 +63,12 @@ class EntityHandle:
 
     def require(self, claim: Claim) -> None:
         """Raises UnauthorizedAccess."""
-        self._caller.require(claim, self._claim_path)
+        self.caller.require(claim, self._claim_path)
 
     @cached_property
     def actor(self) -> int:
         """The caller's number in the operation log."""
-        return self._caller.actor_in(self.fragment.home)
+        return self.caller.actor_in(self.fragment.home)
 
     @cached_property
     def arrivals(self) -> Arrivals:
@@ -76,7 +76,7 @@ class EntityHandle:
         return entity_arrivals(self._namespace, self.entity, self._may_restore)
 
     def _may_restore(self, now: int) -> bool:
-        return self._caller.holds(Claim.SEND, "")
+        return self.caller.holds(Claim.SEND, "")
 
     # --- checks ---------------------------------------------------------------
 

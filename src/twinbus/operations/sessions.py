@@ -11,7 +11,7 @@ from twinbus.errors import MessageSizeExceeded, SessionNotFound
 from twinbus.limits import SESSION_IDS_PER_REQUEST
 from twinbus.links.enlistment import Enlistment
 from twinbus.operations.entity_handle import EntityHandle
-from twinbus.operations.session_pages import Listing, SessionPages
+from twinbus.operations.session_pages import Listing
 from twinbus.operations.session_state_change import SessionStateChange
 
 
@@ -70,19 +70,20 @@ def _check_size(handle: EntityHandle, state: bytes | None) -> None:
 
 
 async def list_sessions(
-    handle: EntityHandle,
-    pages: SessionPages,
-    skip: int,
-    limit: int,
-    updated_since: int | None = None,
+    handle: EntityHandle, skip: int, limit: int, updated_since: int | None = None
 ) -> list[str]:
     """Ids of sessions with messages or a state, behind the first `skip` of them; or of
-    those whose state was set since an instant. `pages` is where the client's lists
-    have got to. Raises SessionNotFound if there are none."""
+    those whose state was set since an instant. Raises SessionNotFound if there are
+    none."""
     handle.require(Claim.LISTEN)
     handle.check_has_sessions()
     await handle.settle_down()
-    listing = Listing(handle.owner.store, handle.fragment.number, updated_since, pages)
+    listing = Listing(
+        handle.owner.store,
+        handle.fragment.number,
+        updated_since,
+        handle.caller.session_pages,
+    )
     found = await listing.page(skip, min(limit, SESSION_IDS_PER_REQUEST))
     if not found:
         raise SessionNotFound(entity_path=handle.path)

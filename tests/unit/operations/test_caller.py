@@ -28,7 +28,6 @@ from twinbus.operations.receiving import receive
 from twinbus.operations.rules import add_rule, list_rules, remove_rule
 from twinbus.operations.scheduling import cancel_scheduled, schedule_messages
 from twinbus.operations.sending import send
-from twinbus.operations.session_pages import SessionPages
 from twinbus.operations.sessions import (
     list_sessions,
     renew_session,
@@ -57,7 +56,7 @@ LISTENING: dict[str, Callable[[EntityHandle], Awaitable[Any]]] = {
     "renew_session": lambda handle: renew_session(handle, "a"),
     "session_state": lambda handle: session_state(handle, "a"),
     "set_session_state": lambda handle: set_session_state(handle, "a", b""),
-    "list_sessions": lambda handle: list_sessions(handle, SessionPages(), 0, 1),
+    "list_sessions": lambda handle: list_sessions(handle, 0, 1),
     "add_rule": lambda handle: add_rule(handle, default_rule(0)),
     "remove_rule": lambda handle: remove_rule(handle, "a"),
     "list_rules": lambda handle: list_rules(handle, 0, 1),

@@ -6,6 +6,7 @@ from twinbus.auth.claims import Claim
 from twinbus.auth.grants import Grants
 from twinbus.broker.home import Home
 from twinbus.clock import Clock
+from twinbus.operations.session_pages import SessionPages
 
 
 class ConnectionCaller:
@@ -18,6 +19,7 @@ class ConnectionCaller:
         self._clock = clock
         self._introduce = introduce
         self._actors: dict[Home, int] = {}
+        self.session_pages = SessionPages()
 
     def require(self, claim: Claim, path: str) -> None:
         self._grants.require(claim, path, self._clock.now())

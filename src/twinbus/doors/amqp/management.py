@@ -20,7 +20,6 @@ from twinbus.doors.amqp import management_messages as messages
 from twinbus.doors.amqp import management_rules as rules
 from twinbus.doors.amqp import management_sessions as sessions
 from twinbus.doors.amqp.connection_caller import ConnectionCaller
-from twinbus.doors.amqp.management_sessions import SessionLists
 from twinbus.doors.amqp.request_links import Request, Response, status_code
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import NotAllowed, NotSupported, UnauthorizedAccess
@@ -42,6 +41,7 @@ _OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
     "renew-session-lock": (Claim.LISTEN, sessions.renew_session_lock),
     "get-session-state": (Claim.LISTEN, sessions.get_session_state),
     "set-session-state": (Claim.LISTEN, sessions.set_session_state),
+    "get-message-sessions": (Claim.LISTEN, sessions.list_sessions),
     "add-rule": (Claim.LISTEN, rules.add_rule),
     "remove-rule": (Claim.LISTEN, rules.remove_rule),
     "enumerate-rules": (Claim.LISTEN, rules.enumerate_rules),
@@ -100,11 +100,6 @@ class ManagementNode:
         self._namespace = namespace
         self._clock: Clock = namespace.clock
         self._caller = caller
-        lists = SessionLists()
-        self._operations: dict[str, tuple[Claim, _Operation]] = {
-            **_OPERATIONS,
-            "get-message-sessions": (Claim.LISTEN, lists.list_sessions),
-        }
 
     def allowed_request_bytes(self) -> int:
         knows_client = self._caller.holds_some(self._path)
@@ -119,7 +114,7 @@ class ManagementNode:
 
     def _operation(self, name: str) -> tuple[Claim, _Operation]:
         """Raises NotSupported, and for a stranger only UnauthorizedAccess."""
-        found = self._operations.get(name.removeprefix(_PREFIX))
+        found = _OPERATIONS.get(name.removeprefix(_PREFIX))
         if found is None and not self._namespace.extensions.is_strict:
             found = _EXTENSIONS.get(name)
         if found is not None:

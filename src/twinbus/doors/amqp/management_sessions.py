@@ -13,7 +13,6 @@ from twinbus.doors.amqp.request_values import (
 from twinbus.errors import ArgumentError
 from twinbus.operations import sessions
 from twinbus.operations.entity_handle import EntityHandle
-from twinbus.operations.session_pages import SessionPages
 
 _STRING: Final = 0xB1
 
@@ -40,24 +39,18 @@ async def set_session_state(handle: EntityHandle, request: Request) -> Response:
     return Response()
 
 
-class SessionLists:
-    """Lists of sessions, in pages that one connection goes through."""
-
-    def __init__(self) -> None:
-        self._pages = SessionPages()
-
-    async def list_sessions(self, handle: EntityHandle, request: Request) -> Response:
-        name = "last-updated-time"
-        since = integer(request.argument(name), name, -MAX_LONG - 1, MAX_LONG)
-        skip = integer(request.argument("skip"), "skip", 0, MAX_INT)
-        top = integer(request.argument("top"), "top", 1, MAX_INT)
-        updated_since = None if since >= _ALL_SESSIONS else since
-        found: list[object] = list(
-            await sessions.list_sessions(handle, self._pages, skip, top, updated_since)
-        )
-        return Response(
-            value={
-                "skip": Int(skip + len(found)),
-                "sessions-ids": AmqpArray(_STRING, found),
-            }
-        )
+async def list_sessions(handle: EntityHandle, request: Request) -> Response:
+    name = "last-updated-time"
+    since = integer(request.argument(name), name, -MAX_LONG - 1, MAX_LONG)
+    skip = integer(request.argument("skip"), "skip", 0, MAX_INT)
+    top = integer(request.argument("top"), "top", 1, MAX_INT)
+    updated_since = None if since >= _ALL_SESSIONS else since
+    found: list[object] = list(
+        await sessions.list_sessions(handle, skip, top, updated_since)
+    )
+    return Response(
+        value={
+            "skip": Int(skip + len(found)),
+            "sessions-ids": AmqpArray(_STRING, found),
+        }
+    )

@@ -11,6 +11,7 @@ from twinbus.doors.http.administration.authorization import (
     widest_grant,
 )
 from twinbus.doors.http.request import HttpRequest
+from twinbus.operations.session_pages import SessionPages
 
 _ACTORS: Final = 1_000
 """Callers whose number in the operation log is remembered."""
@@ -45,6 +46,7 @@ class HttpCaller:
         self._grant = widest_grant(request, policy, now)
         # Its name in the operation log.
         self.name = "bulk"
+        self.session_pages = SessionPages()
 
     def require(self, claim: Claim, path: str) -> None:
         """Raises AuthenticationFailed, UnauthorizedAccess."""
