@@ -228,7 +228,7 @@ def test_pattern_of_a_message_is_no_longer_than_one_of_a_filter() -> None:
 
 def test_doubling_action_ends_at_the_size_of_a_message() -> None:
     action = sql_action("SET a = a + a;" * ACTION_STATEMENTS)
-    with soon(), pytest.raises(FilterError, match="characters was put together"):
+    with soon(), pytest.raises(FilterError, match="A concatenated text has"):
         action.changes(PlainView({"a": "x" * 1000}))
 
 

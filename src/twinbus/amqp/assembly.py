@@ -37,8 +37,7 @@ class Budget:
         self.link_count: int = 0
 
     def hold(self, size_bytes: int) -> None:
-        """Count bytes that are kept for the peer. Raises ProtocolError beyond the
-        limit."""
+        """Count bytes kept for the peer. Raises ProtocolError beyond the limit."""
         held_bytes = self.held_bytes + size_bytes
         if held_bytes > self.limit_bytes:
             raise ProtocolError(
@@ -74,8 +73,7 @@ class Assembly:
         self.oversize: bool = False
         # 0: the link has no limit of its own.
         self._limit_bytes: int = limit_bytes
-        # One buffer instead of a list of parts: so a thousand frames of one byte need a
-        # thousand bytes.
+        # One buffer, not a list of parts: a frame of one byte then takes one byte.
         self._data: bytearray = bytearray()
         # Its part of the budget.
         self._held_bytes: int = ASSEMBLY_BYTES + len(delivery_tag)

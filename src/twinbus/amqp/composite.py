@@ -74,8 +74,7 @@ def composite(
 
 
 def descriptor_code(descriptor: object) -> int:
-    """The numeric code of a descriptor, which may be a number or a symbol; -1:
-    unknown."""
+    """The code of a descriptor, which may be a number or a symbol; -1: unknown."""
     if isinstance(descriptor, int):
         return descriptor
     if isinstance(descriptor, Symbol):
@@ -167,8 +166,7 @@ def _timestamp(value: Any) -> object:
 
 
 def _symbols_to_wire(values: Any) -> object:
-    """`multiple="true"`: an array even for one symbol, since every client reads
-    arrays."""
+    """`multiple="true"`: always an array, since every client reads arrays."""
     symbols: list[object] = [Symbol(value) for value in values]
     wide = any(len(str(symbol)) > 255 for symbol in symbols)
     return AmqpArray(0xB3 if wide else 0xA3, symbols)

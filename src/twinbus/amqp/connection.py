@@ -228,8 +228,7 @@ class Connection:
         return [ConnectionClosed(AmqpError(CONNECTION_FORCED, text))]
 
     def tick(self, now: int) -> list[Event]:
-        """Do what is due: send a heartbeat, or close the connection of a silent
-        peer."""
+        """Do what is due: send a heartbeat, or give up a silent peer."""
         if self.closed:
             return []
         timers = self._timers
@@ -502,8 +501,7 @@ class Connection:
         return session
 
     def _fail(self, error: AmqpError, events: list[Event]) -> None:
-        """Send a close frame with the error, if the connection has got that far, and
-        stop."""
+        """Stop, and send a close frame with the error if the state allows it."""
         if self.state in (ConnectionState.HDR_EXCH, ConnectionState.OPEN_RCVD):
             self.open()
         self.close(error)

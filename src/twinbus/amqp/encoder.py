@@ -41,8 +41,7 @@ _F64: Final = struct.Struct(">d")
 
 
 def encode(value: object) -> bytes:
-    """Encode a value in its shortest form. Raises LocalError if it cannot be
-    encoded."""
+    """Encode a value in its shortest form. Raises LocalError."""
     return _encode(value, 0)
 
 
@@ -91,8 +90,7 @@ def _with_size(small_code: int, count: int, body: bytes) -> bytes:
 
 
 def _encode_array(value: AmqpArray, depth: int) -> bytes:
-    """Elements have no constructor of their own, so each must have the form of the
-    array's."""
+    """Elements share the array's constructor, so each must have its form."""
     constructor = value.constructor
     parts = [_encode_element(constructor, item, depth) for item in value.items]
     head = bytes((constructor,))

@@ -38,8 +38,7 @@ class AmqpError:
 
 
 class LocalError(Exception):
-    """Our own side asked for something that the protocol or the state does not
-    allow."""
+    """Our own side did something that the protocol or the state does not allow."""
 
 
 class ProtocolError(Exception):

@@ -45,8 +45,7 @@ class Handshake:
 
     @abstractmethod
     def advance(self, buf: bytes, at: int, events: list[Event]) -> int:
-        """Consume one header or frame at `at`; return its size, 0 if it is
-        incomplete."""
+        """Consume one header or frame at `at`; return its size, 0 if incomplete."""
 
     def _frame_body(self, buf: bytes, at: int) -> tuple[bytes, int]:
         """Body and size of the SASL frame at `at`; size 0 if it is incomplete."""

@@ -315,8 +315,7 @@ class Link:
         self.drain = False
 
     def issue_credit(self, credit: int, drain: bool = False) -> None:
-        """Allow the peer this many messages from now on; this replaces the remaining
-        credit."""
+        """Allow the peer this many messages; this replaces the remaining credit."""
         if not self._receiving:
             return
         self.credit = credit

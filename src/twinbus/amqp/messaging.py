@@ -187,8 +187,7 @@ class Header:
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Properties:
-    """Identifiers keep their type: text, bytes, UUID or ULong (a plain int becomes
-    one)."""
+    """Identifiers keep their type: text, bytes, UUID or ULong (or a plain int)."""
 
     message_id: object | None = None
     user_id: bytes | None = None

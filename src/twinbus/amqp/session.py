@@ -91,8 +91,7 @@ class AmqpSession:
         self.remote_incoming_window: int = 0
         # Transfers that wait for the peer's window, in the order of sending.
         self.held: deque[tuple[Link, bytes]] = deque()
-        # How many of them each link has, so that detaching a link without any needs no
-        # scan.
+        # How many each link has, so that detaching a link without any needs no scan.
         self._held_counts: dict[Link, int] = {}
         # For the shell: any object that it wants to keep with the session.
         self.context: object = None
@@ -394,8 +393,7 @@ class AmqpSession:
         return self._unsettled_ids.find(first, last, self.next_delivery_id)
 
     def pop_unsettled(self, first: int, last: int) -> list[tuple[int, object]]:
-        """Remove the unsettled deliveries of a range, and return id and context of
-        each."""
+        """Remove the unsettled deliveries of a range; return their ids and contexts."""
         unsettled = self.unsettled
         if first == last:
             return [(first, unsettled.pop(first))] if first in unsettled else []

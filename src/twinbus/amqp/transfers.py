@@ -48,8 +48,7 @@ class TransferWriter:
         payload: bytes,
         max_frame_size: int,
     ) -> bool:
-        """Append a message of format 0 without a state; False if it needs several
-        frames."""
+        """Append a message of format 0 without a state; False if it does not fit."""
         tag_size = len(tag)
         if tag_size != self._tag_size:
             self._prepare(tag_size)

@@ -43,8 +43,8 @@ class Duplicates:
         now: int,
         changes: ChangeSet,
     ) -> bool:
-        """False for a duplicate. A new id is written into the change set, and kept for
-        the window."""
+        """False for a duplicate. A new id is remembered by the commit, for the
+        window."""
         key = (fragment.number, unique_id)
         if key in self._seen:
             return False
@@ -60,8 +60,7 @@ class Duplicates:
         return True
 
     def is_first_restore(self, origin: LedgerRange, changes: ChangeSet) -> bool:
-        """False if the message was restored before. Otherwise the change set records
-        it."""
+        """False if it was restored before; otherwise the change set records it."""
         key = (origin.source, origin.generation, origin.first)
         if key in self._restored:
             return False

@@ -158,8 +158,7 @@ class ChangeSet:
     """The columns of one commit."""
 
     def __init__(self, home: "Home | None" = None) -> None:
-        # All fragments in it have this home. If it is not given, the first fragment
-        # sets it.
+        # The home of all its fragments. If it is not given, the first fragment sets it.
         self.home: Home | None = home
         self.active_added: list[Message] = []
         # Also added, but the store copies the bytes from another row. The same commit
@@ -200,8 +199,7 @@ class ChangeSet:
         self.bodies_taken: list[int] = []
         self.bodies_released: list[int] = []
         self.session_states: list[SessionState] = []
-        # A rule replaces the one of the same name. The store removes first, then
-        # writes.
+        # A rule replaces the one of the same name. Removed first, then written.
         self.rules_removed: list[tuple[int, str]] = []
         self.rules_put: list[StoredRule] = []
         # New states of reader leases; each replaces the one that its fragment had.

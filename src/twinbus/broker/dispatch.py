@@ -47,8 +47,7 @@ class Dispatch:
         self._promised: list[tuple[Receiver, list[Message]]] = []
 
     def window(self) -> Window:
-        """The window that messages are taken from. A restored fragment has a new
-        one."""
+        """The window that messages are taken from; after a restore it is a new one."""
         return self.fragment.window if self.session is None else self.session.window
 
     def join(self, receiver: Receiver) -> None:
@@ -78,8 +77,7 @@ class Dispatch:
             self._ring.append(receiver)
 
     def ask_everybody(self) -> None:
-        """Promised messages were withdrawn: receivers that had no capacity may have
-        some."""
+        """Promises were withdrawn, so receivers may have capacity again."""
         for receiver in self._receivers:
             self.offer_capacity(receiver)
 
@@ -140,8 +138,7 @@ class Dispatch:
             self._promised.append((receiver, messages))
 
     def _must_wait(self) -> bool:
-        """Messages that are first in the session's order wait for a commit to become
-        ready."""
+        """Messages that are first in order become ready by a commit."""
         return self.session is not None and self.session.returning_count > 0
 
     def _is_over(self, now: int) -> bool:
@@ -167,8 +164,7 @@ class Dispatch:
         return bool(self._promised)
 
     def take_promises(self) -> list[tuple[Receiver, list[Message]]]:
-        """Promised messages that can be delivered after the commit of the sealed change
-        set."""
+        """Promised messages that are delivered after the commit being sealed."""
         promised = self._promised
         self._promised = []
         return promised

@@ -36,8 +36,7 @@ class ExpiryHeap:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Drop entries that are not ready, so that the heap is as large as the window
-        at most."""
+        """Drop entries that are not ready: the heap is not larger than the window."""
         self._heap = [entry for entry in self._heap if entry[2].place == READY]
         heapify(self._heap)
         self._swept = len(self._heap)

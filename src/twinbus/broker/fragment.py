@@ -59,8 +59,7 @@ TRANSFER_DEAD_LETTER: Final = 2
 
 
 class SubQueues(Protocol):
-    """Finds a fragment's sub-queue, and creates it if it is needed for the first
-    time."""
+    """Finds a fragment's sub-queue, and creates it when it is first needed."""
 
     def sub_queue_of(self, fragment: "Fragment", sub_queue: int) -> "Fragment": ...
 
@@ -110,8 +109,7 @@ class Fragment:
         self._sealed_lease: ReaderLease | None = None
         # How often memory was discarded. Work that relies on older memory is void.
         self.restore_count: int = 0
-        # Number of plans begun for the reader. Of those in progress only the last is
-        # valid.
+        # Number of plans begun for the reader; only the last one is valid.
         self.plan_count: int = 0
         self.locks: dict[int, MessageLock] = {}
         self._restore(record)
@@ -170,8 +168,7 @@ class Fragment:
         self._token_prefix = token_prefix(self.index, epoch)
 
     def leave_to_disk(self) -> None:
-        """Drop all ready and returning messages from memory; they are read again when
-        needed."""
+        """Drop all ready and returning messages from memory; they are read again."""
         is_wide = self.window.is_wide()
         self.window.let_go()
         self.window = Window(self.window.tail)
@@ -230,8 +227,7 @@ class Fragment:
         returned: list[Message],
         freed: list[HeldSession],
     ) -> None:
-        """After the commit: new and returned messages are ready, and released sessions
-        are free."""
+        """After the commit: messages are ready, and released sessions are free."""
         if self.is_dropped:
             return
         self._end_lease()
@@ -252,8 +248,7 @@ class Fragment:
             self._make_ready(message)
 
     def _end_lease(self) -> None:
-        """Remove a lease that the last commit ended, unless it was granted again
-        meanwhile."""
+        """Remove a lease that the commit ended, unless it was granted again."""
         lease = self.lease
         if lease is not None and lease.expires_at == 0 and lease is self._sealed_lease:
             self.lease = None
@@ -356,8 +351,7 @@ class Fragment:
     def enqueue(
         self, message: Message, actor: int, now: int, changes: ChangeSet
     ) -> None:
-        """Accept a message. It gets the next sequence number, and is visible after the
-        commit."""
+        """Accept a message with the next sequence number; visible after the commit."""
         self._place(message, now, changes)
         changes.log.record(operation_log.SEND, actor, message, now)
 
@@ -400,8 +394,7 @@ class Fragment:
     def take_ping(
         self, size_bytes: int, actor: int, now: int, changes: ChangeSet
     ) -> None:
-        """Accept a ping. Its commit shows that a message would be accepted; nothing is
-        stored."""
+        """Accept a ping: its commit shows that the bus can store; it stores nothing."""
         self.ping_count += 1
         changes.ping_count += 1
         changes.log.add(operation_log.PING, actor, self.base, size_bytes, now, now)
@@ -420,8 +413,7 @@ class Fragment:
         changes: ChangeSet,
         session: HeldSession | None = None,
     ) -> list[Message]:
-        """Take up to `count` ready messages from the window; expired ones expire
-        instead."""
+        """Take up to `count` ready messages; expired ones expire instead."""
         taken: list[Message] = []
         window = self.window if session is None else session.window
         while len(taken) < count:
@@ -626,8 +618,7 @@ class Fragment:
         target.adopt(dead_letter, now, changes)
 
     def check_dead_letters(self) -> None:
-        """Raises QuotaExceeded if a dead-letter queue is needed and cannot be
-        created."""
+        """Raises QuotaExceeded if a dead-letter queue cannot be created."""
         if not self.settings.is_dead_letter_queue:
             self._sub_queues.sub_queue_of(self, DEAD_LETTER)
 
@@ -669,8 +660,7 @@ class Fragment:
         now: int,
         changes: ChangeSet,
     ) -> Message:
-        """Make a dead letter of a message that was never in this fragment, and return
-        it."""
+        """Make a dead letter of a message that was never here, and return it."""
         target = self._sub_queues.sub_queue_of(self, sub_queue)
         path = self.settings.path
         dead_letter = dead_letter_of(message, path, 0, reason, description)

@@ -45,8 +45,7 @@ class FragmentTable:
         self._home: Home = Home() if home is None else home
         # Counts the bytes of locked messages of all fragments.
         self.bodies: KeptBodies = KeptBodies()
-        # Records of the store, by number; up to date for fragments that are not in
-        # memory.
+        # Records of the store by number; up to date if the fragment is not in memory.
         self._records: dict[int, FragmentRecord] = {}
         # Number by entity generation, index and sub-queue.
         self._numbers: dict[tuple[bytes, int, int], int] = {}
@@ -166,8 +165,7 @@ class FragmentTable:
         ]
 
     def kept_numbers(self) -> list[int]:
-        """Numbers of the fragments that were kept by `keep`; nothing expires in
-        them."""
+        """Numbers of the fragments of kept orphans; nothing expires in them."""
         return self._kept_numbers
 
     def records_of(self, generation: bytes) -> list[FragmentRecord]:
@@ -367,8 +365,7 @@ class FragmentTable:
                 self._fragments[number] = fragment
 
     def _unwritten(self, fragment: Fragment) -> FragmentRecord | None:
-        """The record of a dead-letter queue that has receivers, but is not stored
-        yet."""
+        """The record of a dead-letter queue that has receivers but is not stored."""
         main = (fragment.generation, fragment.index, MAIN)
         if fragment.sub_queue == MAIN or main not in self._numbers:
             return None

@@ -28,8 +28,7 @@ LEAVING: Final = 3  # settled or expired; an uncommitted change removes it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annex:
-    """Properties that the bus added after the message was sent. Most messages have
-    none."""
+    """Properties that the bus added after the send. Most messages have none."""
 
     dead_letter_reason: str | None = None
     dead_letter_description: str | None = None
@@ -81,8 +80,7 @@ class Message:
         self.is_shared: bool = False
         # The sender gave no message id, and the bus has not added one yet.
         self.lacks_id: bool = False
-        # Size of the bytes that are only in the store, while `raw` is empty; 0 if `raw`
-        # has them.
+        # Size of the bytes while only the store has them and `raw` is empty; else 0.
         self.absent_bytes: int = 0
         # The row from which the commit copies the bytes; 0 for most.
         self.copied_from: int = 0

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 DIGIT_COUNT: Final = 32
-"""Hexadecimal digits: 128 random bits, so no two messages of any bus get the same
-id."""
+"""Hexadecimal digits: 128 random bits, so that ids are unique over all buses."""
 
 _PORTION: Final = 256
 

@@ -37,8 +37,7 @@ class MessageLock:
         self.locked_until: int = locked_until
         # The receiver; any object.
         self.holder: object = None
-        # The session whose lock ends it, instead of `locked_until`; None without
-        # sessions.
+        # The session whose lock ends it, instead of `locked_until`; None if none.
         self.session: HeldSession | None = None
         # The open transaction that settles the message, if there is one.
         self.enlisted_in: Transaction | None = None

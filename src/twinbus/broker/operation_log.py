@@ -52,8 +52,7 @@ _ACTOR: Final = struct.Struct("<qI")
 _RUN_FIELDS: Final = 6
 
 _LONG: Final = 10_000
-"""Limit of entries that wait. Renewed locks, for example, are recorded but need no
-commit."""
+"""Limit of entries that wait: lock renewals, for example, need no commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +107,7 @@ class OperationLog:
         self._actors.append((actor, description))
 
     def introduce_those_of(self, lost: "OperationLog") -> None:
-        """Describe actors again whose descriptions were in a log that was not
-        committed."""
+        """Describe again actors whose descriptions were in an uncommitted log."""
         self._actors += lost._actors
 
     def record(self, operation: int, actor: int, message: Message, now: int) -> None:
@@ -132,8 +130,7 @@ class OperationLog:
         enqueued_at: int,
         now: int,
     ) -> None:
-        """Record an operation on one message; it extends the open run if it continues
-        it."""
+        """Record an operation on one message; it extends the open run if it can."""
         if (
             self._count != 0
             and row_id == self._first + self._count

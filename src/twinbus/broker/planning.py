@@ -185,8 +185,7 @@ class AlignedPlan(Plan):
         self._horizon: int = horizon
         self._message_count: int = 0
         self._size_bytes: int = 0
-        # Enqueued time of the last planned message. All messages of that time are
-        # planned.
+        # Enqueued time of the last planned message; all of that time are planned.
         self._instant: int = 0
         self._is_done: bool = False
 
@@ -203,8 +202,7 @@ class AlignedPlan(Plan):
         ]
 
     def advance(self, count: int) -> None:
-        """Stops when a portion is used up, because the next portion may have the next
-        message."""
+        """Stops when a portion is used up: the next one may have the next message."""
         if self.wanted():
             return
         heap: list[tuple[int, int]] = []
@@ -242,8 +240,7 @@ class AlignedPlan(Plan):
 
 
 def shares(limit: int, backlogs: list[int]) -> list[int]:
-    """Divide the limit in proportion to the backlogs; at least 1 for a backlog that is
-    not empty."""
+    """Divide the limit in proportion to the backlogs; at least 1 if not empty."""
     total = sum(backlogs)
     return [
         max(1, limit * backlog // total) if backlog > 0 else 0 for backlog in backlogs

@@ -48,8 +48,7 @@ def take(
     lease = ReaderLease(
         fragment_number=fragment.number,
         reader=reader,
-        # The first epoch is the time: so it differs from those of a deleted entity with
-        # the same name.
+        # The first epoch is the time, so an entity that is created again has another.
         epoch=now if last is None else last.epoch + 1,
         duration_ms=duration_ms,
         expires_at=now + duration_ms,
@@ -116,8 +115,7 @@ def renew(
 
 
 def give_back(fragment: Fragment, lease: ReaderLease, changes: ChangeSet) -> None:
-    """The reader has finished. Planned messages that it did not settle are available to
-    all."""
+    """The reader has finished. Planned messages that it did not settle are free."""
     _end(
         fragment,
         replace(lease, reader="", planned_from=0, planned_through=-1),

@@ -33,8 +33,7 @@ class Receiver:
 
     @abstractmethod
     def capacity(self) -> int:
-        """How many messages it can take now: limited by credit and by its write
-        buffer."""
+        """How many messages it can take now, by credit and room in its write buffer."""
 
     @abstractmethod
     def deliver_locked(self, locks: list[MessageLock]) -> None:

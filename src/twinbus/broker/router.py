@@ -25,5 +25,5 @@ class Router:
     def route(
         self, topic: "Fragment", message: Message, now: int, changes: ChangeSet
     ) -> None:
-        """Put copies of the message into subscriptions. It already has its number and
-        times."""
+        """Put copies of the message, which has its number and times, into
+        subscriptions."""

@@ -61,8 +61,7 @@ def cancel(
 
 
 def claim(fragment: Fragment, message: Message, claimant: object) -> None:
-    """Note which transaction will cancel the message. Raises NotAllowed if one will
-    already."""
+    """Note which transaction will cancel the message. Raises NotAllowed if one does."""
     if message.row_id in fragment.cancelling:
         raise NotAllowed(
             f"The message {fragment.sequence_number(message)} of "

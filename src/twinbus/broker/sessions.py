@@ -101,8 +101,7 @@ class Sessions:
         return self.has_unknown and not self._found
 
     def learn(self, session_ids: list[str], is_last: bool) -> None:
-        """Add sessions that the store has after the cursor; `is_last`: it has no
-        more."""
+        """Add sessions that the store has after the cursor; `is_last`: no more."""
         self._found.extend(session_ids)
         if not is_last:
             self.cursor = session_ids[-1]

@@ -126,8 +126,7 @@ def dead_letter(
 def count_delivery(
     fragment: Fragment, message: Message, now: int, changes: ChangeSet
 ) -> None:
-    """Count a failed delivery: the message is ready again, or dead-lettered at the
-    limit."""
+    """Count a failed delivery; the message is ready again, or dead-lettered."""
     changes.check_home(fragment)
     changes.count_delivery(message.size_bytes())
     if fragment.settings.is_dead_letter_queue:

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
 @final
 class TransactionLimits:
-    """Limits of the size and age of transactions, and how many bytes all of them
-    hold."""
+    """Limits of the size and age of transactions, and the bytes that they hold."""
 
     def __init__(
         self,
@@ -71,8 +70,7 @@ class Work:
         self.home: Home = home
         # Messages that it sends.
         self.message_count: int = 0
-        # Bytes that it holds until the commit; then they are added to the size of its
-        # target.
+        # Bytes that it holds until the commit, and then adds to the size of its target.
         self.added_bytes: int = 0
         self.target: Fragment | None = None
 
@@ -88,8 +86,7 @@ class Work:
 
     @abstractmethod
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        """Write to the open change set of its home. It was checked before, and never
-        fails."""
+        """Write to the open change set of its home, after `check`. Never fails."""
 
     def committed(self) -> None:
         """It is durable."""

@@ -87,8 +87,8 @@ class Window:
         return len(self._returned) + len(self._head)
 
     def wants_refill(self) -> bool:
-        """True if the head is low and the disk has more, or if the next message lacks
-        its bytes."""
+        """True if the head is low and the disk has more, or the next body is
+        missing."""
         if self._returned and self.lacks_bodies():
             return True
         return self.loaded_through < self.tail and 2 * len(self._head) < self._limit

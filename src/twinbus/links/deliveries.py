@@ -17,8 +17,7 @@ from twinbus.links.transactional_disposition import on_transactional_disposition
 def apply_deliveries(
     events: list[Event], at: int, coordinator: Coordinator, output: Output, now: int
 ) -> int:
-    """Apply events from `at` on; return the index of the first event of another
-    kind."""
+    """Apply events from `at` on; return the index of the first of another kind."""
     while at < len(events):
         event = events[at]
         if isinstance(event, MessageReceived):

@@ -25,8 +25,7 @@ class Enlistment:
         self._find(now)
 
     def enlist(self, work: Work, now: int) -> None:
-        """Add work to the transaction. Raises as `check` and `Transaction.enlist`
-        do."""
+        """Add work. Raises as `check` and `Transaction.enlist` do."""
         self._find(now).enlist(work)
 
     def enlist_lock(self, lock: MessageLock, work: Work, now: int) -> None:

@@ -118,8 +118,7 @@ class Forwarder(Receiver):
         now: int,
         changes: ChangeSet,
     ) -> bool:
-        """False if the target refuses the message; it is a dead letter of the source
-        then."""
+        """False if the target refuses the message; then it is dead-lettered here."""
         if target.settings.requires_session and copy.session_id is None:
             text = f"'{target.settings.path}' requires sessions: it accepts no "
             text += "message without a session id."

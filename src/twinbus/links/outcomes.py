@@ -60,8 +60,7 @@ DESCRIPTION: Final = "DeadLetterErrorDescription"
 
 
 def is_terminal(state: object, settled: bool) -> bool:
-    """True if the delivery ends with this state; `received`, for example, does not end
-    it."""
+    """True if the delivery ends with this state, unlike `received`, for example."""
     return settled or not (state is None or isinstance(state, Received))
 
 

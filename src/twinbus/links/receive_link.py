@@ -38,8 +38,7 @@ from twinbus.links.transactional_work import TransactionalSettlement
 _OUTCOME_BITS: Final = 3
 
 _UNSETTLED_SLACK: Final = 1_024
-"""When so many more deliveries are unsettled, those with ended locks are searched
-for."""
+"""After so many more unsettled deliveries, those with ended locks are removed."""
 
 
 @final

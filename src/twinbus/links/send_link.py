@@ -127,8 +127,7 @@ class SendLink(CommitListener):
         return True
 
     def _must_look(self) -> bool:
-        """True if the messages just read need a look-up, or follow messages that wait
-        for one."""
+        """True if the messages just read need a look-up, or follow some that do."""
         admitted = self._admitted
         if admitted is not None and admitted.is_applied:
             admitted = self._admitted = None

@@ -41,8 +41,7 @@ class Via:
         actor: int,
     ) -> None:
         self.way: Fragment = way
-        # Raises ServiceBusError if the destination does not exist, or accepts nothing
-        # now.
+        # Raises ServiceBusError if it does not exist, or accepts nothing now.
         self._find_destination: Callable[[], Fragment] = find_destination
         self._actor: int = actor
 
@@ -52,8 +51,7 @@ class Via:
         delivery_id: int,
         link: CommitListener | None,
     ) -> None:
-        """Send after a look-up in the store; the link is notified when that is
-        durable."""
+        """Send after a look-up; the link is notified when that is durable."""
         self.way.home.admit(ViaSending(self, messages, delivery_id, link))
 
     def work(self, messages: list[Message]) -> Work:
@@ -75,8 +73,7 @@ class Via:
         ask_for_duplicates(destination, messages, admission)
 
     def apply(self, messages: list[Message], duplicates: Duplicates, now: int) -> None:
-        """Put each message into the destination, or into the dead letters of the
-        way."""
+        """Put each message into the destination, or dead-letter it at the way."""
         for message in messages:
             if message.layout & PING != 0:
                 accept(self.way, message, self._actor, now)
