@@ -1,1 +1,2 @@
-"""The doors: each translates a protocol into operations and decides nothing."""
+"""The doors: each translates a protocol into operations; they contain no domain
+logic."""
