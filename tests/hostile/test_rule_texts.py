@@ -1,8 +1,8 @@
-"""SQL texts made to hurt: they are refused or read, in no time and on any stack.
+"""Malicious SQL texts: they are refused or parsed, quickly and with any stack.
 
-No server is needed: whoever may add rules can send nothing that the library does not
-see. Time is bounded generously, since machines differ; what explodes does not take
-seconds but years.
+No server is needed: clients that add rules can only reach the library with their texts.
+Time limits are generous, since machines differ; exponential work would not take seconds
+but years.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Addresses taken apart, and names that no entity can have."""
+"""Parsing of addresses, and invalid names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Transactions on links: answered at once, applied by the commit or forgotten."""
+"""Transactions on links: answered at once, applied by the commit or rolled back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The SQL of filters: every rule of the grammar, read and evaluated."""
+"""The SQL of filters: every rule of the grammar, parsed and evaluated."""
 
 import subprocess
 import sys
