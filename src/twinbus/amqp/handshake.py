@@ -1,9 +1,9 @@
 """From the first byte to the AMQP header: protocol headers and SASL, both roles.
 
 A handshake consumes bytes until `done`; then the frames of the connection begin. The
-server answers the header, and then sends the mechanisms in a separate write, because
-Python's client reads the eight bytes of the header by themselves. An unsupported header
-is answered with a supported one, and the connection ends (AMQP 1.0 part 2, 2.2).
+server answers the header before it sends the mechanisms, because Python's client reads
+the eight bytes of the header by themselves. An unsupported header is answered with a
+supported one, and the connection ends (AMQP 1.0 part 2, 2.2).
 """
 
 from abc import abstractmethod

@@ -1,2 +1,1 @@
-"""The doors: each translates a protocol into operations; they contain no domain
-logic."""
+"""The doors: each translates a protocol into operations, without domain logic."""
