@@ -428,14 +428,14 @@ class Connection:
             taken = channel in self._by_local_channel
             local = self._free_channel() if taken else channel
             if local > self._peer_channel_max:
-                raise ProtocolError(NOT_ALLOWED, "channel-max leaves us no channel")
+                raise ProtocolError(NOT_ALLOWED, "the peer's channel-max is used up")
             session = self._new_session(local)
             session.on_begin(begin, channel)
             session.begin()
         else:
             found = self._by_local_channel.get(begin.remote_channel)
             if found is None or found.remote_channel != ABSENT:
-                raise ProtocolError(NOT_ALLOWED, "a begin answers none of ours")
+                raise ProtocolError(NOT_ALLOWED, "a begin does not answer one of ours")
             session = found
             session.on_begin(begin, channel)
         self.sessions[channel] = session

@@ -71,7 +71,7 @@ def skip(buf: bytes, at: int) -> int:
     wanted = 1
     while wanted > 0:
         if at >= total:
-            raise DecodeError("a value ends behind its buffer")
+            raise DecodeError("a value ends beyond the buffer")
         code = buf[at]
         wanted -= 1
         if code == 0:
@@ -82,7 +82,7 @@ def skip(buf: bytes, at: int) -> int:
         else:
             at = _end_of(code, buf, at + 1)
     if at > total:
-        raise DecodeError("a value ends behind its buffer")
+        raise DecodeError("a value ends beyond the buffer")
     return at
 
 
@@ -163,7 +163,7 @@ def _decode_value(code: int, buf: bytes, at: int, depth: int) -> tuple[object, i
             raise DecodeError(f"unknown constructor {code:#04x}")
         end = at + WIDTHS[code >> 4]
         if end > len(buf):
-            raise DecodeError("a value ends behind its buffer")
+            raise DecodeError("a value ends beyond the buffer")
         return reader(buf, at, end), end
     if code < 0xC0:
         return _decode_variable(code, buf, at)
@@ -181,7 +181,7 @@ def _decode_value(code: int, buf: bytes, at: int, depth: int) -> tuple[object, i
 def _decode_variable(code: int, buf: bytes, at: int) -> tuple[object, int]:
     end = _end_of(code, buf, at)
     if end > len(buf):
-        raise DecodeError("a value ends behind its buffer")
+        raise DecodeError("a value ends beyond the buffer")
     data = buf[at + (1 if code < 0xB0 else 4) : end]
     kind = code & 0x0F
     try:
@@ -192,7 +192,7 @@ def _decode_variable(code: int, buf: bytes, at: int) -> tuple[object, int]:
         if kind == 3:
             return Symbol(data.decode("ascii")), end
     except UnicodeDecodeError:
-        raise DecodeError("a text is not in its encoding") from None
+        raise DecodeError("a text is not valid in its encoding") from None
     raise DecodeError(f"unknown constructor {code:#04x}")
 
 
@@ -201,13 +201,13 @@ def _compound_header(code: int, buf: bytes, at: int) -> tuple[int, int, int]:
     total = len(buf)
     if code & 0x10 == 0:
         if at + 2 > total:
-            raise DecodeError("a compound value ends behind its buffer")
+            raise DecodeError("a compound value ends beyond the buffer")
         end = at + 1 + buf[at]
         count = buf[at + 1]
         start = at + 2
     else:
         if at + 8 > total:
-            raise DecodeError("a compound value ends behind its buffer")
+            raise DecodeError("a compound value ends beyond the buffer")
         end = at + 4 + read_u32(buf, at)
         count = read_u32(buf, at + 4)
         start = at + 8
@@ -289,10 +289,10 @@ def _end_of(code: int, buf: bytes, at: int) -> int:
         return at + WIDTHS[kind]
     if kind & 1 == 0:
         if at >= len(buf):
-            raise DecodeError("a value ends behind its buffer")
+            raise DecodeError("a value ends beyond the buffer")
         return at + 1 + buf[at]
     if at + 4 > len(buf):
-        raise DecodeError("a value ends behind its buffer")
+        raise DecodeError("a value ends beyond the buffer")
     return at + 4 + read_u32(buf, at)
 
 

@@ -280,7 +280,7 @@ class AmqpSession:
     ) -> None:
         # If the peer has more links than it allows us handles, we cannot answer.
         if self._free_handle() > self._peer_handle_max:
-            raise SessionError(NOT_ALLOWED, "the peer's handle-max leaves us no handle")
+            raise SessionError(NOT_ALLOWED, "the peer's handle-max is used up")
         link = self._new_link(attach.name, attach.role)
         link.hold_attach(size_bytes)
         self._by_remote_handle[attach.handle] = link

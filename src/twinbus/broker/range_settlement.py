@@ -45,7 +45,7 @@ def complete_deferred(
 def defer(
     fragment: Fragment, message: Message, actor: int, now: int, changes: ChangeSet
 ) -> None:
-    assert message.state == ACTIVE, "a deferred message is deferred"
+    assert message.state == ACTIVE, "the message is deferred already"
     changes.log.record(operation_log.DEFER, actor, message, now)
     put_by(fragment, message, changes)
 

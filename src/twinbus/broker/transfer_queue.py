@@ -19,5 +19,5 @@ def is_transfer_queue(path: str) -> bool:
 def primary_of(path: str) -> str:
     """The name of the primary namespace in the path of a transfer queue."""
     match = _PATH.fullmatch(path)
-    assert match is not None, f"{path} is no transfer queue"
+    assert match is not None, f"{path} is not a transfer queue"
     return match[1]

@@ -192,7 +192,7 @@ def _sections(raw: bytes) -> dict[int, tuple[int, int]]:
         start = at + 3
         at = _end_of(raw, start)
         if at > total:
-            raise DecodeError("a section ends behind its message")
+            raise DecodeError("a section ends beyond its message")
         found[code] = (found[code][0] if code in found else start, at)
     return found
 

@@ -203,7 +203,7 @@ class EncodedView(MessageView):
             return len(message.raw)
         if name == "state":
             return message.state
-        assert name == "deadlettersource", f"{name} is no system property"
+        assert name == "deadlettersource", f"{name} is not a system property"
         return None if message.annex is None else message.annex.dead_letter_source
 
 
