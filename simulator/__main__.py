@@ -1,4 +1,4 @@
-"""`python -m simulator SEED [KIND]`: live through a world, telling it."""
+"""`python -m simulator SEED [KIND]`: run a world and print its trace."""
 
 import sys
 from typing import Final

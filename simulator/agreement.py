@@ -1,7 +1,7 @@
-"""Store and catalog agree once the bus has had the time to see to it.
+"""Checks that store and catalog agree after the bus had time to finish.
 
-Nothing is left to be dropped, and the store knows its entities as the catalog does:
-what it knows is all there is on the day on which the catalog is lost.
+No drop may be left to do, and the store must have the same entities as the catalog: if
+the catalog is lost, it is restored from the store.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ _PATIENCE_SECONDS: Final = 60
 
 
 async def check_agreement(life: Life) -> None:
-    """Raises Violation. There are no faults any more."""
+    """Raises Violation. Called when there are no more faults."""
     for _ in range(_PATIENCE_SECONDS):
         trouble = await _trouble(life)
         if trouble is None:

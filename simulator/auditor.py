@@ -1,21 +1,21 @@
-"""The auditor: judges a bus by what its clients asked for and were told.
+"""The auditor: judges a bus by the requests of its clients and the replies.
 
-It is told requests, replies, deliveries, the clock, and at the end what is there.
-From these it works out where each message may be, and raises `Violation` at the
-first thing that no correct bus could have done:
+It gets requests, replies, deliveries, the clock, and at the end the content of all
+queues. From these it computes where each message may be, and raises `Violation` if
+something happens that no correct bus would do:
 
 - an accepted message is never lost, a refused one never appears, one of unknown
-  fate appears at most once, a completed one never returns;
-- at most one live lock per message; a live lock is honoured until its end;
-- the delivery count never falls, rises by abandoning and by locks running out only,
-  and ends at the limit, in the dead-letter queue with the right reason;
+  outcome appears at most once, a completed one never returns;
+- a message has at most one live lock, which is valid until its end;
+- the delivery count never falls, rises only by abandoning and by locks running out,
+  and at the limit the message is dead-lettered with the right reason;
 - sequence numbers are unique, never change, rise in the order of acceptance and of
   first delivery; the enqueued time never goes back along them;
-- nothing is delivered after its expiry or before its schedule, nothing vanishes
-  before its expiry; what is deferred can be had by its number;
-- counters are what is there; peeking shows what is there.
+- nothing is delivered after its expiry or before its schedule, nothing disappears
+  before its expiry; deferred messages can be received by their numbers;
+- counters are right; peeking shows what exists.
 
-A crash, and a commit that failed, end all locks. That is part of the contract.
+A crash or a failed commit ends all locks. That is part of the contract.
 """
 
 from collections.abc import Iterable
@@ -46,12 +46,12 @@ from simulator.topic_audit import AuditedRule, TopicAudit
 
 
 class Auditor:
-    """Knows what was asked and answered, and nothing else."""
+    """Knows only requests and replies."""
 
     def __init__(self) -> None:
         self._history = History()
         self._judgement = Judgement(self._history)
-        # The present life of each path that may exist.
+        # The current life of each path that may exist.
         self._queues: dict[str, AuditedQueue] = {}
         # Queues whose creation was not confirmed.
         self._unsure: dict[str, AuditedQueue] = {}
@@ -64,13 +64,13 @@ class Auditor:
 
     @property
     def event(self) -> int:
-        """The number of the present event."""
+        """The number of the current event."""
         return self._history.event
 
     # --- time -----------------------------------------------------------------
 
     def tell_time(self, now: int) -> None:
-        """What the clock shows; told with everything else that happens."""
+        """The clock at the time of an event."""
         self._history.tell(now)
         self.sessions.tell_time(now)
         for token, message in list(self._locked.items()):
@@ -79,7 +79,7 @@ class Auditor:
                 self._end(message, lock)
 
     def _end(self, message: AuditedMessage, lock: Lock) -> None:
-        """The lock's time has passed: the delivery counts, if the bus noticed."""
+        """The lock's time has passed: the delivery counts, if the bus has noticed."""
         del self._locked[lock.token]
         lock.is_over = True
         if not lock.is_settling:
@@ -88,7 +88,7 @@ class Auditor:
     # --- faults ---------------------------------------------------------------
 
     def locks_lost(self) -> None:
-        """The bus crashed, or could not commit: it has no locks any more."""
+        """The bus crashed, or a commit failed: all locks are lost."""
         for message in self._judgement.messages.values():
             message.lock = None
         self._locked.clear()
@@ -97,19 +97,19 @@ class Auditor:
             queue.delivered_through = [0, 0]
 
     def taker_joined(self, path: str, dead_letter: bool) -> None:
-        """From now on somebody removes messages and is told of it later: by
+        """From now on a client removes messages and reports it later: by
         receive-and-delete, or by batch delete."""
         self._queues[path].taker_count[dead_letter] += 1
 
     def taker_left(self, path: str, dead_letter: bool, count: int) -> None:
-        """That is over; so many messages it may have removed without a word."""
+        """This has ended; it may have removed `count` messages without a report."""
         queue = self._queues.get(path)
         if queue is not None and queue.taker_count[dead_letter] > 0:
             queue.taker_count[dead_letter] -= 1
             self._excuse(path, dead_letter, count)
 
     def _excuse(self, path: str, dead_letter: bool, count: int) -> None:
-        """So many messages of the sub-queue may be gone, nobody knows which."""
+        """`count` messages of the sub-queue may be gone; it is unknown which."""
         queue = self._queues.get(path)
         if queue is None or count == 0:
             return
@@ -146,7 +146,7 @@ class Auditor:
         self._queues[path].rules.append(rules)
 
     def updated_rules(self, path: str, rules: Rules) -> Rules:
-        """These rules, as far as they can change."""
+        """These rules, without those that cannot change."""
         first = self._queues[path].rules[0]
         return replace(
             rules,
@@ -170,7 +170,7 @@ class Auditor:
             message.touched_event = self.event
 
     def queues_listed(self, paths: Iterable[str]) -> None:
-        """After a start: which queues there are."""
+        """After a start: the queues that exist."""
         listed = set(paths)
         for path in listed - set(self._queues):
             if path not in self._unsure:
@@ -273,7 +273,7 @@ class Auditor:
         self._judgement.duplicates.answered(message)
 
     def _perhaps_scheduled(self, message: AuditedMessage) -> None:
-        """The clock may have been set back before the bus looked at the message."""
+        """The clock may have been set back before the bus processed the message."""
         message.sent_at = min(message.sent_at, self._history.now)
         if message.wished_at > self._history.now and "send" in message.under_way:
             message.scheduled_at = message.wished_at
@@ -305,7 +305,7 @@ class Auditor:
     # --- seeing ---------------------------------------------------------------
 
     def delivered(self, seen: Sighting, token: bytes, locked_until: int) -> None:
-        """A client was handed a message under a lock."""
+        """A client got a message under a lock."""
         message = self._judgement.known(seen)
         lock = message.lock
         if lock is not None and not lock.is_over and not lock.is_settling:
@@ -346,7 +346,7 @@ class Auditor:
             )
 
     def delivered_for_good(self, seen: Sighting) -> None:
-        """A client was handed a message that is no longer there."""
+        """A client got a message that was removed."""
         message = self._judgement.known(seen)
         lock = message.lock
         if lock is not None and not lock.is_over and not lock.is_settling:
@@ -366,7 +366,7 @@ class Auditor:
         is_all: bool,
         session_id: str = "",
     ) -> None:
-        """A peek that was asked for at event `since` showed this."""
+        """The result of a peek that was requested at event `since`."""
         for one in seen:
             message = self._judgement.known(one)
             if message.touched_event < since:
@@ -409,7 +409,7 @@ class Auditor:
         message.begin(f"settle {token.hex()}", frozenset(places))
 
     def _places_after(self, message: AuditedMessage, kind: str) -> set[str]:
-        # Without a lock nothing will come of it, wherever the message is.
+        # Without a lock it has no effect, wherever the message is.
         here = message.lock.place if message.lock is not None else ACTIVE
         if kind == "complete":
             return {GONE}
@@ -481,7 +481,7 @@ class Auditor:
             return
         if lock.token != token or self._history.now >= lock.locked_until:
             raise Violation(f"a lock of {uid} that is over was renewed")
-        # A clock that jumped back may have saved it before the bus looked.
+        # The clock may have been set back before the bus ended the lock.
         lock.is_over = False
         lock.locked_until = locked_until
         self._locked[token] = message
@@ -515,7 +515,7 @@ class Auditor:
     def commit_unknown(
         self, uids: list[str], settlements: list[tuple[bytes, str, str]]
     ) -> None:
-        """A commit was asked for and nobody says what became of it."""
+        """A commit was requested, and its outcome is unknown."""
         fate = SharedFate()
         for uid in self._with_copies(uids):
             if self.knows_message(uid):
@@ -531,7 +531,7 @@ class Auditor:
             self._share(fate, message, before, if_seen)
 
     def _with_copies(self, uids: list[str]) -> list[str]:
-        """Messages for topics are their copies; those that must be there if any is."""
+        """The copies of messages for topics that must exist if any copy does."""
         found: list[str] = []
         for uid in uids:
             if not self.topics.knows_send(uid):
@@ -552,7 +552,7 @@ class Auditor:
         if_seen: bool | None,
     ) -> None:
         after = frozenset(message.places) - before
-        # Where it cannot have moved, or was a duplicate, it shows nothing.
+        # A member that cannot have moved, or was a duplicate, proves nothing.
         if after and not message.under_way and not message.maskers:
             member = Member(
                 message=message, before=before, after=after, if_seen=if_seen
@@ -562,7 +562,7 @@ class Auditor:
     # --- deferred -------------------------------------------------------------
 
     def take_deferred_requested(self, uid: str) -> None:
-        """Somebody asks for a deferred message in receive-and-delete."""
+        """A client requests a deferred message in receive-and-delete mode."""
         self._touched(uid).begin("take", frozenset((GONE,)))
 
     def take_deferred_ended(self, uid: str, *, is_unknown: bool) -> None:
@@ -575,8 +575,8 @@ class Auditor:
     def deferred_not_found(
         self, uids: Iterable[str], session_id: str | None, *, since: int
     ) -> None:
-        """None of several deferred messages was had, because one was not there, or
-        not of the session."""
+        """A request for several deferred messages failed, because one did not exist or
+        was in another session."""
         messages = [self._judgement.messages[uid] for uid in uids]
         if not any(
             self._may_be_absent(message, since)
@@ -600,7 +600,7 @@ class Auditor:
     def known_numbers(
         self, group: str, *, deferred: bool = False
     ) -> list[tuple[str, str, int]]:
-        """Path, identity and number of messages that may be asked for."""
+        """Path, uid and number of messages that may be requested."""
         place = SCHEDULED
         if deferred:
             place = DEAD_DEFERRED if group == "dead" else DEFERRED
@@ -615,7 +615,7 @@ class Auditor:
         ]
 
     def session_of(self, uid: str) -> str | None:
-        """The session of a message, where sessions are required."""
+        """The session of a message, if sessions are required."""
         message = self._judgement.messages[uid]
         return message.session_id if message.queue.requires_session else None
 
@@ -625,14 +625,14 @@ class Auditor:
     # --- the end --------------------------------------------------------------
 
     def drained(self, path: str, dead_letter: bool) -> None:
-        """A receiver took all it could get: nothing certain may be left."""
+        """A receiver took all it could: no message that must be there may be left."""
         place = DEAD if dead_letter else ACTIVE
         for message in self._judgement.of(self._queues[path]):
             if self._judgement.may_be_at(message) == {place} and message.lock is None:
                 raise Violation(f"{message.uid} is {place} and cannot be received")
 
     def concluded(self, path: str, seen: list[Sighting], counts: Counts) -> None:
-        """All that a queue and its dead letters hold, when nothing is under way."""
+        """The content of a queue and its dead letters, after all requests."""
         uids = [one.uid for one in seen]
         if len(set(uids)) < len(uids):
             raise Violation(f"{path} holds a message twice: {sorted(uids)}")
@@ -657,17 +657,17 @@ class Auditor:
             raise Violation(f"{path} says it holds {counts}, it holds {held}")
 
     def all_concluded(self) -> None:
-        """Every queue was concluded."""
+        """Called after every queue was concluded."""
 
     def is_small(self, path: str) -> bool:
         return self._queues[path].rules[0].is_small
 
     def may_send(self, path: str) -> bool:
-        """It takes messages, as far as a client knows."""
+        """True if it accepts messages, as far as a client knows."""
         return self.has_queue(path)
 
     def may_receive(self, path: str, dead_letter: bool) -> bool:
-        """Nothing takes the messages of the sub-queue away from receivers."""
+        """True unless the sub-queue's messages are forwarded."""
         return True
 
 

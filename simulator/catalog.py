@@ -11,7 +11,7 @@ from twinbus.store.catalog import Catalog, EntityRecord, Unfinished
 
 @final
 class FaultyCatalog:
-    """Stands between a namespace and its catalog."""
+    """A catalog wrapper that injects crashes."""
 
     def __init__(
         self, catalog: Catalog, faults: Faults, random: Random, world: Surroundings

@@ -1,4 +1,4 @@
-"""The clock of a simulated machine: true to the loop, except when it jumps."""
+"""The clock of a simulated machine: it follows the loop, except when it jumps."""
 
 from typing import Final, final
 
@@ -22,5 +22,5 @@ class SimulatedClock:
         return round(self._loop.time() * 1000)
 
     def jump(self, by_ms: int) -> None:
-        """Somebody set the wall clock; the monotonic one does not notice."""
+        """The wall clock is set; the monotonic clock does not change."""
         self._offset_ms += by_ms

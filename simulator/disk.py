@@ -1,7 +1,7 @@
-"""What outlives a crash: the store's data and the catalog's.
+"""What survives a crash: the data of store and catalog.
 
-In memory by default. On SQLite files a crash leaves what the files hold at that
-moment, and a torn commit leaves its write-ahead log cut off somewhere inside.
+It is in memory by default. With SQLite files, a crash keeps the files as they are at
+that moment; a torn commit cuts off the write-ahead log at some point.
 """
 
 import shutil
@@ -22,24 +22,24 @@ class Disk(Protocol):
     """Where a bus can be opened again after its process has ended."""
 
     def store(self) -> Store:
-        """A store object for the next life."""
+        """A store object for the next process."""
 
     def catalog(self) -> Catalog:
-        """A catalog object for the next life."""
+        """A catalog object for the next process."""
 
     def mark(self) -> None:
         """A commit begins here."""
 
     async def crash(self, store: Store, catalog: Catalog, *, torn: bool) -> None:
-        """The process that had these open is dead."""
+        """The process that had these open has ended."""
 
     def content(self) -> Content:
-        """What it holds now."""
+        """The current content."""
 
 
 @final
 class DiskInMemory:
-    """Objects that stay when those that use them are dropped."""
+    """Objects that outlive their users."""
 
     def __init__(self) -> None:
         self._disk = MemoryDisk()
@@ -52,7 +52,7 @@ class DiskInMemory:
         return self._catalog
 
     def mark(self) -> None:
-        """Nothing here is ever half written."""
+        """Does nothing: writes to memory are never partial."""
 
     async def crash(self, store: Store, catalog: Catalog, *, torn: bool) -> None:
         assert isinstance(store, MemoryStore)
@@ -63,13 +63,13 @@ class DiskInMemory:
         return in_memory(self._disk)
 
     def expropriate(self) -> None:
-        """Let another owner take the lease while this one lives."""
+        """Let another owner take the lease while this one is alive."""
         self._disk.owner = None
 
 
 @final
 class DiskOfFiles:
-    """SQLite files; every crash moves on to a copy, as they were at that moment."""
+    """SQLite files; a crash continues with a copy of the files at that moment."""
 
     def __init__(self, folder: Path, random: Random) -> None:
         self._root = folder
@@ -101,11 +101,11 @@ class DiskOfFiles:
         assert isinstance(store, SqliteStore)
         self._crash_count += 1
         copy = self._root / str(self._crash_count)
-        # Shared memory is gone with the process.
+        # Shared memory is lost with the process.
         shutil.copytree(self._folder, copy, ignore=shutil.ignore_patterns("*-shm"))
         if torn:
             self._tear(self._log(copy))
-            # A commit is noted when it has happened, so this one was not.
+            # A commit is recorded after it happened, so this one was not.
             self._note(copy).write_bytes(self._marked_note)
         store.abandon()
         await catalog.close()

@@ -1,6 +1,6 @@
-"""Messages of simulated clients: how they are written, and read again.
+"""Messages of simulated clients: how they are written and read.
 
-The last eight bytes of a body are the message's identity, for the auditor.
+The last eight bytes of a body are the uid, for the auditor.
 """
 
 from collections.abc import Mapping
@@ -22,18 +22,18 @@ from twinbus.amqp.types import Timestamp
 from twinbus.broker import message as broker_message
 
 TAG: Final = "tag-00"
-"""What actions of rules write: as long as any of them."""
+"""What actions of rules write: all have this length."""
 
 _UID_BYTES: Final = 8
 _STATES: Final = ("active", "deferred", "scheduled")
 
 _ASSIGNED_ID: Final = "0" * 32
-"""As long as the id that the bus gives a message without one: it is kept with it."""
+"""As long as the id that the bus adds to a message without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A message to be sent."""
+    """A message to send."""
 
     uid: str
     ttl_ms: int = 0
@@ -41,7 +41,7 @@ class Draft:
     padding: int = 0
     session_id: str = ""
     message_id: str = ""
-    # What rules of subscriptions look at, and what their actions set.
+    # The color that rules match, and what their actions set.
     color: str = ""
     tag: str = ""
     rule: str = ""
@@ -62,7 +62,7 @@ class Draft:
         )
 
     def sent(self) -> Sent:
-        """What the auditor is told."""
+        """The description for the auditor."""
         tagged = replace(self, tag=TAG, rule="r")
         named = replace(self, message_id=self.message_id or _ASSIGNED_ID)
         return Sent(
@@ -94,7 +94,7 @@ def uid_of(number: int) -> str:
 def sighting_of(
     message: broker_message.Message, sequence_number: int, path: str, dead_letter: bool
 ) -> Sighting:
-    """A message as a link hands it over."""
+    """A message as a link delivers it."""
     annex = message.annex
     uid = message.raw[-_UID_BYTES:].decode()
     if SUBSCRIPTIONS in path:
@@ -137,7 +137,7 @@ def sighting_in(encoded: bytes, path: str, dead_letter: bool) -> tuple[Sighting,
 
 
 def _identity(uid: str, path: str, message: Message) -> str:
-    """Where rules look at colors each subscription's copy is a message of its own."""
+    """If rules match colors, each subscription's copy is a message of its own."""
     properties: Mapping[Any, Any] = message.application_properties or {}
     if SUBSCRIPTIONS not in path or "color" not in properties:
         return uid

@@ -1,9 +1,8 @@
-"""What clients know of duplicates: messages of one id that were sent to one queue.
+"""What clients know of duplicates: messages with the same id in one queue.
 
-Two messages are rivals if both came within the time that the queue remembers ids:
-both of them are never seen. A message may be masked by another if that could have come
-first within that time: only then may it be dropped, and one of those that mask it
-must have been there.
+Two messages are rivals if both were sent within the duplicate window: both must never
+be seen. A message may be masked by another that could have been first within the
+window: only then may it be dropped, and one of its maskers must have existed.
 """
 
 from typing import TYPE_CHECKING
@@ -34,7 +33,7 @@ class DuplicateAudit:
         ]
 
     def answered(self, message: AuditedMessage) -> None:
-        """The message was accepted, or nobody knows: find what it may collide with."""
+        """It was accepted, or the outcome is unknown: find rivals and maskers."""
         window_ms = message.queue.duplicate_window_ms
         if not message.message_id or not window_ms:
             return
@@ -55,7 +54,7 @@ class DuplicateAudit:
         return bool(message.maskers)
 
     def dropped(self, message: AuditedMessage) -> None:
-        """The bus says that it has had the message before."""
+        """The bus reports that the message is a duplicate."""
         if not message.maskers:
             raise Violation(f"{message.uid} was dropped, and is no duplicate")
         message.places = {NEVER}
@@ -70,7 +69,7 @@ class DuplicateAudit:
                 )
 
     def check_missing(self, message: AuditedMessage) -> None:
-        """An accepted message that nobody saw must have a reason not to be there."""
+        """An accepted message that was never seen must have been a duplicate."""
         if message.was_seen or not message.accepted_event:
             return
         if NEVER not in message.places or GONE in self._judgement.may_be_at(message):
@@ -85,5 +84,5 @@ class DuplicateAudit:
 
 
 def _is_later(other: AuditedMessage, message: AuditedMessage) -> bool:
-    """Sent in the same batch, behind it."""
+    """Sent in the same batch, after it."""
     return other.sent_event == message.sent_event and other.uid > message.uid

@@ -1,4 +1,4 @@
-"""What clients do with queues that detect duplicates: send the same ids again."""
+"""Clients of queues that detect duplicates: they send the same ids again."""
 
 from dataclasses import replace
 from random import Random
@@ -13,13 +13,13 @@ _WINDOWS_MS: Final = (20_000, 20_000, 60_000)
 
 
 class DuplicateWorkload(Workload):
-    """Sends messages of which some have an id that was sent before."""
+    """Sends messages, some with an id that was sent before."""
 
     creations = 5.0
 
     def __init__(self, random: Random, auditor: Auditor) -> None:
         super().__init__(random, auditor)
-        # With few ids nearly everything is a duplicate, with many nearly nothing.
+        # With few ids nearly all messages are duplicates, with many nearly none.
         self._id_count = random.choice((2, 8, 30))
 
     def _rules(self) -> Rules:

@@ -1,10 +1,10 @@
-"""Judges a world in which messages move on by themselves.
+"""Judges a world in which entities forward messages.
 
-Where a message is, only the bus knows: it may be anywhere on the ways that lead from
-where it was sent. So this auditor counts. What was accepted and not consumed is in
-exactly one place, on one of its ways; it is locked by one at a time; nothing is
-dropped but duplicates, and nothing stays where it is forwarded from. Delivery counts,
-numbers and expiry are judged in the worlds of queues.
+Only the bus knows where a message is: it may be anywhere on the routes from where it
+was sent. So this auditor counts. A message that was accepted and not consumed is in
+exactly one place, on one of its routes, and has at most one lock; only duplicates are
+dropped, and nothing stays in an entity that forwards. Delivery counts, numbers and
+expiry are checked in the worlds of queues.
 """
 
 from simulator.audited_message import (
@@ -28,17 +28,17 @@ _HOPS = 4
 
 
 class ForwardingAuditor(Auditor):
-    """Counts messages wherever they go."""
+    """Counts messages wherever they are."""
 
     def __init__(self) -> None:
         super().__init__()
-        # Every way that there ever was: from path to paths.
+        # Every forwarding that ever existed: from path to paths.
         self._ways: dict[str, set[str]] = {}
         # Paths that could not be forwarded to at some time.
         self._troubled: set[str] = set()
-        # Paths at which duplicates are found.
+        # Paths that detect duplicates.
         self._detectors: set[str] = set()
-        # Of the present comparison: uid to where it was seen.
+        # In the current comparison: uid to the path where it was seen.
         self._found: dict[str, str] = {}
 
     # --- ways -----------------------------------------------------------------
@@ -68,11 +68,11 @@ class ForwardingAuditor(Auditor):
         super().deletion_requested(path)
 
     def queue_deleted(self, path: str) -> None:
-        """What was sent there may have gone on before."""
+        """Messages that were sent there may have been forwarded before."""
         self._queues.pop(path)
 
     def _excuse(self, path: str, dead_letter: bool, count: int) -> None:
-        """Some of what may be there was taken away, and nobody can say what."""
+        """Some messages that may be there were removed; it is unknown which."""
         for message in self._judgement.messages.values():
             if count and path in self._reachable(message.queue.path):
                 message.places.add(GONE)
@@ -176,7 +176,7 @@ class ForwardingAuditor(Auditor):
     def settle_refused(
         self, token: bytes, uid: str, kind: str, *, lock_lost: bool
     ) -> None:
-        # Where it is locked may be deleted, wherever it was sent to.
+        # The entity where it is locked may have been deleted.
         is_sure = GONE not in self._judgement.messages[uid].places
         super().settle_refused(token, uid, kind, lock_lost=lock_lost and is_sure)
 
@@ -194,7 +194,7 @@ class ForwardingAuditor(Auditor):
     # --- the end --------------------------------------------------------------
 
     def drained(self, path: str, dead_letter: bool) -> None:
-        """What is left shows when everything is compared."""
+        """What is left is checked when everything is compared."""
 
     def concluded(self, path: str, seen: list[Sighting], counts: Counts) -> None:
         for one in seen:
@@ -225,7 +225,7 @@ class ForwardingAuditor(Auditor):
                 raise Violation(f"{message.uid} is nowhere")
 
     def _may_be_duplicate(self, message: AuditedMessage) -> bool:
-        """On its way it could meet another of the same id that came before."""
+        """On its route it could meet an older message with the same id."""
         mine = self._detecting(message)
         if message.message_id and any(self._leads_back(path) for path in mine):
             return True
@@ -239,15 +239,15 @@ class ForwardingAuditor(Auditor):
         )
 
     def _leads_back(self, path: str) -> bool:
-        """What goes round comes back to where its own id is known."""
+        """A message that goes in a circle returns to where its id is known."""
         targets = self._ways.get(path, set())
         return any(path in self._reachable(target) for target in targets)
 
     def _detecting(self, message: AuditedMessage) -> set[str]:
-        """Paths on its ways where duplicates are, or were, found."""
+        """Paths on its routes that detect duplicates, or did."""
         return self._reachable(message.queue.path) & self._detectors
 
 
 def _holder(path: str) -> str:
-    """Where messages for an entity are: a topic has one subscription here."""
+    """Where messages for an entity are: the topic has one subscription here."""
     return f"{path}/Subscriptions/a" if path == "news" else path

@@ -1,4 +1,4 @@
-"""What clients do where entities forward to each other."""
+"""Clients of entities that forward to each other."""
 
 from dataclasses import replace
 from random import Random
@@ -91,7 +91,7 @@ class ForwardingWorkload(Workload):
             self._update_to(life, path, rules)
 
     def _delete_queue(self, life: Life) -> None:
-        """What a topic without subscriptions gets is gone: that one stays."""
+        """Not the subscription: without one, a topic would drop its messages."""
         path = self._path()
         if path is not None and path != _SUBSCRIPTION:
             self._delete(life, path)

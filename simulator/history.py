@@ -1,7 +1,7 @@
-"""What the clock of a world has shown, and the order of what happened.
+"""The times that the clock of a world has shown, and the order of events.
 
 A clock may jump back: what was due at the highest time that it ever showed may have
-happened, whatever it shows now.
+happened.
 """
 
 
@@ -10,13 +10,13 @@ class History:
 
     def __init__(self) -> None:
         self.now = 0
-        # Events are numbered, to tell before from after.
+        # The number of the current event.
         self.event = 0
-        # First event and highest time of each stretch without a jump back.
+        # First event and highest time of each period without a jump back.
         self._stretches: list[list[int]] = [[0, 0]]
 
     def tell(self, now: int) -> None:
-        """Something happens, and the clock shows this."""
+        """An event happens at this time."""
         self.event += 1
         if now < self.now:
             self._stretches.append([self.event, now])

@@ -1,7 +1,7 @@
-"""Whether a message may be where it was seen, and as it was seen.
+"""Checks whether a message may be where it was seen, and as it was seen.
 
-The auditor writes down what was asked and answered; from that this works out where
-a message can be, and compares. Every sighting makes what is known more exact.
+The auditor records requests and replies. From these the possible places of a message
+are computed and compared. Every sighting makes the knowledge more exact.
 """
 
 from bisect import bisect_left
@@ -32,14 +32,14 @@ PLACES = {
 
 
 class Judgement:
-    """Compares what is seen with what is known."""
+    """Compares sightings with what is known."""
 
     def __init__(self, history: History) -> None:
         self._history = history
-        # By the identity their senders gave them; the auditor adds to it.
+        # By uid; the auditor adds to it.
         self.messages: dict[str, AuditedMessage] = {}
         self.duplicates = DuplicateAudit(history, self)
-        # Told of a message that is not known, who may make it so.
+        # Called for an unknown message; it may add it.
         self.on_unknown: Callable[[str], None] = _stay_unknown
 
     def of(self, queue: AuditedQueue) -> list[AuditedMessage]:
@@ -60,7 +60,7 @@ class Judgement:
         return message
 
     def check(self, message: AuditedMessage, seen: Sighting) -> None:
-        """The message may be where it was seen, as it was seen."""
+        """The message may be where it was seen, with these properties."""
         place = PLACES[seen.dead_letter, seen.state]
         may_be_at = self.may_be_at(message)
         if place not in may_be_at:
@@ -152,7 +152,7 @@ class Judgement:
             raise Violation(f"{seen.uid} was delivered at {self._history.now}, expired")
 
     def check_order_of_delivery(self, message: AuditedMessage, seen: Sighting) -> None:
-        """What nobody had before comes in the order of its numbers."""
+        """Messages that were never delivered come in the order of their numbers."""
         if seen.state != "active" or message.was_delivered:
             return
         through = message.queue.delivered_through
@@ -191,7 +191,7 @@ class Judgement:
 
 
 def _stay_unknown(uid: str) -> None:
-    """Nobody knows more."""
+    """Adds nothing."""
 
 
 def text_of(places: set[str]) -> str:

@@ -1,8 +1,8 @@
-"""An event loop in which time costs nothing.
+"""An event loop with virtual time.
 
-When no callback is ready the clock jumps to the next timer. Nothing here sleeps,
-polls or uses a thread, so a run depends on its inputs alone: the same coroutines
-with the same random numbers take the same steps.
+If no callback is ready, the clock jumps to the next timer. Nothing sleeps, polls or
+uses a thread, so a run depends only on its inputs: the same coroutines with the same
+random numbers take the same steps.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _END_OF_TIME_SECONDS = 10_000.0
-"""No world lasts this long."""
+"""No world runs this long."""
 
 
 class NothingToWaitFor(Exception):
@@ -20,7 +20,7 @@ class NothingToWaitFor(Exception):
 
 
 class _NoSelector:
-    """Stands where a loop has its sockets; waiting means that time passes."""
+    """Replaces the selector of sockets: waiting lets virtual time pass."""
 
     def __init__(self, loop: "VirtualLoop") -> None:
         self._loop = loop
@@ -33,7 +33,7 @@ class _NoSelector:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """Callbacks and timers on a clock of its own, in seconds from 0."""
+    """Callbacks and timers on a virtual clock, in seconds from 0."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,14 +49,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
             raise NothingToWaitFor("only timers go on, nothing else happens")
 
     def _process_events(self, event_list: list[object]) -> None:
-        """There are no sockets."""
+        """Does nothing: there are no sockets."""
 
     def _write_to_self(self) -> None:
-        """There are no other threads."""
+        """Does nothing: there are no other threads."""
 
 
 def run_virtually(loop: VirtualLoop, main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, in no time."""
+    """Run a coroutine to its end, in virtual time."""
     try:
         return loop.run_until_complete(main)
     finally:

@@ -1,8 +1,7 @@
-"""Another namespace on the disk of a simulated bus, which is none of its business.
+"""Another namespace on the disk of a simulated bus, which must not be touched.
 
-It was served once, by another bus with the same catalog. Its queue holds a message,
-and a scheduled one that is long due: whatever happens to the bus, both are there in
-the end, and nobody has waited for them.
+It was served once, by another bus with the same catalog. Its queue has a message, and a
+scheduled one that is long due: at the end both must still be there, unchanged.
 """
 
 from typing import Final, final
@@ -25,14 +24,14 @@ _ACTOR: Final = 1
 
 @final
 class Neighbour:
-    """A queue that must stay as it is."""
+    """A queue that must not change."""
 
     def __init__(self) -> None:
         self.number = 0
         self._record: tuple[int, int, int, int] = (1, 0, 1, 2 * len(_RAW))
 
     async def settle_in(self, disk: Disk, now: int) -> None:
-        """Before the first life of the bus."""
+        """Create it, before the first start of the bus."""
         store, catalog = disk.store(), disk.catalog()
         opened = await store.open("neighbour", now)
         record = EntityRecord(

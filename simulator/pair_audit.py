@@ -1,15 +1,15 @@
-"""Judges a world of pairs, by what applications were told and by what is there at last.
+"""Judges a world of pairs, by the replies to applications and by the final content.
 
-Nobody receives in these worlds, and what expires is dead-lettered, so that every copy
-that was ever visible is found in the end. Of each message it is known who sent it,
-when, with what, and what its sender was told; the rest follows:
+In these worlds nobody receives, and expired messages are dead-lettered, so that every
+copy that was ever visible is found at the end. For each message it is known who sent
+it, when, with what properties, and the reply. From this follows:
 
-- accepted: there once, as it was sent, not before its time, and dead-lettered only when
-  its whole time to live was over;
-- cancelled: not there; failed, or the process ended: there once at most;
-- a send fails only where something was wrong on the way, and in its time;
-- what one application sent to a session is in order, where that is promised;
-- the backlog has nothing left but poison.
+- accepted: exists once, as it was sent, not before its scheduled time, and
+  dead-lettered only after its whole time to live;
+- cancelled: does not exist; failed, or the process ended: exists at most once;
+- a send fails only if there was trouble on the way, and within its time-out;
+- messages of one application to a session are in order, if that is promised;
+- only poison messages are left in the backlog.
 
 It shares no code with the pair.
 """
@@ -22,7 +22,7 @@ from simulator.pair_wire import BUSY
 from simulator.sighting import Violation
 
 _GRACE_MS = 100
-"""Between the end of a time-out and its notice."""
+"""Tolerance between the end of a time-out and its notice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Promises:
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """One call of an application, and what it was told."""
+    """One call of an application, and its result."""
 
     path: str
     timeout_ms: int
@@ -58,7 +58,7 @@ class Sent:
     message: PairMessage
     path: str
     call: Call
-    # By the clock of the primary: when the application asked, and when it is due.
+    # By the clock of the primary: when the application called, and when it is due.
     primary_asked_at: int
     due_at: int | None
     # "", "asked", "cancelled" or "unknown".
@@ -73,13 +73,13 @@ class PairAuditor:
     troubles: Troubles
     promises: Promises
     sent: dict[str, Sent] = field(default_factory=dict)
-    # Messages of the world's own that nobody can restore.
+    # Messages that cannot be restored; the world sent them.
     poison: set[str] = field(default_factory=set)
-    # Messages that a syphon had in its hands, at least once.
+    # Messages that a syphon received at least once.
     received: set[str] = field(default_factory=set)
-    # A clock that jumps says nothing of how long a message lived.
+    # If clocks jump, the lifetime of a message cannot be judged.
     clocks_jump: bool = False
-    # A process may not know what an earlier one has left in the backlog.
+    # A restarted process may not know what an earlier one left in the backlog.
     order_is_void: bool = False
 
     # --- what applications do -----------------------------------------------------
@@ -126,8 +126,8 @@ class PairAuditor:
             )
 
     def _may_fail(self, call: Call) -> bool:
-        """Something was wrong with the primary, and either the time was too short for
-        a failover, or something was wrong with the secondary, too."""
+        """The primary had trouble, and either the time was too short for a failover, or
+        the secondary had trouble, too."""
         promises = self.promises
         wrong = self.troubles.of("primary", call.path, call.asked_at, call.ended_at)
         if any(trouble.kind in (BUSY, BAD_STORE) for trouble in wrong):
@@ -139,12 +139,13 @@ class PairAuditor:
         enough_ms = promises.failover_interval_ms + 2 * promises.attempt_timeout_ms
         if call.timeout_ms <= enough_ms:
             return bool(wrong)
-        # Each attempt may fail, and each success of another starts over.
+        # Each attempt may fail, and each success of another send starts over.
         return any(trouble.kind not in STEADY for trouble in wrong)
 
     def _both_away(self, call: Call) -> bool:
-        """The secondary was in trouble, and the primary, too, or not long before: an
-        entity is back only after a ping, and a session only after its backlog."""
+        """The secondary had trouble, and the primary too, at the same time or shortly
+        before: an entity is back only after a ping, and a session only after its
+        backlog."""
         promises, last = self.promises, call.ended_at
         attempt_ms = promises.attempt_timeout_ms
         back_ms = promises.failover_interval_ms + promises.ping_interval_ms
@@ -159,7 +160,7 @@ class PairAuditor:
         )
 
     def _is_late(self, call: Call) -> bool:
-        """Nothing got through to the primary, the secondary was well, and yet the call
+        """The primary was not reachable, the secondary was fine, and still the call
         took longer than one attempt and one failover interval."""
         promises = self.promises
         most_ms = promises.failover_interval_ms + promises.attempt_timeout_ms
@@ -177,8 +178,8 @@ class PairAuditor:
         self.sent[uid].cancel_asked_at = self.troubles.now()
 
     def cancel_ended(self, uid: str, state: str, timeout_ms: int, now: int) -> None:
-        """What a syphon has in its hands, or what is due by now and may be active on a
-        primary that did not say so, cannot be cancelled for sure."""
+        """A message that a syphon has received, or that is due and may be active on the
+        primary, may not be cancelled."""
         sent = self.sent[uid]
         took_ms = self.troubles.now() - sent.cancel_asked_at
         if took_ms > timeout_ms + _GRACE_MS:
@@ -187,7 +188,7 @@ class PairAuditor:
             state = "unknown"
         sent.cancelling = state
 
-    # --- what is there at last ------------------------------------------------------
+    # --- the final content ------------------------------------------------------------
 
     def judge(self, on_primary: list[Seen], in_backlog: list[Seen]) -> None:
         """Raises Violation."""
@@ -239,7 +240,7 @@ class PairAuditor:
                 own.pop(name)
         for name, was, now in (
             ("session", meant.session_id, found.session_id),
-            # The bus gives one to a message that has none.
+            # The bus adds an id to a message that has none.
             ("message id", meant.message_id or found.message_id, found.message_id),
             ("time to live", meant.ttl_ms, ttl_ms),
             ("properties", meant.properties, own),

@@ -1,4 +1,4 @@
-"""Doors into a simulated bus: `pairing.ports` over a wire."""
+"""Access to a simulated bus: implements `pairing.ports` over a wire."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from simulator.pair_message import PairMessage, Seen
 from simulator.pair_wire import Wire
 
 _BATCH = 3
-"""So that what is diverted often needs several sends."""
+"""Small, so that diverted messages often need several sends."""
 
 
 class SimulatedNamespace:
@@ -25,7 +25,7 @@ class SimulatedNamespace:
 
 
 class SimulatedDoor:
-    """A way into one entity; time-outs are the caller's, who cancels."""
+    """Access to one entity; the caller has the time-outs, and cancels."""
 
     def __init__(self, wire: Wire, path: str) -> None:
         self._wire = wire
@@ -34,7 +34,7 @@ class SimulatedDoor:
     async def send(
         self, messages: Sequence[PairMessage], timeout_seconds: float
     ) -> None:
-        # As they are now: a bus that gets them late must not see later changes.
+        # Copies, because a bus that gets them late must not see later changes.
         copies = [replace(message) for message in messages]
 
         async def work(life: Life) -> None:
@@ -43,7 +43,7 @@ class SimulatedDoor:
         await self._wire.ask(work)
 
     async def open(self, timeout_seconds: float) -> None:
-        """There is no link to open: every request stands alone."""
+        """Does nothing: there is no link, every request stands alone."""
 
     async def send_some(
         self, messages: Sequence[PairMessage], timeout_seconds: float
@@ -91,4 +91,4 @@ class SimulatedDoor:
         return [(seen.number, seen.message) for seen in await self._wire.ask(work)]
 
     async def close(self) -> None:
-        """There is no link to give up: every request stands alone."""
+        """Does nothing: there is no link, every request stands alone."""

@@ -1,7 +1,8 @@
-"""Messages of paired processes: how they are written, read again, diverted, restored.
+"""Messages of paired processes: how they are written, read, diverted and restored.
 
-The adapter's side of `pairing/ports.py` and `pairing/syphon/ports.py`: what a message
-is, and which kind of failure an error is. Bytes are real, so the bus reads real ids.
+It implements the adapter's side of `pairing/ports.py` and `pairing/syphon/ports.py`:
+the message type, and the kinds of failures. Messages are encoded, so the bus reads real
+ids.
 """
 
 from collections.abc import Mapping
@@ -57,19 +58,19 @@ _KINDS: Final[tuple[tuple[type[ServiceBusError], FailureKind], ...]] = (
 
 
 class Unreachable(Exception):
-    """There is no connection, or there is none any more."""
+    """There is no connection, or it was lost."""
 
 
 class PairedSendFailed(Exception):
-    """What the application of a simulated process is told."""
+    """The error that the application of a simulated process gets."""
 
 
 class SendTimedOut(PairedSendFailed):
-    """Its time ended."""
+    """The time-out was reached."""
 
 
 class SendRefused(PairedSendFailed):
-    """The pair cannot do it."""
+    """The pair refuses the operation."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,7 +109,7 @@ class PairMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A message as a look at an entity shows it."""
+    """A message as a peek at an entity shows it."""
 
     path: str
     dead_letter: bool
@@ -147,7 +148,7 @@ def read(encoded: bytes, path: str, dead_letter: bool = False) -> Seen:
 
 
 def restore(message: PairMessage, detour: Detour, restored_from: str) -> PairMessage:
-    """As it was before the detour."""
+    """The message as it was before the detour."""
     return replace(
         message,
         session_id=detour.session_id,
@@ -159,7 +160,7 @@ def restore(message: PairMessage, detour: Detour, restored_from: str) -> PairMes
 
 
 def kind_of(error: BaseException) -> FailureKind:
-    """Which kind of failure an error of the bus, or of the way to it, is."""
+    """The kind of failure of an error of the bus, or of the connection."""
     if isinstance(error, TimeoutError):
         return FailureKind.TIMEOUT
     if isinstance(error, Unreachable):
@@ -171,7 +172,7 @@ def kind_of(error: BaseException) -> FailureKind:
 
 
 class SimulatedDialect:
-    """`pairing.ports.Dialect` of these messages."""
+    """Implements `pairing.ports.Dialect` for these messages."""
 
     def stamp(
         self, message: PairMessage, send_id: bytes, message_id: str | None
@@ -228,7 +229,7 @@ class SimulatedDialect:
 
 
 def _wire_values(properties: Mapping[str, object]) -> dict[object, object]:
-    """Instants as the wire has them."""
+    """The properties with times as AMQP timestamps."""
     return {
         name: Timestamp((value - _EPOCH) // timedelta(milliseconds=1))
         if isinstance(value, datetime)

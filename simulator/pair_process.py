@@ -1,8 +1,8 @@
 """Processes of a simulated pair: senders with their applications, and syphons.
 
-The pair, its senders and the syphon are the real ones. A process may end at any moment,
-in the middle of anything, and is started again; its applications go on where they were,
-not knowing what became of the call that was under way.
+The pair, its senders and the syphon are the real ones. A process may end at any moment
+and is started again. Its applications then continue, without knowing the result of the
+call that was in progress.
 """
 
 import asyncio
@@ -41,10 +41,10 @@ from twinbus.pairing.syphon.syphon import Syphon
 
 PRIMARY: Final = "north"
 SECONDARY: Final = "south"
-"""What the namespaces are called."""
+"""The name of the secondary namespace."""
 
 Note = Callable[[str], None]
-"""Writes down what happens."""
+"""Writes to the trace."""
 
 _FAILURES: Final = (PairedSendFailed, ServiceBusError, Unreachable, TimeoutError)
 _RESTART_SECONDS: Final = 1.0
@@ -52,8 +52,7 @@ _CANCEL_MS: Final = 5_000
 
 
 class Application:
-    """Sends to one entity, one call after the other, through all lives of its
-    process."""
+    """Sends to one entity, call after call, over all restarts of its process."""
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class Application:
         self._settings = settings
         self._new_number = new_number
         self._left = random.choice((3, 8, 15))
-        # Scheduled messages that were not cancelled: numbers by id.
+        # Scheduled messages that were not cancelled: numbers by uid.
         self._scheduled: dict[str, int] = {}
 
     async def run(self, pair: Pair[PairMessage], note: Note) -> None:
@@ -110,7 +109,7 @@ class Application:
         )
 
     def _timeout(self) -> tuple[float | None, int]:
-        """What the application says, and what the call gets."""
+        """The time-out that the application gives, and the one that the call gets."""
         settings = self._settings
         usual_ms = settings.send_timeout_ms + settings.failover_interval_ms
         seconds = self._random.choice((None, None, None, 1.0, 7.0))
@@ -175,7 +174,7 @@ class Application:
         now = self._primary.clock.now()
         self._auditor.cancel_ended(uid, state, _CANCEL_MS, now)
 
-    # --- what became of a call ------------------------------------------------------
+    # --- results of calls -----------------------------------------------------------
 
     def _asked(
         self,
@@ -270,7 +269,7 @@ class SenderProcess:
             self._on_failure(error)
 
     async def crash(self) -> None:
-        """End in the middle of anything."""
+        """End at any moment."""
         self.note("CRASH")
         for task in self._tasks:
             task.cancel()
@@ -285,11 +284,11 @@ class SenderProcess:
             self.start()
 
     async def finished(self) -> None:
-        """All applications have sent all they wanted."""
+        """Wait until all applications have sent everything."""
         await asyncio.gather(*self._tasks)
 
     def failed_over(self) -> list[str]:
-        """Entities that are not back yet."""
+        """Entities that are still failed over."""
         assert self.pair is not None
         state = State.FAILED_OVER.value
         entities = self.pair.status().entities
@@ -301,7 +300,7 @@ class SenderProcess:
 
 
 class SyphonProcess:
-    """A process that syphons."""
+    """A process that runs a syphon."""
 
     def __init__(
         self,
@@ -332,7 +331,7 @@ class SyphonProcess:
         self._starting = asyncio.ensure_future(self._start(after_seconds))
 
     async def _start(self, after_seconds: float) -> None:
-        """As whoever watches over the process would: again, until it is up."""
+        """Try again until it has started, as a supervisor would."""
         await asyncio.sleep(after_seconds)
         primary, secondary = self._sites
         while True:
@@ -373,7 +372,7 @@ class SyphonProcess:
             self.start()
 
     async def stop(self) -> None:
-        """End in the middle of anything."""
+        """End at any moment."""
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""One site of a simulated pair: a bus with its disk, its clock and the wire to it.
+"""One site of a simulated pair: a bus with its disk, its clock and its wire.
 
-The bus may crash at any moment and is started again a while later, with what its disk
-has. Its clock is not that of the other site.
+The bus may crash at any moment and is started again a while later, from its disk. Its
+clock differs from that of the other site.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from twinbus.store.base import Store
 
 
 class Site:
-    """The surroundings of one bus, through all of its lives."""
+    """The environment of one bus, over all of its restarts."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Site:
             (folder / name).mkdir()
             self._disk = DiskOfFiles(folder / name, Random(random.random()))
         self._is_torn = False
-        # When it crashed and was not started again yet.
+        # The current process of the bus.
         self.life = self._new_life()
         self._reviving: asyncio.Task[None] | None = None
         # How long it stays down after a crash.
@@ -77,7 +77,7 @@ class Site:
     # --- its lives --------------------------------------------------------------
 
     async def start(self) -> None:
-        """Up, or on the way to it: it may crash while it starts."""
+        """Returns when the bus is up, or crashed while it was starting."""
         starting = asyncio.ensure_future(self.life.start())
         ending = asyncio.ensure_future(self.life.ended.wait())
         await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
@@ -108,7 +108,7 @@ class Site:
             await self._reviving
 
     def heal(self) -> None:
-        """Its store is a good one from now on."""
+        """From now on its store has no faults."""
         self.faults = Faults()
         self.life.store.faults = self.life.catalog.faults = self.faults
         self._downtime_seconds = 0.5
@@ -146,10 +146,10 @@ class Site:
         self._disk.mark()
 
     def commit_did_not_happen(self) -> None:
-        """The bus starts over by itself."""
+        """Does nothing: the bus restores itself."""
 
     def bus_has_started_over(self) -> None:
-        """Nobody here has to know."""
+        """Does nothing: it is not needed here."""
 
     def store_calls_overlap(self) -> None:
         self._on_failure(Violation(f"two operations of {self.name}'s store overlap"))

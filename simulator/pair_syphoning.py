@@ -40,15 +40,15 @@ from twinbus.pairing.syphon.reading import read
 T = TypeVar("T")
 
 _PAGE: Final = 20
-"""Few, so that a backlog has several pages."""
+"""Small, so that a backlog has several pages."""
 
 _ANSWER_SECONDS: Final = 5.0
-"""What the secondary gets for any answer."""
+"""Time-out for any answer of the secondary."""
 
 
 class SimulatedQueue(BacklogQueue):
-    """A backlog queue whose place in a set is the same in every process: a text has
-    another hash in each, and a seed must tell the same story in all."""
+    """A backlog queue with the same hash in every process: hashes of texts differ, and
+    a seed must give the same run everywhere."""
 
     def __hash__(self) -> int:
         return self.created_at
@@ -71,7 +71,7 @@ class SyphonedMessage(BacklogMessage):
         )
         self.message = seen.message
         self.token = token
-        # What the primary's ledger goes by.
+        # Identifies the message in the primary's ledger.
         self.origin = origin
 
 
@@ -96,7 +96,7 @@ class SimulatedSource:
     ) -> list[SyphonedMessage]:
         async def work(life: Life) -> list[requests.Taken]:
             taken = await requests.receive(life, self.path, max_count, max_wait_seconds)
-            # Whether or not the answer arrives: it is locked.
+            # It is locked even if the answer does not arrive.
             for seen, _ in taken:
                 self._note_received(seen.message.uid)
             return taken
@@ -156,7 +156,7 @@ class SimulatedSource:
         return [self._syphoned(seen, token) for seen, token in await self._ask(work)]
 
     async def close(self) -> None:
-        """There is no link to give up: every request stands alone."""
+        """Does nothing: there is no link, every request stands alone."""
 
     async def _ask(
         self,
@@ -186,7 +186,7 @@ async def ask_secondary(
 
 
 class SimulatedSecondary:
-    """The namespace that has the backlog queues."""
+    """The namespace with the backlog queues."""
 
     def __init__(
         self, name: str, wire: Wire, note_received: Callable[[str], None]
@@ -212,11 +212,11 @@ class SimulatedSecondary:
         raise AssertionError("here the ledger alone keeps syphons apart")
 
     async def close(self) -> None:
-        """There is no link to give up: every request stands alone."""
+        """Does nothing: there is no link, every request stands alone."""
 
 
 class SimulatedOutlet:
-    """The way into the primary."""
+    """Sends to the primary."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -253,7 +253,7 @@ class SimulatedOutlet:
 
     async def is_reachable(self, timeout_seconds: float) -> bool:
         async def work(life: Life) -> None:
-            """It answers, whatever its entities say."""
+            """Does nothing: any answer will do."""
 
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -263,7 +263,7 @@ class SimulatedOutlet:
         return True
 
     async def close(self) -> None:
-        """There is no link to give up: every request stands alone."""
+        """Does nothing: there is no link, every request stands alone."""
 
 
 def _glimpse(seen: Seen) -> Glimpse:

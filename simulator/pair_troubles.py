@@ -1,6 +1,6 @@
-"""What goes wrong between paired sites, and when: drawn from the seed, and remembered.
+"""Troubles of paired sites, drawn from the seed and recorded.
 
-The auditor asks here whether a send was allowed to fail: only where something was wrong
+The auditor asks here whether a send was allowed to fail: only if there was trouble
 while it tried.
 """
 
@@ -22,7 +22,7 @@ JUMP: Final = "clock jump"
 BAD_STORE: Final = "bad store"
 
 STEADY: Final = {GONE, FROZEN, DISABLED}
-"""While these last, not one send gets through."""
+"""During these not a single send succeeds."""
 
 _DURATIONS: Final = (0.5, 2.0, 8.0, 20.0, 60.0)
 _FLAP_SECONDS: Final = (0.2, 1.0, 3.0)
@@ -30,11 +30,11 @@ _FLAP_SECONDS: Final = (0.2, 1.0, 3.0)
 
 @dataclass(slots=True, kw_only=True)
 class Trouble:
-    """One thing that is wrong for a while."""
+    """One trouble, for a while."""
 
     site: str
     kind: str
-    # Of the entity that it is about; empty if about all of the site.
+    # The entity that has the trouble; empty: the whole site.
     path: str
     began_at: int
     ended_at: int | None = None
@@ -45,7 +45,7 @@ class Trouble:
 
 
 class Troubles:
-    """All of them, by a clock that never goes back."""
+    """All troubles, by a monotonic clock."""
 
     def __init__(self, loop: VirtualLoop, random: Random) -> None:
         self._loop = loop
@@ -66,7 +66,7 @@ class Troubles:
         site.note(f"no more {trouble.kind} {trouble.path}".rstrip())
 
     def of(self, site: str, path: str, first: int, last: int) -> list[Trouble]:
-        """What was wrong with an entity in that time."""
+        """The troubles of an entity in that time."""
         return [
             one
             for one in self._all
@@ -74,7 +74,7 @@ class Troubles:
         ]
 
     def anywhere(self, site: str, first: int, last: int) -> list[Trouble]:
-        """What was wrong with any part of a site in that time."""
+        """The troubles of any part of a site in that time."""
         return [
             one for one in self._all if one.site == site and one.overlaps(first, last)
         ]
@@ -82,7 +82,7 @@ class Troubles:
     # --- making them ------------------------------------------------------------
 
     async def make(self, site: Site, kind: str, paths: list[str]) -> None:
-        """Let something be wrong for a while."""
+        """Cause a trouble for a while."""
         random = self._random
         seconds = random.choice(_DURATIONS) * random.uniform(0.5, 1.5)
         if kind == CRASH:
@@ -118,7 +118,7 @@ class Troubles:
         self.over(site, trouble)
 
     async def _disable(self, site: Site, path: str, seconds: float) -> None:
-        """For real: the entity's own status says so."""
+        """By changing the entity's status."""
         trouble = self.note(site, DISABLED, path)
         await _set_status(site, path, "SendDisabled")
         await asyncio.sleep(seconds)
@@ -139,7 +139,7 @@ async def _update(site: Site, path: str, status: str) -> None:
 
 
 async def until_done(site: Site, work: Callable[[], Awaitable[None]]) -> None:
-    """An operator does something, however often the bus fails."""
+    """Repeat an operator's action until it succeeds."""
     while True:
         await site.until_up()
         life = site.life

@@ -1,4 +1,4 @@
-"""The way between paired processes and one bus, and what can go wrong on it.
+"""The connection between paired processes and one bus, and its troubles.
 
 | trouble | what a process sees               | what the bus sees                     |
 |---------|-----------------------------------|---------------------------------------|
@@ -7,10 +7,10 @@
 | deaf    | nothing, or a lost connection     | the request, and answers it           |
 | lossy   | the same, now and then            | the request, or nothing               |
 | slow    | an answer after a while           | the request, a while later            |
-| busy    | a refusal that asks for patience  | nothing                               |
+| busy    | a server-busy error               | nothing                               |
 
-What is asked is done whether or not somebody still waits for the answer: a client that
-gives up cannot take its request back.
+A request is processed even if its client no longer waits for the answer: a client that
+gives up cannot withdraw its request.
 """
 
 import asyncio
@@ -42,11 +42,11 @@ class Wire:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._life: Life | None = None
-        # What is wrong now, by how many troubles.
+        # Current troubles: how many of each kind.
         self._troubles: dict[str, int] = {}
         self._thawed = asyncio.Event()
         self._thawed.set()
-        # Answers that somebody waits for.
+        # Answers that clients wait for.
         self._awaited: set[asyncio.Future[Any]] = set()
 
     # --- what happens to it -----------------------------------------------------
@@ -56,7 +56,8 @@ class Wire:
         self._life = life
 
     def cut(self, *, silently: bool) -> None:
-        """The bus is down; a machine that loses power says nothing to anybody."""
+        """The bus is down; `silently`: clients get no notice, as after a power
+        failure."""
         self._life = None
         if not silently:
             for answer in list(self._awaited):
@@ -80,7 +81,7 @@ class Wire:
     async def ask(
         self, work: Callable[[Life], Awaitable[T]], *, ends_with_client: bool = False
     ) -> T:
-        """Have the bus do something, and wait for its answer.
+        """Let the bus process a request, and wait for its answer.
 
         Raises Unreachable and the bus's errors; hangs where a network would.
         """
@@ -118,7 +119,7 @@ class Wire:
         await self._delay()
 
     async def _lose(self) -> None:
-        """What was on its way is lost, with or without its connection."""
+        """The request or answer is lost, with or without its connection."""
         if self._random.random() < 0.5:
             raise Unreachable("the connection was lost")
         await asyncio.get_running_loop().create_future()

@@ -1,8 +1,8 @@
-"""A world of pairs: two sites, processes that send and that syphon, and misfortunes.
+"""A world of pairs: two sites, processes that send and that syphon, and troubles.
 
-First applications send while things go wrong between and in the sites. Then all is well
-again: entities must come back by their pings, syphons must empty the backlog, and the
-auditor looks at everything that is there.
+First applications send while there are troubles between and in the sites. Then the
+troubles end: entities must come back by their pings, syphons must empty the backlog,
+and the auditor checks the content of all entities.
 """
 
 import asyncio
@@ -46,17 +46,17 @@ from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.store.base import Store
 
 _PATIENCE_SECONDS: Final = 900
-"""For what must end when nothing is wrong any more: longer than locks, time-outs and
-growing pauses together."""
+"""For what must end when there is no trouble: longer than locks, time-outs and growing
+pauses together."""
 
 _FULL_MS: Final = 15_000
-"""How long a store that was full may still be."""
+"""How long a store that was full may still refuse messages."""
 
 _EVERYTHING: Final = 250
 _SUBSCRIPTION: Final = "all"
 _KINDS: Final = (GONE, FROZEN, DEAF, LOSSY, SLOW, BUSY, FLAPPING, DISABLED, CRASH)
 _SYPHON_DELAYS: Final = (0.0, 0.0, 30.0, 120.0)
-"""Until somebody starts a syphon: a backlog may wait while its entity is back."""
+"""Time until a syphon starts: a backlog may wait after its entity is back."""
 
 _SKEWS: Final = (0, 0, 1_500, -90_000, 600_000)
 
@@ -71,7 +71,7 @@ class EntitySpec:
 
     @property
     def holder(self) -> str:
-        """Where its messages are found."""
+        """The path where its messages are found."""
         return (
             f"{self.path}/Subscriptions/{_SUBSCRIPTION}" if self.is_topic else self.path
         )
@@ -107,16 +107,16 @@ class PairWorld:
             for index in range(random.choice((1, 2, 3)))
         ]
         self._troubles = Troubles(loop, Random(random.random()))
-        # A process that starts may not find what an earlier one has left.
+        # A process that starts may not find what an earlier one left in the backlog.
         self._has_restarts = self._hides_backlog = False
-        # Stores that fail, as long as they do.
+        # Sites with a faulty store, until it is repaired.
         self._bad_stores: list[tuple[Site, Trouble]] = []
         self._auditor = PairAuditor(self._troubles, _promises(self._settings))
 
     # --- making it ------------------------------------------------------------------
 
     def _make(self) -> None:
-        """Within the loop: parts of it wait."""
+        """Called within the loop, because some parts wait."""
         self._primary = self._site("primary")
         self._secondary = self._site("secondary")
         self._sites = (self._primary, self._secondary)
@@ -125,7 +125,7 @@ class PairWorld:
             self._sender_process(f"sender {number}")
             for number in range(1, random.choice((2, 2, 3)))
         ]
-        # Several syphons at once restore once, but in no order.
+        # Several syphons together restore each message once, but in no order.
         count = 1 if self._settings.keep_session_order else random.choice((1, 2))
         self._syphons = [
             SyphonProcess(
@@ -205,7 +205,7 @@ class PairWorld:
         for site in self._sites:
             site.check()
 
-    # --- the story --------------------------------------------------------------------
+    # --- phases -----------------------------------------------------------------------
 
     async def live(self) -> None:
         self._make()
@@ -258,7 +258,7 @@ class PairWorld:
             pass
 
     async def _suffer(self) -> None:
-        """Let things go wrong, several at once or one after the other."""
+        """Cause troubles, several at once or one after the other."""
         random = self._random
         count = random.choice((0, 1, 2, 3, 6))
         works = [self._misfortune(random.uniform(0, 40)) for _ in range(count)]
@@ -291,7 +291,7 @@ class PairWorld:
             await self._syphons[process % len(self._syphons)].restart()
 
     async def _poison(self, after_seconds: float) -> None:
-        """Somebody sends what no syphon can restore."""
+        """Send a message that no syphon can restore."""
         message = PairMessage(uid=uid_of(self._new_number()), send_id=b"poison")
         self._auditor.poison.add(message.uid)
         path = self._random.choice(self._queues)
@@ -348,11 +348,11 @@ class PairWorld:
         raise Violation(otherwise)
 
     async def _are_back(self) -> bool:
-        """Pings have brought all entities back."""
+        """True if pings have brought all entities back."""
         return not any(sender.failed_over() for sender in self._senders)
 
     async def _is_empty(self) -> bool:
-        """Syphons have emptied the backlog."""
+        """True if syphons have emptied the backlog."""
         return all(seen.dead_letter for seen in await self._backlog())
 
     async def _backlog(self) -> list[Seen]:
@@ -363,7 +363,7 @@ class PairWorld:
         ]
 
     async def _all_due(self) -> None:
-        """What is scheduled becomes active, and a tick passes."""
+        """Wait until all scheduled messages are active, and a tick has passed."""
         due = [sent.due_at or 0 for sent in self._auditor.sent.values()]
         wait_ms = max([*due, 0]) - self._primary.clock.now()
         await asyncio.sleep(max(wait_ms, 0) / 1000 + 5)
@@ -420,7 +420,7 @@ def _promises(settings: PairSettings) -> Promises:
 
 
 def _faults(random: Random, *, is_torn: bool) -> Faults:
-    """Most stores are good: what others do to a bus is told in other worlds."""
+    """Most stores have no faults here: faults are tested in other worlds."""
     if random.random() < 0.7:
         return Faults()
     return Faults(

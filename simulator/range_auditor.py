@@ -1,14 +1,14 @@
-"""Judges a world in which readers of ranges have queues to themselves.
+"""Judges a world in which readers of ranges take leases of queues.
 
-What a reader was told is sure as far as it goes: a lease that was granted lasts, over
-restarts and failed commits, until the clock has shown its end or somebody asked for
-more. While it lasts
+A lease that was granted lasts, over restarts and failed commits, until the clock has
+shown its end or it is requested again. While it lasts,
 
-- receivers get nothing, no session either, and nobody else is granted it;
-- what was planned is there, all of it and nothing else, as often as it is read;
-- its epoch is good, and no older one is.
+- receivers get no messages and no sessions, and no other reader is granted it;
+- the planned messages are there, all of them and no others, in every read;
+- only its current epoch is accepted.
 
-What a reader settles is gone; what it has not read stays. A range never grows.
+Messages that a reader settles are gone; those that it has not read stay. A range never
+grows.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ from simulator.session_audit import SessionAudit
 from simulator.sighting import Sighting, Violation
 
 _SINGLE: Final = "single"
-"""What requests of readers that settle one message begin with."""
+"""Names of requests that settle one message begin with this."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -40,13 +40,13 @@ class AuditedLease:
 
     reader: str
     epoch: int
-    # Nobody else can have had the queue since this event.
+    # Since this event no other reader can have had the queue.
     kept_since: int
-    # It lasts until the clock has shown this time, counted from an event on.
+    # It lasts until the clock has shown `ends_at` after event `granted_event`.
     granted_event: int
     ends_at: int
     duration_ms: int
-    # It was asked for again, by its reader, and nobody knows what became of that.
+    # Its reader requested it again, and the outcome is unknown.
     is_epoch_unsure: bool = False
     # First and last number of what is promised; None: not known.
     planned: tuple[int, int] | None = None
@@ -54,24 +54,24 @@ class AuditedLease:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class AuditedBatch:
-    """What was planned at once."""
+    """Messages that were planned together."""
 
     queue: AuditedQueue
     reader: str
     first: int
     end: int
     count: int
-    # When the plan was told.
+    # Event at which the plan was answered.
     planned_event: int
-    # All that was ever read of it, by number.
+    # All messages of it that were ever read, by number.
     read: dict[int, str] = field(default_factory=dict)
-    # Messages settled singly: asked for, and confirmed.
+    # Messages settled individually: requested, and confirmed.
     asked: set[str] = field(default_factory=set)
     settled: set[str] = field(default_factory=set)
 
 
 class SessionsBesideReaders(SessionAudit):
-    """Nobody gets a session while somebody has the whole queue."""
+    """No session is granted while a reader has the whole queue."""
 
     def __init__(
         self,
@@ -106,14 +106,13 @@ class SessionsBesideReaders(SessionAudit):
 
 
 class RangeAuditor(Auditor):
-    """Knows what readers were promised."""
+    """Knows what was promised to readers."""
 
     def __init__(self) -> None:
         super().__init__()
-        # The last lease of a queue that is sure to have been granted, and not to have
-        # been given back.
+        # The last lease of each queue that was certainly granted, and not given back.
         self._leases: dict[AuditedQueue, AuditedLease] = {}
-        # The highest epoch that anybody was told, and all who ever asked.
+        # The highest epoch that was answered, and all readers that ever asked.
         self._epochs: dict[AuditedQueue, int] = {}
         self._askers: dict[AuditedQueue, set[str]] = {}
         self._settle_count = 0
@@ -122,7 +121,7 @@ class RangeAuditor(Auditor):
         )
 
     def tell_time(self, now: int) -> None:
-        """A clock that is set back prolongs no lease."""
+        """A clock that is set back does not extend a lease."""
         if now < self._history.now:
             for lease in self._leases.values():
                 lease.ends_at = min(lease.ends_at, now + lease.duration_ms)
@@ -131,7 +130,7 @@ class RangeAuditor(Auditor):
     # --- leases ---------------------------------------------------------------
 
     def _held(self, queue: AuditedQueue | None) -> AuditedLease | None:
-        """The lease that somebody has now, if that is sure."""
+        """The lease that certainly is held now, or None."""
         lease = None if queue is None else self._leases.get(queue)
         if lease is None or queue is None or queue.is_ending:
             return None
@@ -169,7 +168,7 @@ class RangeAuditor(Auditor):
         asked_at: int,
         since: int,
     ) -> None:
-        """Asked for at event `since`, when these locks were there."""
+        """The lease was requested at event `since`, when these locks existed."""
         if queue.is_ending or self._queues.get(queue.path) is not queue:
             return
         held, last = self._held(queue), self._leases.get(queue)
@@ -195,8 +194,8 @@ class RangeAuditor(Auditor):
         )
 
     def _revoke(self, queue: AuditedQueue, tokens: set[bytes]) -> None:
-        """These locks are no more, and no delivery counts for that. What was locked
-        since they were listed may have been revoked, too."""
+        """These locks are revoked, without counting a delivery. Locks taken since they
+        were listed may be revoked, too."""
         for message in self._judgement.of(queue):
             lock = message.lock
             if lock is None or lock.place not in MAIN_PLACES:
@@ -207,12 +206,12 @@ class RangeAuditor(Auditor):
                 lock.may_be_revoked = True
 
     def lease_refused(self, queue: AuditedQueue, reader: str) -> None:
-        """Because somebody else has it."""
+        """Refused because another reader has it."""
         if self._askers[queue] == {reader}:
             raise Violation(f"{reader} was refused {queue.path}, which nobody else has")
 
     def lease_unknown(self, queue: AuditedQueue, reader: str) -> None:
-        """It may be another's now, unless one has it for sure."""
+        """Another reader may have it now, unless one certainly has it."""
         if self._held(queue) is None:
             self._leases.pop(queue, None)
 
@@ -224,7 +223,7 @@ class RangeAuditor(Auditor):
             self._shorten(lease, duration_ms)
 
     def _shorten(self, lease: AuditedLease, duration_ms: int) -> None:
-        """It may end earlier from now on, if its reader wants that."""
+        """Its reader may have shortened it."""
         lease.duration_ms = min(lease.duration_ms, duration_ms)
         lease.ends_at = min(lease.ends_at, self._history.now + duration_ms)
 
@@ -246,7 +245,7 @@ class RangeAuditor(Auditor):
             lease.ends_at = min(asked_at, self._history.now) + duration_ms
 
     def release_requested(self, queue: AuditedQueue, reader: str, epoch: int) -> None:
-        """From now on nothing is promised, unless it is an older epoch's."""
+        """From now on nothing is promised, unless the request has an older epoch."""
         lease = self._leases.get(queue)
         if lease is None or lease.reader != reader:
             return
@@ -256,7 +255,7 @@ class RangeAuditor(Auditor):
     def _check_epoch(
         self, queue: AuditedQueue, reader: str, epoch: int, what: str
     ) -> None:
-        """Raises Violation if it is older than one that was granted."""
+        """Raises Violation if the epoch is older than one that was granted."""
         highest = self._epochs.get(queue, 0)
         if epoch < highest:
             raise Violation(
@@ -265,7 +264,7 @@ class RangeAuditor(Auditor):
             )
 
     def lease_lost(self, queue: AuditedQueue, reader: str, epoch: int) -> None:
-        """The reader was told that it has no lease, or an older one."""
+        """The reply says that the reader has no lease, or an older epoch."""
         lease = self._held(queue)
         if lease is None or lease.is_epoch_unsure:
             return
@@ -276,7 +275,7 @@ class RangeAuditor(Auditor):
             )
 
     def life_of(self, path: str) -> AuditedQueue | None:
-        """The queue of that path that is there now."""
+        """The current queue with that path."""
         return self._queues.get(path)
 
     # --- plans ----------------------------------------------------------------
@@ -293,7 +292,7 @@ class RangeAuditor(Auditor):
         is_all: bool,
         since: int,
     ) -> AuditedBatch:
-        """Asked for at event `since`; `is_all`: no limit was reached."""
+        """The plan was requested at event `since`; `is_all`: no limit was reached."""
         self._check_epoch(queue, reader, epoch, "planned")
         lease = self._leases.get(queue)
         if lease is not None and lease.epoch == epoch:
@@ -314,7 +313,7 @@ class RangeAuditor(Auditor):
         )
 
     def plan_failed(self, queue: AuditedQueue, reader: str) -> None:
-        """Nobody knows what is promised."""
+        """It is unknown what is promised."""
         lease = self._leases.get(queue)
         if lease is not None and lease.reader == reader:
             lease.planned = None
@@ -332,7 +331,7 @@ class RangeAuditor(Auditor):
                 raise Violation(f"{message.uid} is active and was not planned")
 
     def _is_promised(self, batch: AuditedBatch) -> bool:
-        """All of the batch has been kept since it was planned."""
+        """The whole batch has been kept since it was planned."""
         lease = self._held(batch.queue)
         return (
             lease is not None
@@ -344,7 +343,7 @@ class RangeAuditor(Auditor):
         )
 
     def browsed(self, batch: AuditedBatch, seen: list[Sighting], *, since: int) -> None:
-        """The batch was read, which was asked for at event `since`."""
+        """The batch was read; this was requested at event `since`."""
         found = {one.sequence_number: one.uid for one in seen}
         if list(found) != sorted(found) or len(found) < len(seen):
             raise Violation(f"{batch.reader} read numbers in disorder: {list(found)}")
@@ -382,8 +381,7 @@ class RangeAuditor(Auditor):
     # --- settling -------------------------------------------------------------
 
     def range_requested(self, processed: dict[int, str], end: int) -> str:
-        """All that was processed before a number is to be settled; returns the name of
-        the request."""
+        """Settle all processed messages before a number; returns the request's name."""
         self._settle_count += 1
         name = f"range {self._settle_count}"
         for message in self._before(processed, end).values():
@@ -392,7 +390,7 @@ class RangeAuditor(Auditor):
         return name
 
     def _before(self, processed: dict[int, str], end: int) -> dict[int, AuditedMessage]:
-        """Those that a settlement concerns, by number."""
+        """The messages that a settlement concerns, by number."""
         return {
             number: self._touched(uid)
             for number, uid in processed.items()
@@ -415,7 +413,7 @@ class RangeAuditor(Auditor):
             planned = lease.planned
         for number, message in self._before(processed, end).items():
             message.did_not_happen(name)
-            # Or it had left the queue before, in a way that time decides.
+            # Or it had left the queue before, depending on time.
             may_be_at = self._judgement.may_be_at(message)
             if ACTIVE not in may_be_at:
                 continue
@@ -440,7 +438,7 @@ class RangeAuditor(Auditor):
             lease.planned = None
 
     def single_requested(self, batch: AuditedBatch, uid: str, kind: str) -> str:
-        """One message of a batch is to be deferred or dead-lettered."""
+        """A request to defer or dead-letter one message of a batch."""
         self._settle_count += 1
         name = f"{_SINGLE} {self._settle_count}: {kind}"
         message = self._touched(uid)
@@ -458,7 +456,7 @@ class RangeAuditor(Auditor):
         message = self._touched(uid)
         if count:
             batch.settled.add(uid)
-            # Unless somebody has received it where it went to since.
+            # Unless it was received since, from where it was moved to.
             if name in message.under_way:
                 message.happened(name)
             return
@@ -467,7 +465,7 @@ class RangeAuditor(Auditor):
             raise Violation(f"{uid} is active, promised, and could not be settled")
 
     def single_unknown(self, name: str, uid: str) -> None:
-        """Or refused: it is several commits, of which the first may have happened."""
+        """Unknown or refused: the first of its several commits may have happened."""
         self._touched(uid).may_have_happened(name)
 
     # --- receivers ------------------------------------------------------------
@@ -490,8 +488,8 @@ class RangeAuditor(Auditor):
             self._forget_lock(message, lock.token)
 
     def _forget_singles(self, seen: Sighting) -> None:
-        """A reader has settled the message, or it could not be received here; the
-        reply is still to come."""
+        """A reader has settled the message, otherwise it could not be received here;
+        the reply is still to come."""
         message = self._judgement.messages[seen.uid]
         place = PLACES[seen.dead_letter, seen.state]
         for name, places in list(message.under_way.items()):

@@ -1,4 +1,4 @@
-"""What clients do where readers of ranges take queues for themselves now and then."""
+"""Clients of queues that readers of ranges lease now and then."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +16,7 @@ _NAMES: Final = ("reader-1", "reader-2", "reader-3")
 
 
 class RangeWorkload(SessionWorkload):
-    """Readers, and somebody who would replace them, beside all that others do."""
+    """Readers, and one that competes with them, besides the clients of sessions."""
 
     creations = 8.0
     auditor = RangeAuditor
@@ -30,7 +30,7 @@ class RangeWorkload(SessionWorkload):
         ]
         for reader, path in zip(self._readers, (*self.paths, None), strict=True):
             reader.move(path or random.choice(self.paths))
-        # How much the third reader wants what another has.
+        # How often the third reader tries to take the lease of another.
         self._envy = random.choice((0.02, 0.3))
         steps: list[tuple[Callable[[Life], None], float]] = [
             (self._read, 20 + 60 * random.random()),
@@ -44,7 +44,7 @@ class RangeWorkload(SessionWorkload):
         self._message_limit = random.choice((40, 120))
 
     def _rules(self) -> Rules:
-        """Much that expires, so that it shows what is kept."""
+        """Many messages expire, to show that planned ones are kept."""
         lives = (0, 0, 3_000, 30_000)
         return replace(
             super()._rules(),
@@ -53,7 +53,7 @@ class RangeWorkload(SessionWorkload):
         )
 
     def _read(self, life: Life) -> None:
-        """They go on side by side."""
+        """Readers take turns."""
         is_envious = self._random.random() < self._envy
         for reader in self._readers if is_envious else self._readers[:-1]:
             reader.step(life)

@@ -1,10 +1,10 @@
-"""What clients know of sessions: who holds which, in what order, with what state.
+"""What clients know of sessions: who holds which, the order, the state.
 
-- a session is held by one at a time, until its lock ends, it is closed, or a fault;
-- its messages are delivered to its holder alone, the oldest ready one first;
+- one receiver at a time holds a session, until its lock ends, it is closed, or a fault;
+- its messages are delivered only to its holder, the oldest ready one first;
 - a lost session counts a delivery of each message that was locked in it, a closed one
   does not;
-- its state is what was acknowledged last.
+- its state is the last one that was acknowledged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,23 +23,23 @@ from simulator.sighting import Sighting, Violation
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class AuditedSession:
-    """A session that somebody holds."""
+    """A session that a receiver holds."""
 
     # Number of the receiver.
     holder: int
     locked_until: int
-    # It receives and deletes: the bus renews for it, unless something is locked.
+    # Receive-and-delete: the bus renews the lock, unless a message is locked.
     takes: bool = False
-    # Its time has passed; somebody else may have it by now.
+    # Its time has passed; another receiver may have it.
     is_over: bool = False
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class AuditedState:
-    """What an application keeps with a session."""
+    """The state of a session."""
 
     may_be: set[bytes | None] = field(default_factory=lambda: {None})
-    # What is being set, by the event at which that was asked.
+    # Requests to set it that are in progress, by event.
     under_way: dict[int, bytes | None] = field(default_factory=dict)
     touched_event: int = 0
 
@@ -62,8 +62,8 @@ class SessionAudit:
         self._queues = queues
         # Messages with a lock that is not over, by token.
         self._locked = locked
-        # A commit failed and the bus has not noticed all of it: who holds what at
-        # present, holds it until it has.
+        # A commit failed, and the bus has not restored everything yet: until then
+        # current holders keep their sessions.
         self.is_void = False
 
     # --- time and faults ------------------------------------------------------
@@ -126,7 +126,7 @@ class SessionAudit:
         )
 
     def _count_lost(self, queue: AuditedQueue, session_id: str) -> None:
-        """Whoever held the session before has lost what it had locked."""
+        """The last holder of the session has lost its locked messages."""
         for message in self._messages(queue, session_id):
             lock = message.lock
             if lock is None or lock.is_settling or lock.place.startswith("dead"):
@@ -136,7 +136,7 @@ class SessionAudit:
             message.lock = None
 
     def refused(self, path: str, session_id: str) -> None:
-        """The bus says that somebody holds the session."""
+        """The bus replied that another receiver holds the session."""
         queue = self._queues.get(path)
         if queue is None or queue.is_ending:
             return
@@ -150,7 +150,7 @@ class SessionAudit:
             return
         if held is None or not self._may_last(held):
             raise Violation(f"session {session_id} of {path} is over and was renewed")
-        # A clock that jumped back may have saved it before the bus looked.
+        # The clock may have been set back before the bus ended the lock.
         held.is_over = False
         held.locked_until = locked_until
         for message in self._messages(queue, session_id):
@@ -174,7 +174,7 @@ class SessionAudit:
             raise Violation(f"the live session {session_id} could not be renewed")
 
     def closed(self, path: str, session_id: str, holder: int) -> None:
-        """The holder gives the session up: its locks end, and nothing is counted."""
+        """The holder closes the session: its locks end, and nothing is counted."""
         queue = self._queues.get(path)
         held = None if queue is None else queue.held.get(session_id)
         if queue is None or held is None or held.holder != holder:
@@ -187,7 +187,7 @@ class SessionAudit:
                 message.lock = None
 
     def lost(self, path: str, session_id: str, holder: int) -> None:
-        """The bus says that the lock of the session has run out."""
+        """The bus reported that the lock of the session has run out."""
         queue = self._queues.get(path)
         held = None if queue is None else queue.held.get(session_id)
         if queue is None or held is None or held.holder != holder:
@@ -204,7 +204,7 @@ class SessionAudit:
     def check_delivery(
         self, message: AuditedMessage, seen: Sighting, locked_until: int
     ) -> None:
-        """The message was handed to whoever holds its session, in its turn."""
+        """The message must be delivered to the holder of its session, in order."""
         held = message.queue.held.get(message.session_id)
         if held is None and self.is_void:
             return
@@ -255,16 +255,16 @@ class SessionAudit:
         return self._queues[path].states.setdefault(session_id, AuditedState())
 
     def state_requested(self, path: str, session_id: str, value: bytes | None) -> None:
-        """A new state was asked for; its request is known by the event."""
+        """A new state was requested; the event number identifies the request."""
         state = self._state(path, session_id)
         state.touched_event = self._history.event
-        # No byte at all is no state.
+        # An empty state is the same as none.
         state.under_way[self._history.event] = value or None
 
     def state_answered(
         self, path: str, session_id: str, request: int, *, is_known: bool, is_set: bool
     ) -> None:
-        """What came of it; not known: it may have been set."""
+        """The result of the request; not known: it may have been set."""
         queue = self._queues.get(path)
         if queue is None or session_id not in queue.states:
             return
@@ -290,7 +290,7 @@ class SessionAudit:
         before: set[bytes | None],
         since: int,
     ) -> None:
-        """The state was asked for at event `since`, when it was one of `before`."""
+        """The state was requested at event `since`, when it was one of `before`."""
         if path not in self._queues:
             return
         state = self._state(path, session_id)
@@ -303,7 +303,7 @@ class SessionAudit:
             state.may_be = {value}
 
     def state_sizes(self, path: str) -> set[int]:
-        """What the states of the queue may take together."""
+        """Possible total sizes of the queue's states."""
         states = self._queues[path].states.values()
         sizes = [{len(value or b"") for value in state.known()} for state in states]
         return {sum(choice) for choice in product(*sizes)}
@@ -311,7 +311,7 @@ class SessionAudit:
     # --- listing --------------------------------------------------------------
 
     def listed(self, path: str, session_ids: set[str]) -> None:
-        """Nothing is under way, and these sessions have messages or a state."""
+        """No request is in progress, and these sessions have messages or a state."""
         queue = self._queues[path]
         sure: set[str] = set()
         possible: set[str] = set()

@@ -1,4 +1,4 @@
-"""The end of a world with sessions: all can be had, one session after the other."""
+"""The end of a world with sessions: receives everything, session by session."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ async def held_session(
 
 
 async def drain_sessions(life: Life, path: str) -> None:
-    """Receive and complete all there is, one session after the other."""
+    """Receive and complete all messages, session by session."""
     while True:
         async with held_session(life, path, None) as receiver:
             if receiver is None:
@@ -48,7 +48,7 @@ async def drain_sessions(life: Life, path: str) -> None:
 
 
 async def check_states(life: Life, path: str, session_ids: tuple[str, ...]) -> None:
-    """Whatever is kept with the sessions is what was kept."""
+    """Check the states of the sessions."""
     for session_id in session_ids:
         async with held_session(life, path, session_id) as receiver:
             if receiver is None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @final
 class SimulatedAccept(SessionWaiter):
-    """A client that waits for a session, as long as it has patience."""
+    """A client that waits for a session, for a limited time."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class SimulatedAccept(SessionWaiter):
             self._life.auditor.sessions.refused(self._queue.path, self.session_id)
 
     def detach(self, error: ServiceBusError) -> None:
-        """The queue is gone."""
+        """The queue was deleted."""
         self.give_up()
 
     def give_up(self) -> None:

@@ -1,4 +1,4 @@
-"""What clients do with queues that require sessions, besides all that others do."""
+"""Clients of queues that require sessions, in addition to the usual ones."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ SESSION_IDS: Final = ("north", "east", "south", "west")
 
 
 class SessionWorkload(Workload):
-    """Sends to sessions, accepts them, and keeps states with them."""
+    """Sends to sessions, accepts them, and sets their states."""
 
     creations = 5.0
 
@@ -34,7 +34,7 @@ class SessionWorkload(Workload):
         self._steps += steps
 
     def _receive(self, life: Life) -> None:
-        """Mostly from a session that a client has."""
+        """Mostly from a session that a client holds."""
         holder = self._holder(life)
         if holder is not None and holder.is_attached and self._random.random() < 0.8:
             self._give_credit(holder)
@@ -75,7 +75,7 @@ class SessionWorkload(Workload):
             life.accepts.append(accept)
 
     def _holder(self, life: Life) -> SimulatedReceiver | None:
-        """Mostly one that should still hold its session, sometimes not."""
+        """Mostly a receiver that should still hold its session, sometimes not."""
         holders = [item for item in life.receivers if item.session is not None]
         attached = [item for item in holders if item.is_attached]
         if attached and self._random.random() < 0.95:

@@ -1,9 +1,9 @@
-"""Messages of one transaction whose end nobody was told: all of it happened, or none.
+"""Messages of one transaction of unknown outcome: all of it happened, or none.
 
-Each member may be in one of two sets of places. As soon as one member shows which, the
-others must follow: a message that was sent and is seen proves that all happened; one
-that was completed and is seen again proves that nothing did. What is missing in the
-end proves something, too, unless it may be missing for another reason.
+Each member may be in one of two sets of places. When one member shows which, the others
+must agree: a sent message that is seen proves that the transaction was committed; a
+completed one that is seen again proves that it was not. A message that is missing at
+the end is a proof, too, unless there may be another reason.
 """
 
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from simulator.audited_message import GONE, AuditedMessage
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Member:
-    """One message, and where it is in either case."""
+    """One message, and its places in either case."""
 
     message: AuditedMessage
     before: frozenset[str]
     after: frozenset[str]
-    # What it proves to see the message; None: nothing.
+    # What it proves if the message is seen; None: nothing.
     if_seen: bool | None
 
 
@@ -33,7 +33,7 @@ class SharedFate:
         member.message.fate = self
 
     def seen(self, message: AuditedMessage) -> None:
-        """The message was seen, and where it is is known."""
+        """The message was seen, so its place is known."""
         proof = self._member(message).if_seen
         message.fate = None
         if proof is not None:
@@ -44,7 +44,7 @@ class SharedFate:
         member = self._member(message)
         if member.if_seen is None or GONE in message.places - member.after:
             return
-        # Where it would be if it had to be somewhere.
+        # Where it would be if it existed.
         there = member.after if member.if_seen else member.before
         if GONE not in message.may_be_at(highest_now, set(there)):
             self._decide(not member.if_seen)

@@ -1,10 +1,10 @@
-"""What clients of a simulated bus can see, and what the auditor calls a lie."""
+"""What clients of a simulated bus can see, and the error for wrong behaviour."""
 
 from dataclasses import dataclass
 
 
 class Violation(AssertionError):
-    """The bus did what it must not."""
+    """The bus did something that it must not do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What the bus says it holds of a queue."""
+    """The counters of a queue, as the bus reports them."""
 
     active: int
     deferred: int

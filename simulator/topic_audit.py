@@ -1,12 +1,11 @@
 """What clients know of topics: which subscriptions must get a message, which may.
 
-A message that is sent to a topic becomes copies, which the auditor judges as it judges
-messages of queues: one for each subscription with a rule that matches, and one for
-each matching rule with an action. Rules and subscriptions that were there for sure
-from the sending to the answer make a copy that must be there; those that came or went
-meanwhile one that may be.
+A message to a topic becomes copies, which are judged like messages of queues: one for
+each subscription with a matching rule, and one for each matching rule with an action.
+If rule and subscription certainly existed from the send to the answer, the copy must
+exist; if they came or went meanwhile, it may exist.
 
-Rules match by the color of a message, so that nothing of the bus is needed to tell.
+Rules match the color of a message, so that no code of the bus is needed to judge.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,29 +29,29 @@ class AuditedRule:
     """One rule of a subscription, from its addition to its removal."""
 
     name: str
-    # Of the messages that it matches.
+    # The colors that it matches.
     colors: frozenset[str]
-    # What its action writes to a copy of its own; empty without an action.
+    # What its action writes to its copy; empty without an action.
     tag: str
-    # Events: from when on it may be there, is there, is gone.
+    # Events: from when on it may exist, exists, is removed.
     may_be_from: int
     is_from: int = 0
     ended_from: int = 0
-    # Events at which its removal was asked for, and not refused.
+    # Events at which its removal was requested, and not refused.
     removals: set[int] = field(default_factory=set)
 
     def is_there(self, since: int) -> bool:
-        """It was from that event on until now."""
+        """It existed from that event until now."""
         return 0 < self.is_from <= since and not self.removals
 
     def may_be_there(self, since: int) -> bool:
-        """At some time from that event on."""
+        """It may have existed at some time since that event."""
         return not 0 < self.ended_from <= since
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class AuditedTopic:
-    """One life of a topic."""
+    """One life of a topic, from its creation to its deletion."""
 
     path: str
     is_ending: bool = False
@@ -60,7 +59,7 @@ class AuditedTopic:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class TopicSend:
-    """A message on its way to the subscriptions of a topic."""
+    """A message that was sent to a topic and not answered yet."""
 
     uid: str
     topic: AuditedTopic
@@ -71,7 +70,7 @@ class TopicSend:
 
 @dataclass(slots=True)
 class Copies:
-    """What became of a message for a topic, by identity."""
+    """The copies of a message for a topic, by identity."""
 
     certain: list[str] = field(default_factory=list)
     possible: list[str] = field(default_factory=list)
@@ -86,7 +85,7 @@ def topic_of(path: str) -> str:
 
 
 class TopicAudit:
-    """The topics of a world; subscriptions are the auditor's queues."""
+    """The topics of a world; subscriptions are queues of the auditor."""
 
     def __init__(
         self,
@@ -125,7 +124,7 @@ class TopicAudit:
         del self._topics[path]
 
     def listed(self, paths: Iterable[str]) -> None:
-        """After a start: which topics there are."""
+        """After a start: the topics that exist."""
         listed = set(paths)
         for path in listed - set(self._topics):
             if path not in self._unsure:
@@ -143,7 +142,7 @@ class TopicAudit:
     # --- rules ----------------------------------------------------------------
 
     def rule_names(self, path: str) -> list[str]:
-        """Of rules that may be there."""
+        """Names of rules that may exist."""
         queue = self._queues.get(path)
         rules = [] if queue is None else queue.topic_rules
         return sorted({rule.name for rule in rules if not rule.ended_from})
@@ -158,7 +157,7 @@ class TopicAudit:
             rule.ended_from = 1
 
     def removal_requested(self, path: str, name: str) -> list[AuditedRule]:
-        """The rules that it may be about."""
+        """The rules that the removal may concern."""
         rules = [
             rule
             for rule in self._queues[path].topic_rules
@@ -171,7 +170,7 @@ class TopicAudit:
     def removal_answered(
         self, rules: list[AuditedRule], request: int, *, is_removed: bool
     ) -> None:
-        """What came of the removal that was asked for at that event."""
+        """The result of the removal that was requested at that event."""
         for rule in rules:
             if is_removed:
                 rule.ended_from = rule.ended_from or self._history.event
@@ -179,10 +178,10 @@ class TopicAudit:
                 rule.removals.discard(request)
 
     def rules_listed(self, path: str, found: set[tuple[str, str]]) -> None:
-        """Nothing is under way: names and tags of the rules that are there."""
+        """No request is in progress: these are names and tags of the existing rules."""
         listed = set(found)
         rules = self._queues[path].topic_rules
-        # Several may have had the name: those that are certain first, then the last.
+        # Several may have had the name: certain ones first, then the last.
         for rule in sorted(reversed(rules), key=_is_uncertain):
             is_there = (rule.name, rule.tag) in listed
             if rule.ended_from and not is_there:
@@ -218,7 +217,7 @@ class TopicAudit:
             raise Violation(f"{uid} was seen before its send was refused")
 
     def seen_early(self, identity: str) -> None:
-        """Somebody may see a copy before the sender has its answer."""
+        """A client may see a copy before the sender has its answer."""
         send = self._sends.get(identity.partition("@")[0])
         if send is not None:
             for queue in self._subscriptions(send):
@@ -230,8 +229,8 @@ class TopicAudit:
         return [q for path, q in self._queues.items() if path.startswith(prefix)]
 
     def answered(self, uid: str, *, is_accepted: bool) -> Copies:
-        """The message was accepted, or may have been: its copies, from now on known
-        to the auditor, on their way."""
+        """The message was accepted, or may have been: returns its copies, which the
+        auditor knows from now on."""
         send = self._sends.pop(uid)
         copies = Copies()
         for queue in self._subscriptions(send):
@@ -279,13 +278,13 @@ class TopicAudit:
 
 
 def copy_identity(uid: str, path: str, tag: str) -> str:
-    """What the auditor knows a subscription's copy of a message by."""
+    """How the auditor identifies a subscription's copy of a message."""
     _, _, name = path.partition(SUBSCRIPTIONS)
     return f"{uid}@{name}#{tag}" if tag else f"{uid}@{name}"
 
 
 def _added_bytes(sent: Sent, queue: AuditedQueue, tag: str) -> int:
-    """What the action that writes this tag adds to a message."""
+    """How many bytes the action with this tag adds to a message."""
     if not tag:
         return 0
     names = [rule.name for rule in queue.topic_rules if rule.tag == tag]

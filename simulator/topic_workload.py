@@ -1,4 +1,4 @@
-"""What clients do with topics: subscriptions and rules come and go as messages flow."""
+"""Clients of topics: subscriptions and rules come and go while messages are sent."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +38,7 @@ class TopicWorkload(Workload):
             (self._remove_rule, 3 * random.random()),
             (self._delete_topic, 0.3 * random.random()),
         ]
-        # What is sent to a topic for later is not in a subscription.
+        # A message that is scheduled at a topic is not in a subscription yet.
         left_out = (self._schedule, self._cancel)
         self._steps = [item for item in self._steps if item[0] not in left_out]
         self._steps += steps

@@ -1,4 +1,4 @@
-"""What happened in a world, step by step, for people and for comparison."""
+"""The events of a world, line by line, to read and to compare."""
 
 from hashlib import sha256
 from typing import final
@@ -6,7 +6,7 @@ from typing import final
 
 @final
 class Trace:
-    """Lines of text; their digest tells whether two runs were the same."""
+    """Lines of text; their digest shows whether two runs were the same."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -1,8 +1,9 @@
 """Transactions of a simulated client.
 
-Until it asks for the commit, the auditor is told of nothing: whatever shows of the
-work before that, or after a rollback, is a message that nobody sent or a lock that was
-not honoured. From then on all of it is under way at once, with one fate.
+The auditor learns of the work only when the commit is requested. If something of it
+shows before that, or after a rollback, that is a message that was not sent, or a lock
+that was not honoured. From the request on, all of the work is in progress, with one
+outcome.
 """
 
 from typing import TYPE_CHECKING, final
@@ -47,7 +48,7 @@ class SimulatedTransaction(TransactionListener):
     # --- work -----------------------------------------------------------------
 
     def send(self, sender: SimulatedSender, drafts: list[Draft]) -> None:
-        """One transfer, as part of this."""
+        """Send messages in one transfer, as part of this transaction."""
         if not drafts:
             return
         life = self._life
@@ -70,7 +71,7 @@ class SimulatedTransaction(TransactionListener):
         self._drafts += [(sender.path, draft) for draft in drafts]
 
     def settle(self, held: Held, settlement: ClientSettlement) -> None:
-        """Settle a message as part of this; nobody else will meanwhile."""
+        """Settle a message as part of this transaction."""
         life, lock, receiver = self._life, held.lock, held.receiver
         assert lock is not None and receiver is not None
         life.tell(f"transaction {self.number}: {settlement.kind} {held.uid}")
@@ -106,7 +107,7 @@ class SimulatedTransaction(TransactionListener):
             self._give_back()
 
     def _give_back(self) -> None:
-        """Locks are held as before."""
+        """The client holds the locks as before."""
         for held, _ in self._settlements:
             self._life.hold(held)
 
@@ -119,7 +120,7 @@ class SimulatedTransaction(TransactionListener):
         life.tell(f"transaction {self.number} asks for its commit")
         for path, draft in self._drafts:
             if not auditor.knows_queue(path):
-                continue  # The bus is going to refuse it.
+                continue  # The bus will refuse it.
             auditor.send_requested(draft.uid, path, draft.sent())
         for held, settlement in self._settlements:
             auditor.settle_requested(
@@ -176,7 +177,7 @@ class SimulatedTransaction(TransactionListener):
         self._give_back()
 
     def lost(self) -> None:
-        """Nobody says what became of it; but it became of all of it."""
+        """The outcome is unknown; but it is the same for all of its work."""
         self.is_open = False
         if self.is_committing:
             self.is_committing = False

@@ -1,8 +1,8 @@
-"""What the clients of a world do: one random step after another, from a seed.
+"""The clients of a world: one random step after another, from a seed.
 
-Steps are drawn with weights, so that queues fill and empty again, and every
-operation meets every other. A step that makes no sense now does nothing; the draw
-still counts, so a seed always means the same.
+Steps are drawn with weights, so that queues fill and empty, and all operations are
+combined. A step that is not possible now does nothing; the draw still counts, so that a
+seed always gives the same run.
 """
 
 from collections.abc import Callable
@@ -29,19 +29,19 @@ class Workload:
 
     # How often, compared to other steps, a queue is created.
     creations = 1.0
-    # Who judges.
+    # The class of the auditor.
     auditor: type[Auditor] = Auditor
-    # Of the entities that hold messages.
+    # Paths of the entities that hold messages.
     paths: tuple[str, ...] = ("apples", "pears", "plums")
 
     def __init__(self, random: Random, auditor: Auditor) -> None:
         self._random = random
         self._auditor = auditor
-        # How many messages, senders and receivers there have been.
+        # Numbers of messages, links and transactions so far.
         self._message_count = 0
         self._link_count = 0
         self._transaction_count = 0
-        # Worlds differ in what their clients like to do.
+        # Worlds differ in the weights of their steps.
         self._steps: list[tuple[Callable[[Life], None], float]] = [
             (self._send, 14 * random.random()),
             (self._send_batch, 4 * random.random()),
@@ -121,7 +121,7 @@ class Workload:
         )
 
     def drafts(self, count: int, scheduled_at: int = 0) -> list[Draft]:
-        """New messages, unless the world has enough."""
+        """New messages, up to the limit of the world."""
         room = self._message_limit - self._message_count
         return [self._draft(scheduled_at) for _ in range(min(count, room))]
 

@@ -1,7 +1,7 @@
-"""What all tests share: how hard Hypothesis tries, how Java runs, and which form of
-twinbus is tested.
+"""Settings for all tests: Hypothesis profiles, Java, and which form of twinbus is
+tested.
 
-Fixtures belong next to the tests that use them; the in-process bus comes from
+Fixtures are next to the tests that use them; the in-process bus comes from
 `twinbus.testing`.
 """
 

@@ -1,8 +1,8 @@
 """Which worker runs which test, for `--dist loadgroup`.
 
-A test goes to the next worker that is free, and the tests of a group all go to one
-worker. The mark `xdist_group` would say the same, but pytest-xdist 3.8 writes the group
-into an attribute that pytest 9.2 no longer reads: the mark has no effect.
+A test goes to the next free worker, and all tests of a group go to the same worker. The
+mark `xdist_group` would do the same, but pytest-xdist 3.8 writes the group into an
+attribute that pytest 9.2 no longer reads, so the mark has no effect.
 """
 
 from xdist.scheduler import LoadScopeScheduling

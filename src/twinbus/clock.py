@@ -1,12 +1,10 @@
-"""The time, as the rest of the bus is told it.
+"""The clock interface, and the system's clock.
 
-Instants are whole milliseconds since the Unix epoch; durations are whole
-milliseconds. This is the only file that imports `time`: the pure packages are
-given `now` as a parameter, and the shells hold a `Clock`, so that a test or the
-simulator can put another one in its place.
+Times are whole milliseconds since the Unix epoch; durations are whole milliseconds.
+Only this file imports `time`: the pure packages get `now` as a parameter, and the
+others have a `Clock`, which a test or the simulator can replace.
 
-It does not know about timers: what is due is the broker's question, and who
-waits for it is the server's.
+Timers are not here: the broker knows what is due, and the server waits for it.
 """
 
 import time
@@ -16,10 +14,10 @@ _NANOSECONDS_PER_MILLISECOND = 1_000_000
 
 
 class Clock(Protocol):
-    """Where a shell gets the time from."""
+    """The source of time for code that is not pure."""
 
     def now(self) -> int:
-        """The instant, in milliseconds since the Unix epoch; it may jump."""
+        """Milliseconds since the Unix epoch; it may jump."""
         ...
 
     def monotonic(self) -> int:

@@ -1,14 +1,14 @@
-"""Every refusal a client can be told about: the single table.
+"""All errors that a client can get: the single table.
 
-One class per Service Bus condition. Its class attributes say how the refusal
-looks on the wire (`condition`), to HTTP and `$management` (`http_status`), and
-whether the same request may succeed later (`retryable`). Its docstring is the
-default text; `'{entity_path}'` in it is replaced. A text names the entity, the
-limit, the value and the remedy, because it is all that an SDK's user will see.
+There is one class per Service Bus condition. Its class attributes are the AMQP
+condition (`condition`), the status for HTTP and `$management` (`http_status`), and
+whether the same request may succeed later (`retryable`). Its docstring is the default
+text, in which `'{entity_path}'` is replaced. A text names the entity, the limit, the
+value and the remedy, because users of an SDK see nothing else.
 
-The domain raises these without a tracking id; the shell that answers sets one
-and logs the same id. Bugs are not in this table: they are assertions. It does
-not know AMQP or HTTP, and `docs/reference/errors.md` is generated from it.
+The domain raises these without a tracking id; the door that answers sets one and logs
+it. Bugs are not in this table: they are assertions. The table knows neither AMQP nor
+HTTP; `docs/reference/errors.md` is generated from it.
 """
 
 from typing import ClassVar, Final, Self
@@ -27,24 +27,24 @@ class ServiceBusError(Exception):
         if text is None:
             text = self.default_text(entity_path)
         super().__init__(text)
-        # What the peer reads, without the tracking id.
+        # The text for the peer, without the tracking id.
         self.text = text
         # The entity as the client named it; empty for a whole connection.
         self.entity_path = entity_path
-        # Ties the answer to the log line; set by the shell that answers.
+        # Connects the answer with the log line; set by the door that answers.
         self.tracking_id = tracking_id
 
     @classmethod
     def default_text(cls, entity_path: str) -> str:
-        """The class's docstring on one line, about this entity."""
-        # Under `python -OO` there are no docstrings; the condition is left.
+        """The class's docstring on one line, for this entity."""
+        # With `python -OO` there are no docstrings; the condition is used.
         text = " ".join((cls.__doc__ or cls.condition).split())
         entity = f"'{entity_path}'" if entity_path else "this namespace"
         return text.replace("'{entity_path}'", entity)
 
     @property
     def description(self) -> str:
-        """The text for the wire, ending in the tracking id when there is one."""
+        """The text for the wire, with the tracking id at its end if there is one."""
         if not self.tracking_id:
             return self.text
         return f"{self.text} TrackingId:{self.tracking_id}"
@@ -60,8 +60,8 @@ class MessagingEntityNotFound(ServiceBusError):
 
 
 class EntityAlreadyExists(ServiceBusError):
-    """The messaging entity '{entity_path}' already exists. Choose another name,
-    or update or delete the one that is there."""
+    """The messaging entity '{entity_path}' already exists. Choose another name, or
+    update or delete the existing one."""
 
     condition = "com.microsoft:entity-already-exists"
     http_status = 409
@@ -87,7 +87,7 @@ class MessageNotFound(ServiceBusError):
 
     @classmethod
     def numbered(cls, sequence_number: int, *, entity_path: str) -> Self:
-        """No message of this sequence number is there to be operated on."""
+        """There is no message with this sequence number in the right state."""
         return cls(
             f"'{entity_path}' holds no message with sequence number "
             f"{sequence_number} in the state that the operation needs.",
@@ -106,8 +106,8 @@ class MessageLockLost(ServiceBusError):
 
 
 class SessionLockLost(ServiceBusError):
-    """The lock on a session of '{entity_path}' has expired or was released.
-    Accept the session again to go on."""
+    """The lock on a session of '{entity_path}' has expired or was released. Accept the
+    session again to continue."""
 
     condition = "com.microsoft:session-lock-lost"
     http_status = 410
@@ -118,7 +118,7 @@ class SessionLockLost(ServiceBusError):
         """The receiver no longer holds this session."""
         return cls(
             f"The lock on session '{session_id}' of '{entity_path}' has expired or "
-            "was released. Accept the session again to go on.",
+            "was released. Accept the session again to continue.",
             entity_path=entity_path,
         )
 
@@ -151,7 +151,7 @@ class ReaderLeaseHeld(ServiceBusError):
 
     @classmethod
     def by(cls, reader: str, left_ms: int, *, entity_path: str) -> Self:
-        """That reader holds it, for so long."""
+        """This reader holds the lease for so long."""
         return cls(
             f"The lease of '{entity_path}' is held by the reader '{reader}' for "
             f"{(left_ms + 999) // 1000} more seconds, unless it renews it. Wait, or "
@@ -161,7 +161,7 @@ class ReaderLeaseHeld(ServiceBusError):
 
 
 class ReaderLeaseLost(ServiceBusError):
-    """The lease of '{entity_path}' is not this reader's, or of an older epoch, or it
+    """The lease of '{entity_path}' belongs to another reader, has an older epoch, or
     has run out. Take it again."""
 
     condition = "twinbus:reader-lease-lost"
@@ -188,7 +188,7 @@ class QuotaExceeded(ServiceBusError):
 
     @classmethod
     def measured(cls, quota: str, *, limit: int, actual: int, entity_path: str) -> Self:
-        """The quota so named would reach `actual`, and `limit` is allowed."""
+        """This quota would reach `actual`, and `limit` is allowed."""
         return cls(
             f"The quota of '{entity_path}' for {quota} is used up: {actual} would be "
             f"needed and {limit} is the limit. Receive or delete messages, or raise "
@@ -200,7 +200,7 @@ class QuotaExceeded(ServiceBusError):
     def counted(
         cls, nouns: str, *, limit: int, actual: int, setting: str, entity_path: str
     ) -> Self:
-        """There would be `actual` of these; a setting of the server says `limit`."""
+        """There would be `actual` of these; the limit is a setting of the server."""
         return cls(
             f"'{entity_path}' would have {actual} {nouns} and {limit} is the limit. "
             f"Delete some, or raise the server's setting '{setting}'.",
@@ -228,8 +228,8 @@ class MessageSizeExceeded(ServiceBusError):
 
 
 class ServerBusy(ServiceBusError):
-    """The server is too busy to take requests for '{entity_path}' now. Wait a
-    moment and try again."""
+    """The server is too busy to accept requests for '{entity_path}' now. Wait a moment
+    and try again."""
 
     condition = "com.microsoft:server-busy"
     http_status = 503
@@ -237,22 +237,22 @@ class ServerBusy(ServiceBusError):
 
 
 STORE_TROUBLE: Final = "Reason:message-store"
-"""Part of the text of a ServerBusy whose reason is that the store is full or fails.
+"""Part of the text of a ServerBusy if the store is full or fails.
 
-Every client tries again, as it should; a paired one, which has somewhere else to send
-to, tells it by this from throttling, which asks for patience alone. It is in the text
-because an SDK hands on nothing else of an error but its condition.
+Every client should try again. A paired client, which can send to another namespace,
+distinguishes it by this from throttling, where it should only wait. It is in the text
+because SDKs pass on only the condition and the text of an error.
 """
 
 STORE_IS_FULL: Final = (
-    "The message store is full and cannot take the operation. Free disk space on the "
+    "The message store is full and cannot accept the operation. Free disk space on the "
     f"server, or receive messages, then try again. {STORE_TROUBLE}"
 )
 
 
 class UnauthorizedAccess(ServiceBusError):
-    """Unauthorized access to '{entity_path}'. The token gives no claim to it, or
-    is no longer valid."""
+    """Unauthorized access to '{entity_path}'. The token gives no claim to it, or is no
+    longer valid."""
 
     condition = "amqp:unauthorized-access"
     http_status = 401
@@ -342,13 +342,13 @@ class NotAllowed(ServiceBusError):
         """A message cannot go from one message store to another in one commit."""
         return cls(
             f"'{path}' and '{target}' are in different message stores, and messages "
-            "cannot go from one to the other. Make both in the same store.",
+            "cannot move from one to the other. Create both in the same store.",
             entity_path=path,
         )
 
 
 class NotSupported(ServiceBusError):
-    """The operation on '{entity_path}' is not one that this server implements."""
+    """This server does not implement the operation on '{entity_path}'."""
 
     condition = "amqp:not-implemented"
     http_status = 501
@@ -378,8 +378,9 @@ class OperationTimeout(ServiceBusError):
 
 
 class TransactionNotFound(ServiceBusError):
-    """There is no such transaction on this connection: it was never declared here, is
-    discharged already, or was rolled back with its control link. Declare another."""
+    """There is no such transaction on this connection: it was never declared here,
+    is already discharged, or was rolled back with its control link. Declare another
+    one."""
 
     condition = "amqp:transaction:unknown-id"
     http_status = 404
@@ -387,8 +388,8 @@ class TransactionNotFound(ServiceBusError):
 
 
 class TransactionRolledBack(ServiceBusError):
-    """The transaction was rolled back: nothing of it happened, and locks are as they
-    were. Do its work again in another one."""
+    """The transaction was rolled back: none of its work was done, and locks are
+    unchanged. Repeat its work in a new transaction."""
 
     condition = "amqp:transaction:rollback"
     http_status = 409
@@ -398,14 +399,15 @@ class TransactionRolledBack(ServiceBusError):
     def because(cls, reason: ServiceBusError) -> Self:
         """A part of the transaction could not be done."""
         return cls(
-            "The transaction was rolled back, nothing of it happened: " + reason.text,
+            "The transaction was rolled back, none of its work was done: "
+            + reason.text,
             entity_path=reason.entity_path,
         )
 
 
 class TransactionTimedOut(ServiceBusError):
-    """The transaction was rolled back because it was not discharged in time. Do its
-    work again in another one, and discharge it sooner."""
+    """The transaction was rolled back because it was not discharged in time. Repeat its
+    work in a new transaction, and discharge it sooner."""
 
     condition = "amqp:transaction:timeout"
     http_status = 408
@@ -429,8 +431,8 @@ class ConnectionForced(ServiceBusError):
 
 
 class InternalError(ServiceBusError):
-    """The server failed to process the request for '{entity_path}'. Its log says
-    more under this tracking id."""
+    """The server failed to process the request for '{entity_path}'. See its log for
+    this tracking id."""
 
     condition = "amqp:internal-error"
     http_status = 500
@@ -474,9 +476,9 @@ BY_CONDITION: dict[str, type[ServiceBusError]] = {
 def from_condition(
     condition: str, text: str | None = None, *, entity_path: str = ""
 ) -> ServiceBusError:
-    """The error that a peer means by this condition, for the client side.
+    """The error for a condition that a peer sent, for the client side.
 
-    A condition outside the table becomes the root class, which keeps the text.
+    An unknown condition becomes the root class, which keeps the text.
     """
     error_class = BY_CONDITION.get(condition, ServiceBusError)
     return error_class(text, entity_path=entity_path)
@@ -487,4 +489,4 @@ class ForeignFragment(AssertionError):
 
 
 class RowIdOutOfRange(AssertionError):
-    """A bug: a number that does not fit would name a row of another fragment."""
+    """A bug: a number that is too large would belong to a row of another fragment."""

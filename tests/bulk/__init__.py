@@ -1,2 +1,1 @@
-"""The bulk requests, as clients make them: a real bus, real HTTP, and the vendor's SDK
-beside it."""
+"""Bulk requests of clients: a real bus, real HTTP, and the vendor's SDK beside it."""

@@ -1,4 +1,4 @@
-"""Bulk requests by hand: any body, any token, and the answers as they came."""
+"""Bulk requests by hand: any body, any token, and the raw answers."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""A bus for each test, reached by bulk requests and by the vendor's SDK."""
+"""A bus for each test, used by bulk requests and by the vendor's SDK."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The applications beside a reader: they send, receive and peek by the vendor's SDK."""
+"""Applications besides the reader: they use the vendor's SDK."""
 
 from collections.abc import Iterable
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""Appending: rows to entities, each applied, known, or refused with a reason."""
+"""Appending rows to entities: each is sent, known already, or refused with a reason."""
 
 import struct
 from collections.abc import Iterator

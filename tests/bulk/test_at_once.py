@@ -1,4 +1,4 @@
-"""Many at once: tasks that read splits, senders that go on, entities that vanish."""
+"""Concurrency: tasks read splits while clients send and entities are deleted."""
 
 import http.client
 import json

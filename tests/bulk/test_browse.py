@@ -1,4 +1,4 @@
-"""Browsing: ranges of messages as Arrow, as often as they are asked for."""
+"""Browsing: ranges of messages as Arrow; they can be read several times."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

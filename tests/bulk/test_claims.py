@@ -1,4 +1,4 @@
-"""Who may ask for what: Listen where it is read, Send where it is written."""
+"""Authorization: Listen to read, Send to write."""
 
 from collections.abc import Callable
 from typing import Any

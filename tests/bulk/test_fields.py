@@ -1,4 +1,4 @@
-"""What a request must be: every field, its type and its range; errors name them."""
+"""Validation of requests: every field, its type and range; errors name the field."""
 
 import json
 from typing import Any

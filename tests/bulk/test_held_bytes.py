@@ -1,4 +1,4 @@
-"""What slow clients make the bus hold is bounded over all of them."""
+"""The memory that all slow clients together can use is limited."""
 
 import json
 import socket

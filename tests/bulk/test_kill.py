@@ -1,7 +1,7 @@
-"""`kill -9` of the bus between a plan and its settlement: the reader keeps both.
+"""`kill -9` of the bus between a plan and its settlement: both survive.
 
-After the bus is back its lease and its plan are what they were; what was appended and
-answered is there, once.
+After the restart the lease and the plan are unchanged; rows that were appended and
+confirmed are there, once.
 """
 
 import time

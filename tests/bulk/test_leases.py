@@ -1,4 +1,4 @@
-"""Reader leases: who reads, who waits, and who is too late."""
+"""Reader leases: granting, waiting, losing them."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is offered, to whom, and by which bus."""
+"""Which buses offer bulk requests, and to whom."""
 
 import json
 import subprocess

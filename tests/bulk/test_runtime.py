@@ -1,4 +1,4 @@
-"""Bounds and counts: where messages begin, where the next will be, how many."""
+"""Runtime information: first and next sequence number, number of messages."""
 
 from datetime import timedelta
 

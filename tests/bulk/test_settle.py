@@ -1,4 +1,4 @@
-"""Settling: what was planned goes, nothing else does, and twice is once."""
+"""Settling: only planned messages are removed, and repeating it has no effect."""
 
 from datetime import timedelta
 from typing import Any

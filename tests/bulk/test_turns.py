@@ -1,4 +1,4 @@
-"""Large requests are done in slices: the loop turns, and others are served."""
+"""Large requests are processed in slices; other clients are served in between."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """The command `twinbus` as a user starts it: run to its end, or serving.
 
-Every process gets a folder of its own to work in and none of the settings of the
-one that tests; whatever a test leaves running is ended by its process id.
+Every process gets its own working folder and none of the settings of the test process.
+Processes that a test leaves running are ended by their ids.
 """
 
 import os

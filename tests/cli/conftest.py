@@ -1,4 +1,4 @@
-"""Fixtures of commands about pairs."""
+"""Fixtures for tests of commands about pairs."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""`twinbus dead-letters`: dead letters from the command line."""
+"""`twinbus dead-letters`: lists, resubmits and removes dead letters."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`twinbus serve` with a file of entities, as the SDK sees what it makes."""
+"""`twinbus serve` with entities in the configuration, as the SDK sees them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`twinbus entities`: a server's entities from the command line."""
+"""`twinbus entities`: manages the entities of a server."""
 
 import json
 import os

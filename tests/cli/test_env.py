@@ -1,4 +1,4 @@
-"""`twinbus env`: what a shell is told, and that it is what clients need."""
+"""`twinbus env`: its output is what clients need."""
 
 import json
 import shutil

@@ -1,7 +1,7 @@
-"""A catalog that is gone, empty, old, or of another namespace: nothing is deleted.
+"""A catalog that is lost, empty, old, or of another namespace: nothing is deleted.
 
-A folder is filled by a real bus and the official SDK; then its catalog gets lost in
-one way or another, and the command `twinbus` is told to serve it all the same.
+A real bus and the official SDK fill a folder; then its catalog is lost in one of
+several ways, and `twinbus serve` is started on the folder.
 """
 
 import asyncio

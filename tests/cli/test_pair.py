@@ -1,4 +1,4 @@
-"""`twinbus pair`: a pair from the command line."""
+"""`twinbus pair`: shows the state of a pair, and cleans up after it."""
 
 import json
 import os

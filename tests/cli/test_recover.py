@@ -1,7 +1,7 @@
-"""`twinbus recover`: what a lost catalog knew comes back from the store.
+"""`twinbus recover`: restores the entities of a lost catalog from the store.
 
-One folder has something of everything, made by a real bus and the official SDK. Each
-test loses its catalog in one way, and looks at what the bus serves afterwards.
+One folder has an entity of every kind, made by a real bus and the official SDK. Each
+test loses its catalog in one way, and checks what the bus serves afterwards.
 """
 
 import json

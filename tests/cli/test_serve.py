@@ -1,4 +1,4 @@
-"""`twinbus serve`: what it says, which settings it follows, how it stops."""
+"""`twinbus serve`: its output, its settings, and how it stops."""
 
 import asyncio
 import json

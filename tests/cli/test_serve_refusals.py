@@ -1,4 +1,4 @@
-"""`twinbus serve` when it cannot: one line that says what to do, and a code."""
+"""`twinbus serve` if it cannot start: one line that says what to do, and a code."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`twinbus syphon`: a backlog brought back by a process of its own."""
+"""`twinbus syphon`: a separate process brings a backlog back."""
 
 import asyncio
 import json

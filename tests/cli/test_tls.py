@@ -1,4 +1,4 @@
-"""TLS as a user meets it: on by default, trusted by following what is printed."""
+"""TLS for users: on by default, and trusted after following the printed steps."""
 
 import contextlib
 import http.client

@@ -1,6 +1,6 @@
-"""The SDK's administration client, sync and async, behind one blocking face.
+"""The SDK's administration client, sync and async, behind one blocking interface.
 
-Both speak HTTPS only; the certificate is that of the bus's own authority.
+Both speak HTTPS only; the certificate is from the bus's own authority.
 """
 
 import asyncio

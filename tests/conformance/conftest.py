@@ -1,8 +1,8 @@
 """Fixtures of the conformance cases: a bus for each module, both halves of the SDK.
 
-Every case gets queues of its own, so the cases of a module can share a bus. A module
-that moves the clock does so in small steps: the SDK signs its tokens for an hour by the
-wall clock, and a bus far ahead of it would call them expired.
+Every case gets its own queues, so that the cases of a module can share a bus. A module
+that moves the clock does so in small steps: the SDK signs tokens for an hour by the
+wall clock, and for a bus far ahead they would have expired.
 """
 
 import itertools

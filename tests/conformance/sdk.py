@@ -1,12 +1,11 @@
-"""The official SDK behind one blocking face, so that a case is written once.
+"""The official SDK behind one blocking interface, so that a case is written once.
 
-The package has a sync and an async half. `SyncSdk` hands out the sync objects as they
-are; `AsyncSdk` runs the async ones on a loop in a thread and wraps them in `Blocking`,
-which gives every coroutine method the shape of its sync twin. Nothing of the SDK is
-patched.
+The package has a sync and an async half. `SyncSdk` returns the sync objects unchanged;
+`AsyncSdk` runs the async ones on a loop in a thread and wraps them in `Blocking`, which
+makes every coroutine method a blocking one. Nothing of the SDK is patched.
 
-Rules: retries are off, so that a case sees the first answer of the bus. Handlers stay
-open until the module ends and are then closed together, because one close waits up to a
+Retries are off, so that a case sees the first answer of the bus. Handlers stay open
+until the module ends and are then closed together, because one close waits up to a
 second for the SDK's keep-alive thread.
 """
 

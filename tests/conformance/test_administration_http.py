@@ -1,4 +1,4 @@
-"""SB-A Administration without an SDK: what the clients' own code never shows."""
+"""SB-A Administration by plain HTTP: requests that the SDKs never send."""
 
 import http.client
 import ssl

@@ -1,4 +1,4 @@
-"""SB-Q-10xx: who may do what: shared keys, SAS tokens, the claims of a rule."""
+"""SB-Q-10xx: authorization: shared keys, SAS tokens, the claims of a rule."""
 
 import base64
 import hashlib

@@ -1,8 +1,8 @@
-"""SB-B-02xx: bursts and competing receivers (B1): the bus buffers, receivers share.
+"""SB-B-02xx: bursts and competing receivers: the bus buffers, receivers share.
 
-A burst waits for receivers that come later; twenty receivers that ask for as much get
-about as much, and nothing is lost or seen twice. The large numbers go through our own
-client, which costs the test less than the SDK.
+A burst waits for receivers that come later. Twenty receivers with the same demand get
+about the same number of messages; none is lost or delivered twice. The large numbers
+use our own client, which is faster than the SDK.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """SB-D-01xx: duplicate detection: within the window, an id is accepted once.
 
-A duplicate is confirmed to its sender and dropped. Only the message id counts, and the
-history is that of the entity: it does not matter whether the first is still there.
+A duplicate is confirmed to its sender and dropped. Only the message id counts, and it
+does not matter whether the first message is still there.
 """
 
 from datetime import timedelta

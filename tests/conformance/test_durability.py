@@ -1,7 +1,7 @@
-"""SB-B-01xx: what a restart keeps of entities, rules, sessions and histories (B5).
+"""SB-B-01xx: what a restart keeps of entities, rules, sessions and histories.
 
-Each case has a bus of its own, is restarted with no client connected, and goes on with
-new clients. Messages of plain queues are cases of their own; what a kill leaves is
+Each case has its own bus, restarts it while no client is connected, and continues with
+new clients. Messages of plain queues have cases of their own; what a kill leaves is
 tested with processes.
 """
 

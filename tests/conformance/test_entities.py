@@ -1,4 +1,4 @@
-"""SB-Q-11xx: finding queues: unknown ones, odd names, letter case."""
+"""SB-Q-11xx: finding queues: unknown ones, unusual names, letter case."""
 
 import pytest
 from azure.servicebus import ServiceBusMessage

@@ -1,9 +1,9 @@
-"""SB-E-01xx: every refusal of the bus, provoked through the SDK where an SDK can.
+"""SB-E-01xx: every error of the bus, caused through the SDK where that is possible.
 
-The table says what users of the Python SDK catch for each condition of `errors.py`,
-and the management status. Each row has a test here; a row that no SDK for Python can
-reach names the test that provokes it in its own way. The last cases compare the table
-with `errors.py`, so that a new error cannot be forgotten.
+The table has the exception that users of the Python SDK get for each condition of
+`errors.py`, and the management status. Each row has a test here; a row that no SDK for
+Python can reach names the test that causes it. The last cases compare the table with
+`errors.py`, so that a new error cannot be forgotten.
 """
 
 import ast

@@ -1,8 +1,8 @@
 """SB-F-01xx: auto-forwarding: chains of queues, topics and subscriptions.
 
-A message that reaches an entity with `forward_to` goes on to the target, at most four
-times. What the target cannot take stays behind as a dead letter of the source, and the
-sender has long been told that its message was accepted.
+A message in an entity with `forward_to` moves to the target, at most four times. If the
+target refuses it, it becomes a dead letter of the source; its sender was already told
+that it was accepted.
 """
 
 from datetime import timedelta

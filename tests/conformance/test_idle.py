@@ -1,8 +1,8 @@
-"""SB-I-01xx: AutoDeleteOnIdle: entities that nobody uses are deleted.
+"""SB-I-01xx: AutoDeleteOnIdle: unused entities are deleted.
 
 A queue is idle without sends, receives and updates; a topic without sends and updates;
-a subscription without receives, updates and new rules. Each case has a bus of its own
-and lets time pass in steps below the idle time.
+a subscription without receives, updates and new rules. Each case has its own bus and
+moves the clock in steps below the idle time.
 """
 
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""SB-Q-15x to SB-Q-17x: what is sent comes back unchanged: bodies and properties.
+"""SB-Q-15x to SB-Q-17x: bodies and properties are received as they were sent.
 
 The SDK shows strings of application properties and annotations as bytes. What it cannot
 express (an amqp-value of null or zero, every AMQP type) is in `tests/wire`.

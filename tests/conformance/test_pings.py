@@ -1,4 +1,4 @@
-"""SB-P-01xx: pings and send ids, as a paired client on the SDK sends them (P11, D9)."""
+"""SB-P-01xx: pings and send ids, as a paired client on the SDK sends them."""
 
 from datetime import timedelta
 

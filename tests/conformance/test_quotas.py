@@ -1,8 +1,8 @@
-"""SB-L-01xx: size quotas: of a queue with its dead letters, of a topic over all of its
+"""SB-L-01xx: size quotas: of a queue with its dead letters, of a topic with all of its
 subscriptions.
 
-The smallest size a description may have is a gigabyte. The cases lower the limit of the
-running entity, so that a few messages fill it; counting is the bus's own.
+The smallest size in a description is a gigabyte. The cases lower the limit of the
+running entity, so that a few messages fill it; the bus counts as usual.
 """
 
 from dataclasses import replace

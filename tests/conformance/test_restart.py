@@ -1,7 +1,7 @@
-"""SB-Q-12xx: what a restart keeps (B5): all but the locks.
+"""SB-Q-12xx: what a restart keeps: everything except locks.
 
-Each case has a bus of its own. Clients are made anew after the restart; that an old one
-recovers by itself is the SDK's business.
+Each case has its own bus, and new clients after the restart; reconnecting old ones is
+up to the SDK.
 """
 
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""SB-S-1xx: sessions: accepting one, the order within it, who may have it."""
+"""SB-S-1xx: sessions: accepting one, the order within it, its one holder."""
 
 import threading
 

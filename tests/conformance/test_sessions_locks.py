@@ -1,7 +1,7 @@
 """SB-S-2xx: the lock on a session: its end, its renewal, and what ends with it.
 
-The bus's clock is moved; by the wall clock the SDK still sees a valid lock, so it is
-the bus that has to refuse.
+The bus's clock is moved. By the wall clock, the SDK still sees a valid lock, so the bus
+has to refuse.
 """
 
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""SB-S-3xx: the state of a session, which sessions there are, peeking in one."""
+"""SB-S-3xx: the state of a session, the list of sessions, peeking in a session."""
 
 from datetime import timedelta
 

@@ -1,6 +1,6 @@
 """SB-Q-3xx: settling on the link and over `$management`: complete, abandon, release.
 
-Deferring and dead-lettering have files of their own.
+Deferring and dead-lettering have their own files.
 """
 
 import copy

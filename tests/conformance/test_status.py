@@ -1,7 +1,7 @@
 """SB-S-01xx: the status of entities: who may send, who may receive.
 
-A topic takes messages or not; a subscription gives messages or not, and gathers them
-in any case. Links that a change of status concerns are detached at once.
+A topic may refuse messages. A subscription may refuse receivers, but still gets
+messages. If the status forbids a link, it is detached at once.
 """
 
 from datetime import timedelta

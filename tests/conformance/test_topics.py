@@ -1,7 +1,7 @@
-"""SB-T-01xx: topics and their subscriptions (B1): every subscription has its own copy.
+"""SB-T-01xx: topics and their subscriptions: every subscription has its own copy.
 
-What a subscription holds is read by peeking, since a message that was accepted is in
-all of its subscriptions already. Rules are cases of their own.
+The content of a subscription is read by peeking, since a message that was accepted is
+already in all subscriptions. Rules have cases of their own.
 """
 
 from datetime import timedelta

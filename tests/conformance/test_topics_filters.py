@@ -1,9 +1,9 @@
 """SB-T-02xx: which messages a rule selects, for every kind of filter.
 
 One topic has a subscription for each filter, and the same three messages go to all of
-them: `red` and `blue` with properties, and `bare` without any. What each subscription
-then holds is peeked over one connection. Rules come from the published language:
-three-valued logic, names without regard to case, values with regard to type.
+them: `red` and `blue` with properties, and `bare` without any. Then each subscription
+is peeked over one connection. The rules use the documented language: three-valued
+logic, names ignoring case, values including their type.
 """
 
 import asyncio

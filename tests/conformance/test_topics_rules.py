@@ -1,7 +1,7 @@
-"""SB-T-03xx: rules of subscriptions: when they hold, actions, filters that fail.
+"""SB-T-03xx: rules of subscriptions: when they apply, actions, filters that fail.
 
-Rules without an action select together and give one copy; each matching rule with an
-action gives a copy of its own, marked with the property `RuleName`.
+All rules without an action together give one copy; each matching rule with an action
+gives its own copy, with the property `RuleName`.
 """
 
 from datetime import timedelta

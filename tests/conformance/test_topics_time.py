@@ -1,8 +1,8 @@
 """SB-T-04xx: time and topics: scheduled messages, time to live of subscriptions.
 
-A scheduled message waits in its topic. It goes to the subscriptions, by the rules of
-then, when it is due. A message lives in a subscription for the shortest of its own
-time to live, the topic's and the subscription's.
+A scheduled message waits in its topic. When it is due, it goes to the subscriptions, by
+the rules of that time. In a subscription, the shortest of three times to live applies:
+the message's, the topic's and the subscription's.
 """
 
 from datetime import timedelta

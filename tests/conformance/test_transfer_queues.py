@@ -1,4 +1,4 @@
-"""SB-P-02xx: backlog queues, made and used with the SDK (P4, P10)."""
+"""SB-P-02xx: backlog queues, created and used with the SDK."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Moments at which a bus is killed: by chance, and where it hurts most.
+"""Moments at which a bus is killed: random ones, and critical ones.
 
-Each aim is given a running bus and its load and kills the process; which moment it
-picks is decided by the seed.
+Each aim gets a running bus and its load and kills the process; the seed decides at
+which moment.
 """
 
 import asyncio

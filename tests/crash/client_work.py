@@ -1,6 +1,6 @@
 """Clients that work until the bus is gone, and the kills that end their work.
 
-What they were told they put down in sets that a test reads after the next start.
+They record the confirmed operations in sets, which a test reads after the next start.
 """
 
 import asyncio

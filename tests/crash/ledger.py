@@ -1,10 +1,9 @@
-"""The auditor: what clients know about every message, against what the bus has.
+"""The auditor: compares what clients know of every message with what the bus has.
 
-It shares no code with the bus. For each message it keeps the set of places where
-the message may be, given what was asked for and what was confirmed: asking adds a
-place, confirming leaves just that one, and being seen somewhere rules out the rest.
-A message that is found in a place that is ruled out, in two places, or nowhere
-although it must be somewhere, is a broken promise.
+It shares no code with the bus. For each message it keeps the set of places where it may
+be: a request adds a place, its confirmation leaves only that one, and a sighting
+excludes the others. It is an error if a message is found in an excluded place, in two
+places, or nowhere although it must exist.
 """
 
 from collections import Counter

@@ -1,8 +1,8 @@
-"""Clients at work: every kind of send and settlement, with the ledger kept.
+"""Clients at work: every kind of send and settlement, recorded in the ledger.
 
-Each client has a connection of its own and works until that ends; several things of
-each are under way at a time. What a client asks for is in the ledger before it is
-sent, and what it is told goes there at once, so that a kill may come at any moment.
+Each client has its own connection and works until that ends, with several operations in
+progress at a time. A request is in the ledger before it is sent, and its reply at once,
+so that a kill may come at any moment.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
-"""Messages of the crash tests: named by their id, and read as the auditor sees them.
+"""Messages of the crash tests: identified by their message id, read as the auditor
+needs.
 
-`$management` shows every message of a queue without touching it, which is how the
-auditor counts.
+`$management` shows every message of a queue without changing it; the auditor counts
+with it.
 """
 
 from collections.abc import Iterable

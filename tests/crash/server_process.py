@@ -1,7 +1,7 @@
 """`twinbus serve` as a process that a test may kill, stop, freeze and start again.
 
-It keeps its data folder and, from the first start on, its port. Whatever a test
-leaves running is killed by its process id.
+It keeps its data folder and its port. Processes that a test leaves running are killed
+by their ids.
 """
 
 import asyncio

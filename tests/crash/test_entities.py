@@ -1,8 +1,8 @@
-"""`kill -9` and everything besides messages of a queue: B5, each by its own promise.
+"""`kill -9`: entities, settings, rules, sessions and special messages survive.
 
-A bus is driven by the official SDK, administration over HTTPS included, and killed
-right after the last answer. What was answered holds: entities, settings, rules,
-sessions, ids of duplicates, scheduled, deferred and dead-lettered messages.
+A bus is used by the official SDK, including administration over HTTPS, and killed right
+after the last answer. Everything that was confirmed must be there: entities, settings,
+rules, sessions, ids of duplicates, scheduled, deferred and dead-lettered messages.
 """
 
 import gc

@@ -1,12 +1,12 @@
-"""`kill -9` amid fan-out, forwarding and duplicates: all of a message, and once.
+"""`kill -9` during fan-out, forwarding and duplicate detection.
 
-Senders work on a topic with three subscriptions, on a chain of queues and on a queue
-that drops duplicates, until the bus is killed under them. Then, whatever the moment:
+Senders use a topic with three subscriptions, a chain of queues and a queue that drops
+duplicates, until the bus is killed. Then, at whatever moment that was:
 
 - a message of the topic is in all of its subscriptions or in none;
 - a message of the chain is in one of its queues, once;
 - an id is in the queue once, however often it was sent again;
-- what a sender was told was accepted is there.
+- messages that were confirmed to a sender are there.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""`kill -9` amid creations and removals of entities: nothing else is dropped.
+"""`kill -9` while entities are created and deleted: nothing else is dropped.
 
-A client makes and deletes queues as fast as it can, beside one that holds messages,
-until the bus is killed under it. Whatever step that ends, the next start serves: it
-drops what the catalog has named, and of what was answered everything holds.
+A client creates and deletes queues as fast as it can, beside a queue with messages,
+until the bus is killed. After any step the next start must work: it drops only what the
+catalog has named, and everything confirmed is there.
 """
 
 import asyncio

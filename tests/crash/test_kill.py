@@ -1,8 +1,8 @@
-"""`kill -9` under load: whatever was confirmed holds, and nothing else is invented.
+"""`kill -9` under load: everything confirmed is there, and nothing else.
 
-A seed is one data folder and several kills of the bus that works on it, each at a
-moment that the seed picks. After each the bus is started again on its old port and
-the auditor counts. TWINBUS_CRASH_ROUNDS says how many kills there are in all.
+A seed is one data folder and several kills of its bus, at moments that the seed picks.
+After each the bus is started again on the same port, and the auditor counts.
+TWINBUS_CRASH_ROUNDS is the total number of kills.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The auditor finds what it is there to find."""
+"""The auditor finds the errors that it is made for."""
 
 import pytest
 

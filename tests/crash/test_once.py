@@ -1,8 +1,8 @@
-"""`kill -9` where a message must be once: duplicates found, and forwarded messages.
+"""`kill -9` where a message must exist once: duplicate detection and forwarding.
 
-A client that heard nothing of what it sent sends it again, under the same ids: with
-duplicate detection that leaves one of each. A queue that forwards has its messages at
-one place at any moment, its own or the target's.
+A client without an answer sends its messages again, with the same ids: with duplicate
+detection one of each is left. A message of a queue that forwards is in one place at any
+moment, the queue or its target.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""`kill -9` around sessions: state as confirmed, order kept, nothing held.
+"""`kill -9` with sessions: the confirmed state is there, order is kept, locks are gone.
 
-Workers accept sessions and, for each message in turn, write its number into the
-session's state, and complete it. After a kill the state is the last that was confirmed,
-or the one that was asked for; messages come back in order; locks are gone.
+Workers accept sessions, and for each message write its number into the session's state
+and then complete it. After a kill the state is the last confirmed or the last requested
+one; messages come in order.
 """
 
 import asyncio

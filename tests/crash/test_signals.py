@@ -1,4 +1,4 @@
-"""Signals that are no crash: frozen and thawed, stopped under load, started again."""
+"""Signals that are not crashes: freeze and continue, stop under load, start again."""
 
 import asyncio
 import signal

@@ -1,7 +1,8 @@
-"""`kill -9` around topics: a message is with all subscriptions, or with none.
+"""`kill -9` with topics: a message is in all subscriptions, or in none.
 
-Meanwhile a rule of one subscription comes and goes. What was confirmed of it holds
-after the kill, and every message was judged by the rule either way, never in between.
+Meanwhile a rule of one subscription is added and removed. Confirmed changes of it are
+there after the kill, and every message was matched with or without the rule, never in
+between.
 """
 
 import asyncio

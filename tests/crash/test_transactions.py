@@ -1,8 +1,8 @@
-"""`kill -9` around transactions: all of one, or nothing, over two queues.
+"""`kill -9` with transactions: all of one, or nothing, over two queues.
 
-A worker receives from `in` and, in one transaction, sends copies to `left` and
-`right` and completes what it received. At whatever moment the bus is killed, each
-message is in `in` and has no copies, or is gone and has one copy in each of the two.
+A worker receives from `in` and, in one transaction, sends copies to `left` and `right`
+and completes the received message. Whenever the bus is killed, each message is in `in`
+without copies, or is gone and has one copy in each of the two.
 """
 
 import asyncio

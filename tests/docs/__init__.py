@@ -1,1 +1,1 @@
-"""The documentation, held against the program: code runs, links lead somewhere."""
+"""Tests of the documentation: code on pages runs, links are valid."""

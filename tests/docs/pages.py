@@ -1,17 +1,17 @@
-"""Markdown pages taken apart: code blocks, links and anchors.
+"""Parses Markdown pages: code blocks, links and anchors.
 
-A block of Python or shell is run by the tests, unless the line above it is
+The tests run every block of Python or shell, unless the line above it is
 
     <!-- not run: the reason -->
 
-That is the only way to be left out, so that it can be seen on the page and counted.
-A block of Python below the line
+There is no other way to exclude a block, so that exclusions can be seen and counted. A
+block of Python below the line
 
     <!-- goes on -->
 
-is the next part of the program above it; any other is a program of its own.
-It understands as much Markdown as our pages use: fences at the beginning of a line,
-inline links, headings with a hash.
+continues the program above it; any other is a program of its own. The parser knows as
+much Markdown as our pages use: fences at the beginning of a line, inline links,
+headings with a hash.
 """
 
 import re

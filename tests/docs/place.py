@@ -1,9 +1,9 @@
-"""A place where a reader's code runs: a folder, a server as `make run` starts it.
+"""The environment for the code of a page: a folder, and a server as `make run` starts
+it.
 
-The folder looks like a clone in which `make run` was called: `.venv` is there, and
-`data` belongs to a server that is ready. The server's command is the Makefile's own.
-Its port is a free one instead of 5672; that number is the only thing of a page's code
-that is changed.
+The folder looks like a clone after `make run`: it has `.venv`, and `data` of a running
+server. The server's command is the Makefile's. It has a free port instead of 5672; that
+number is the only change to a page's code.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The programs in examples/ run as their README says, and do what they say."""
+"""The programs in examples/ run as their README says."""
 
 import sys
 from collections.abc import Iterator

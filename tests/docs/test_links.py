@@ -1,4 +1,4 @@
-"""Links between pages lead to a file, and to a heading of it where they name one."""
+"""Links between pages lead to existing files and headings."""
 
 from pathlib import Path
 

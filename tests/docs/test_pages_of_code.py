@@ -1,4 +1,4 @@
-"""Pages that repeat what the code says, held against the code."""
+"""Pages that repeat parts of the code agree with it."""
 
 import json
 import re

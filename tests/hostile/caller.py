@@ -1,6 +1,6 @@
-"""HTTP by hand: any method, any target, any token, and the answers as they came.
+"""HTTP by hand: any method, any target, any token, and the raw answers.
 
-Whatever the bus says is kept, so that a test can look through all of it afterwards.
+All answers are kept, so that a test can search them afterwards.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A real bus for each module, and one of its own for tests that measure or break."""
+"""A real bus for each module, and one for each test that measures or breaks it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -1,8 +1,8 @@
-"""A client that may say anything: bytes and frames by hand, nothing by itself.
+"""A client that can send anything: bytes and frames by hand, nothing automatically.
 
-It answers nothing, counts no credit and keeps no rule; what the bus says to it can be
-read frame by frame. Bodies of frames are built with the codec, so that a test writes
-only what it breaks.
+It answers nothing, counts no credit and follows no rules; the answers of the bus can be
+read frame by frame. Bodies of frames are built with the codec, so that a test only
+writes what is wrong.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`twinbus check` finds what is damaged or gone, and lets one go on knowingly."""
+"""`twinbus check` finds damaged and missing data, and can accept the loss."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""Very many connections at once, and one more than there may be."""
+"""Very many connections at once, and one above the limit."""
 
 import asyncio
 import resource

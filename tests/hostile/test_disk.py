@@ -1,4 +1,4 @@
-"""A disk that is full, or may only be read: refused, said clearly, nothing lost."""
+"""A disk that is full or read-only: requests are refused clearly, nothing is lost."""
 
 import asyncio
 import contextlib

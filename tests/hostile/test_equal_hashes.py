@@ -1,7 +1,7 @@
-"""Keys that Python hashes alike: what has many of them is refused, not compared.
+"""Many keys with the same hash in Python are refused, not compared.
 
-The hash of a UUID is its remainder by a prime, so anybody can write down as many with
-one hash as he likes, and a dictionary compares each with all the others.
+The hash of a UUID is its remainder by a prime. So anybody can make any number of UUIDs
+with the same hash, and a dictionary would compare each with all others.
 """
 
 from uuid import UUID

@@ -1,7 +1,7 @@
-"""Forwarding in circles, to nowhere, and by way of topics that multiply messages.
+"""Forwarding in circles, to missing targets, and through topics that multiply messages.
 
-A circle is allowed, as in the service: four hops end it in a dead-letter queue. What
-is refused is refused when it is asked for, by HTTP with 400 and its own sub-code.
+A circle is allowed, as in the service: after four hops a message is dead-lettered.
+Other mistakes are refused when they are requested, over HTTP with 400 and a sub-code.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Broken frames and impossible messages, each with its own fate and no other's."""
+"""Invalid frames and messages: each has a defined answer and does not affect others."""
 
 import pytest
 from crash import messages

@@ -1,4 +1,4 @@
-"""Strangers at the door: wrong headers, garbage, wrong keys, old tokens, silence."""
+"""Clients without access: wrong headers, garbage, wrong keys, old tokens, silence."""
 
 import asyncio
 import time

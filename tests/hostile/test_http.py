@@ -1,4 +1,4 @@
-"""HTTP and TLS from strangers: slow, huge, malformed, unread."""
+"""HTTP and TLS from attackers: slow, huge, malformed or unread."""
 
 import asyncio
 import contextlib

@@ -1,7 +1,7 @@
-"""Descriptions made to hurt: XML that grows, nests or lies, and values that are none.
+"""Malicious descriptions: XML that expands, nests or lies, and invalid values.
 
-Each is answered with a status of the table in the protocol brief and a detail that
-names what is wrong; nothing of a refused request happens.
+Each is answered with a documented status and a detail that names the problem; a refused
+request has no effect.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Bulk requests from those who may not, and bodies that no client sends.
+"""Bulk requests without authorization, and invalid bodies.
 
-They answer in JSON, so they are not among the routes of `test_http_tokens`; the rest is
-the same: without a claim nothing is told, whatever is sent the bus stands, and its
+The answers are JSON, so these routes are not in `test_http_tokens`. Otherwise the rules
+are the same: without a claim nothing is revealed, the bus survives any input, and its
 other clients notice nothing.
 """
 

@@ -1,8 +1,8 @@
-"""Every HTTP route, asked by those who may not: none answers without a claim.
+"""Every HTTP route without authorization: none answers without a claim.
 
-`/health` alone is for everybody. What is missing, old, of another key or another
-resource, or changed by one character is refused with the words of the service; and
-rights to send or to listen administer nothing.
+Only `/health` is public. Tokens that are missing, expired, of another key or resource,
+or changed by one character are refused with the service's words; and Send or Listen do
+not allow administration.
 """
 
 import pytest

@@ -1,7 +1,8 @@
-"""HTTP below its methods: framing, hosts, upgrades, and protocols in one another.
+"""HTTP below its methods: framing, hosts, upgrades, and other protocols inside.
 
-What h11 finds wrong is refused with a status; what is merely strange is answered.
-Either way the connection ends or goes on in a state that both sides agree on.
+Violations that h11 finds are refused with a status; unusual but valid input is
+answered. Either way the connection ends or continues in a state that both sides agree
+on.
 """
 
 import asyncio

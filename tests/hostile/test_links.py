@@ -1,4 +1,4 @@
-"""Links to what is not there, too many of them, and links with another's name."""
+"""Links to missing entities, too many links, and links with the name of another."""
 
 import signal
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Those without a key take all the places there are: whoever has one gets in."""
+"""Clients without a key use all connections: clients with a key still get in."""
 
 import asyncio
 import contextlib

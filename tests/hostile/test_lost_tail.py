@@ -1,7 +1,7 @@
-"""A store whose end is gone is not a store without it: the start says so.
+"""A store whose last commits are lost is detected at the start.
 
 The write-ahead log of a killed bus is removed, cut short, or has one byte flipped.
-SQLite takes what is left for all there ever was; the bus knows better.
+SQLite would accept the rest as complete; the bus does not.
 """
 
 from collections.abc import Callable

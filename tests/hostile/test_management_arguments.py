@@ -1,8 +1,8 @@
-"""Management requests with every argument wrong: refused by name, never a failure.
+"""Management requests with wrong arguments: the error names the argument.
 
-Each operation is asked with one argument after the other left out, of another type,
-or far too large, on each kind of entity, inside and outside of transactions. An
-answer is a success or an error of the table; a bug would be a status 500.
+In each operation one argument after the other is left out, has another type, or is far
+too large, on each kind of entity, inside and outside of transactions. The answer is a
+success or an error of the table; a status 500 would be a bug.
 """
 
 import asyncio

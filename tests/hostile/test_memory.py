@@ -1,7 +1,7 @@
-"""What many connections make the bus keep together, with a key and without one.
+"""The memory that many connections use together, with a key and without one.
 
-Each test has a bus of its own, whose memory is measured. The bounds are far above what
-is kept, and what an attacker asks for is several times as much again.
+Each test has its own bus, whose memory is measured. The bounds are far above what is
+kept, and an attacker asks for several times as much.
 """
 
 import asyncio

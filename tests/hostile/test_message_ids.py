@@ -1,7 +1,7 @@
-"""Ids that are too long or of odd types, on every way of messages and sessions.
+"""Ids that are too long or of unusual types, in messages and sessions.
 
-The documented limit is 128 characters. A session may also be asked for by something
-that is no id at all.
+The documented limit is 128 characters. A session may also be requested by a value that
+cannot be an id.
 """
 
 from typing import Any

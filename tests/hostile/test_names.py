@@ -1,8 +1,8 @@
-"""Names of odd characters, at every door: HTTP, AMQP, configuration, command line.
+"""Invalid names over every interface: HTTP, AMQP, configuration, command line.
 
-No door makes an entity of such a name, and each says what a name may be. Where the
-same characters only ask for something, nothing is there; and what is there is not
-found under a name that merely looks like its own.
+None creates an entity with such a name, and each error says what a name may be. A
+look-up by an invalid name finds nothing; and an entity is not found by a name that
+merely looks like its own.
 """
 
 import string

@@ -1,4 +1,4 @@
-"""A client that receives and settles nothing: its messages are not kept for it."""
+"""A client that receives and never settles: its messages are not kept in memory."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""SQL texts made to hurt: they are refused or read, in no time and on any stack.
+"""Malicious SQL texts: they are refused or parsed, quickly and with any stack.
 
-No server is needed: whoever may add rules can send nothing that the library does not
-see. Time is bounded generously, since machines differ; what explodes does not take
-seconds but years.
+No server is needed: clients that add rules can only reach the library with their texts.
+Time limits are generous, since machines differ; exponential work would not take seconds
+but years.
 """
 
 import sys
@@ -228,7 +228,7 @@ def test_pattern_of_a_message_is_no_longer_than_one_of_a_filter() -> None:
 
 def test_doubling_action_ends_at_the_size_of_a_message() -> None:
     action = sql_action("SET a = a + a;" * ACTION_STATEMENTS)
-    with soon(), pytest.raises(FilterError, match="characters was put together"):
+    with soon(), pytest.raises(FilterError, match="A concatenated text has"):
         action.changes(PlainView({"a": "x" * 1000}))
 
 

@@ -1,7 +1,7 @@
-"""Hostile rules through the doors: AMQP management and HTTP, beside a healthy client.
+"""Malicious rules over AMQP management and HTTP, beside a healthy client.
 
-What the library makes of such texts is `test_rule_texts.py`; here the refusal must
-arrive as documented, cost others nothing, and leave the subscription as it was.
+How the library handles such texts is in `test_rule_texts.py`. Here the error must
+arrive as documented, not affect other clients, and leave the subscription unchanged.
 """
 
 from collections.abc import Callable

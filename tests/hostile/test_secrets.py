@@ -1,9 +1,9 @@
-"""No key and no signature in any log, refusal or answer, whatever went wrong.
+"""No key and no signature is in any log, error or answer.
 
-The bus logs everything it can (`debug`) while tokens, keys and passwords of all
-qualities are tried at every door. Then all that it wrote and said is searched. Only
-the description of an entity, read by who may manage it, holds that entity's keys.
-What clients name is in the log, too, and forges nothing there.
+The bus logs everything (`debug`) while valid and invalid tokens, keys and passwords are
+used on every interface. Then all logs and answers are searched. Only the description of
+an entity has its keys, for clients that may manage it. Names given by clients are in
+the log, too, but cannot forge log lines.
 """
 
 from collections.abc import Callable

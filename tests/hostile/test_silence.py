@@ -1,6 +1,6 @@
-"""Clients that do not read, or not enough: the bus stops talking to them in time.
+"""Clients that read too little or nothing: the bus stops sending to them in time.
 
-Each has a bus of its own, whose memory is measured.
+Each has its own bus, whose memory is measured.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Cheap frames that used to cost much: others go on, and the bus stops when told to.
+"""Small frames that used to cause much work: other clients and a stop are not delayed.
 
-Each attack is one write of a few hundred kilobytes at most. The witness beside it
-may not wait for seconds; how much work is done is counted in unit tests.
+Each attack is one write of a few hundred kilobytes at most. A healthy client must not
+wait for seconds meanwhile; the amount of work is counted in unit tests.
 """
 
 import asyncio

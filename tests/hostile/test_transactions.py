@@ -1,4 +1,4 @@
-"""Transactions without end, without sense, and far too large."""
+"""Transactions that never end, are invalid, or are far too large."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

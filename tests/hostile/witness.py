@@ -1,8 +1,7 @@
 """A healthy client beside the hostile one: it must not notice anything.
 
-It sends a message, receives it and completes it, again and again, each step
-confirmed. When the hostility is over it does one more round; then no step may have
-failed, and none may have taken long.
+It sends a message, receives and completes it, again and again, each step confirmed.
+After the attack it does one more round. Then no step may have failed or taken long.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Fixtures of the pairing tests: two sites for a whole run, one world for each test.
 
-A site starts once in each process that runs tests, and is made sound again after a
-test that killed or froze it.
+A site is started once per test process, and repaired after a test that killed or froze
+it.
 """
 
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,7 @@
-"""Two buses in the test's process, and a pair over them with either face.
+"""Two buses in the test's process, and a pair over them, synchronous or asynchronous.
 
-For what a face does by itself. What a pair does to a primary that is killed, frozen or
-cut off is tested with processes (`harness_world.py`).
+For tests of the faces themselves. How a pair handles a primary that is killed, frozen
+or cut off is tested with processes (`harness_world.py`).
 """
 
 import asyncio

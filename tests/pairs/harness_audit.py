@@ -1,7 +1,7 @@
-"""Everything that an entity holds, seen with the SDK and past every pair.
+"""Reads the content of an entity with the SDK, without a pair.
 
-`Peeker` looks without taking; `received` takes until nothing more comes. Messages are
-told apart by their message id: what was sent, once each, is what must be there.
+`Peeker` peeks; `received` receives until nothing more comes. Messages are identified by
+their message id: each sent message must be there once.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """A TCP proxy that fails in the ways networks and servers fail.
 
-It stands before a server, on a thread and loop of its own, so that blocking and
-asynchronous tests use it alike. A fault holds for what is connected and for what
-connects later, until `heal`. It knows no AMQP but the length of frames, which a
-test may have translated on their way to the client.
+It is in front of a server, with its own thread and loop, so that blocking and
+asynchronous tests can use it. A fault affects current and later connections, until
+`heal`. Of AMQP it knows only the length of frames, which a test may change on their way
+to the client.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """One namespace: a `twinbus serve` process, its keys and its administration.
 
-What a test looks at, it looks at here, past every proxy and every pair.
+Tests look at its content here, without proxies and pairs.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""Messages exactly at the size limit, found by asking the primary itself."""
+"""Messages exactly at the size limit, found by sending to the primary."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""Makes an entity that refuses sends look like one that is throttled.
+"""Makes an entity that refuses sends look throttled.
 
-The server refuses for real (the entity is set to `SendDisabled`), so nothing is
-taken; on the way to the client the refusal's condition becomes server-busy. Other
-entities and other refusals are left alone.
+The server really refuses (the entity is set to `SendDisabled`), so nothing is accepted;
+on the way to the client the condition becomes server-busy. Other entities and errors
+are not changed.
 """
 
 import struct

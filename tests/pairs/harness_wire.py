@@ -1,4 +1,4 @@
-"""What clients said through a proxy, as messages: for tests of what is on the wire."""
+"""The messages that clients sent through a proxy, for tests of the wire."""
 
 import struct
 from collections.abc import Iterator

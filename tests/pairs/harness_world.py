@@ -1,7 +1,7 @@
-"""What one test has to itself: a proxy before each of two sites, names, and pairs.
+"""The environment of one test: a proxy in front of each of two sites, names, and pairs.
 
-Sites are shared by all tests of a process; names are not, so that no test sees what
-another left. Whatever a test opened here is closed at its end.
+All tests of a process share the sites, but not the names, so that no test sees messages
+of another. Everything that a test opened here is closed at its end.
 """
 
 import asyncio

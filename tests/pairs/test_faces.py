@@ -1,4 +1,4 @@
-"""The asynchronous face of a pair: what an application calls."""
+"""The asynchronous face of a pair: the calls of an application."""
 
 import asyncio
 from collections.abc import AsyncIterator

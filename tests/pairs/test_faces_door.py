@@ -1,4 +1,4 @@
-"""Doors over the SDK, against a bus that is strict, and peers that never answer."""
+"""Access over the SDK to a strict bus, and to peers that never answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

@@ -1,4 +1,4 @@
-"""The bench of paired namespaces in its short form, and the auditor it trusts.
+"""The short form of the bench of paired namespaces, and its auditor.
 
 One kill and one freeze under load: no send fails, and every message is received once.
 The long form is `python -m bench.pairing`.

@@ -1,4 +1,4 @@
-"""When an entity fails over and what a send sees of it: P5 to P8."""
+"""When an entity fails over, and the effect on a send: P5 to P8."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a diverted message looks like, and how large it may be: P9 and P10."""
+"""The form of a diverted message, and its size limit: P9 and P10."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pings of the primary and the way back: P11."""
+"""Pings of the primary, and the return to it: P11."""
 
 import asyncio
 from datetime import timedelta

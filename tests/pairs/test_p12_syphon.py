@@ -1,4 +1,4 @@
-"""The way back: what the syphon restores, parks, refuses and counts. P12 and P13."""
+"""The syphon: what it restores, parks, refuses and counts. P12 and P13."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

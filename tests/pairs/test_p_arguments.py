@@ -1,4 +1,4 @@
-"""Senders of a pair take what those of the SDK take: P5."""
+"""Senders of a pair accept the same arguments as those of the SDK: P5."""
 
 from inspect import signature
 from typing import Any

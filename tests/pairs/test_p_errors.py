@@ -1,4 +1,4 @@
-"""What goes wrong with pairing says what, and where: P1, P4, P7."""
+"""Errors of pairing say what failed, and where: P1, P4, P7."""
 
 import asyncio
 import socket

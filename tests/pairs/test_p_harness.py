@@ -1,7 +1,7 @@
-"""The harness itself: a proxy that fails as told, sites that come back.
+"""The harness itself: a proxy that fails on demand, sites that come back.
 
-No pair is made here. A harness that reports an outage where there is none, or none
-where there is one, would make every other test of this folder worthless.
+No pair is made here. If the harness reported an outage that does not exist, or missed
+one, all other tests of this folder would be worthless.
 """
 
 import asyncio

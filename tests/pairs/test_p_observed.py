@@ -1,4 +1,4 @@
-"""What can be seen of a pair: callbacks, status and log lines. P5 to P12."""
+"""The visible state of a pair: callbacks, status and log lines. P5 to P12."""
 
 import logging
 

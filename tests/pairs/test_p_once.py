@@ -1,4 +1,4 @@
-"""No visible duplicate between twinbus sites, whatever was not answered. P12, A5."""
+"""No visible duplicates between twinbus sites, whichever answers were lost. P12, A5."""
 
 import asyncio
 

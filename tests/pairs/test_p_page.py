@@ -1,4 +1,4 @@
-"""What the docs must say of pairs: costs (P13), and what to accept (P15)."""
+"""What the docs must say about pairs: costs (P13), and what to accept (P15)."""
 
 from pathlib import Path
 

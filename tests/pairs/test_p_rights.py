@@ -1,7 +1,7 @@
-"""Pairs with rights as small as the documents ask for: P1, P2, P12.
+"""Pairs with the smallest documented rights: P1, P2, P12.
 
 Manage for the management client of the secondary, Send and Listen for its messaging
-client, Send for the primary's, be it by a signature for one queue.
+client, Send for the primary's, even by a signature for one queue.
 """
 
 import asyncio

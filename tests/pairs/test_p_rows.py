@@ -1,6 +1,6 @@
 """Every row of the requirements of pairing has a test that names it.
 
-A row counts where the docstring of a test begins with its name or lists it there:
+A row counts if the docstring of a test begins with its name or lists it there:
 `P6: ...`, `P7, A2: ...`.
 """
 

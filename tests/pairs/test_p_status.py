@@ -1,4 +1,4 @@
-"""`twinbus pair status` says what is true of the backlog and of its syphon: P12."""
+"""`twinbus pair status` shows the true state of the backlog and of its syphon: P12."""
 
 from collections.abc import Iterator
 

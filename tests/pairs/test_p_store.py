@@ -1,4 +1,4 @@
-"""A primary whose store is full or failing is given up: P7."""
+"""A pair fails over if the store of its primary is full or failing: P7."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Pairs of namespaces that know nothing of us: both sites are `--strict`. P5 to P12.
+"""Pairs of namespaces without extensions: both sites are `--strict`. P5 to P12.
 
-What is promised everywhere: nothing is lost, properties come back, sessions and topics
-work, duplicates are found by those entities that detect them.
+The promises for all namespaces: nothing is lost, properties are restored, sessions and
+topics work, and entities with duplicate detection find duplicates.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,7 @@
 """The synchronous face: the same promises, without an event loop. P1, P6 to P12.
 
-The work of a test runs in a thread of its own, as an application's would; what it
-did is looked at from the test's loop.
+The work of a test runs in its own thread, like that of an application; the results are
+checked in the test's loop.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The syphon between two buses, over each of its engines (P9, P12)."""
+"""The syphon between two buses, over each of its engines."""
 
 from dataclasses import replace
 from datetime import timedelta

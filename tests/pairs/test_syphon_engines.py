@@ -1,4 +1,4 @@
-"""Which engine moves the backlog, and that strict buses get theirs back, too."""
+"""Which engine moves the backlog; it works for strict buses, too."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""What a syphon does with entities that take no messages, and with a primary that is
-away: nobody else waits, nothing is lost, and order is kept (P12)."""
+"""Entities that accept no messages, and a primary that is away: other entities do not
+wait, nothing is lost, and order is kept."""
 
 from dataclasses import replace
 

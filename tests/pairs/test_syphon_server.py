@@ -1,4 +1,4 @@
-"""The syphon that a server runs, and the lease by which one of several does (P12)."""
+"""The syphon that a server runs, and the lease by which only one of several does."""
 
 import asyncio
 from typing import Any

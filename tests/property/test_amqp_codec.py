@@ -1,4 +1,4 @@
-"""Every AMQP type survives the wire, with its type."""
+"""Every AMQP type is decoded as it was encoded, with its type."""
 
 import math
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Hostile bytes: nothing is raised, and memory stays in proportion."""
+"""Malicious bytes: nothing is raised, and memory stays in proportion."""
 
 import tracemalloc
 from collections.abc import Callable

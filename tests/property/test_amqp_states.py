@@ -1,8 +1,8 @@
 """Every (state, input) pair ends in a legal state or in a protocol error.
 
-A server is brought into each state that it can be in, and then gets each frame there
-is. Whatever happens must be allowed by the tables or be a closed connection or an
-ended session; and the client's own calls either work or raise LocalError.
+A server is brought into each state, and then gets each frame. The result must be
+allowed by the tables, or be a closed connection or ended session; and the client's own
+calls either work or raise LocalError.
 """
 
 from collections.abc import Callable

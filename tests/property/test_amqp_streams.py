@@ -1,4 +1,4 @@
-"""How bytes are cut does not matter: any split gives the same events.
+"""Any split of the input gives the same events.
 
 Also a whole conversation of client and server over the fake wire, for any chunk size,
 frame size and window.

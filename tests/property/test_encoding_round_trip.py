@@ -1,4 +1,4 @@
-"""Whatever a sender encodes comes out equal; mostly it comes out as the same bytes."""
+"""A message is received equal to what was sent, and mostly as the same bytes."""
 
 from dataclasses import replace
 

@@ -1,8 +1,8 @@
-"""A queue against a list: whatever is asked for in whatever order, both agree.
+"""A queue against a list: both agree after any sequence of operations.
 
-The machine drives fragments, their dispatch and a store by hand, as the owner of a
-store does, with commits that succeed, commits that fail and crashes. The model is a
-list of entries; what a failed commit or a crash takes back is a copy of that list.
+The machine drives fragments, their dispatch and a store by hand, like the owner of a
+store, with commits that succeed, commits that fail and crashes. The model is a list of
+entries; a failed commit or a crash restores a copy of that list.
 """
 
 from collections.abc import Coroutine

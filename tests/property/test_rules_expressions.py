@@ -1,8 +1,8 @@
-"""Random predicates, written as SQL, mean what a naive evaluator says they mean.
+"""Random predicates, written as SQL, give the same as a naive evaluator.
 
-A predicate is a nested tuple. It is written out with brackets around everything, parsed
-and evaluated by the engine, and evaluated by the few lines here, which know nothing
-of the engine's nodes.
+A predicate is a nested tuple. It is written with brackets around everything, parsed and
+evaluated by the engine, and evaluated by the few lines here, which share no code with
+the engine.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The index finds what asking every rule would find, whatever was added and removed."""
+"""The index finds the same as evaluating every rule, after any changes."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""LIKE says what a table of all prefixes says, which is slow and obviously right."""
+"""LIKE agrees with a table of all prefixes, which is slow and obviously right."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,13 +1,13 @@
 """Any sequence of session operations, against a model of what sessions promise.
 
 The owner of a store, its grants, fragments and dispatches are the real ones, over a
-store in memory; receivers and the loop are this test's. The model is told what was
-asked for and checks what comes of it:
+store in memory; receivers and the loop belong to this test. The model gets the requests
+and checks the results:
 
 - a session has one holder, and its messages come in order, each to that holder;
-- a message that comes again comes first, with the count that its end has earned;
+- a message that returns comes first, with the right delivery count;
 - nobody waits for a session while one that has messages is free;
-- a failed commit and a restart lose every session and nothing else.
+- a failed commit and a restart lose every session lock and nothing else.
 """
 
 from collections.abc import Coroutine

@@ -1,1 +1,1 @@
-"""Worlds of the simulator, and proofs that its auditor sees what goes wrong."""
+"""Worlds of the simulator, and tests that its auditor finds errors."""

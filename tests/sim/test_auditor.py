@@ -1,4 +1,4 @@
-"""The auditor notices: each test plants one mistake, and some world must show it."""
+"""The auditor finds errors: each test plants one, and some world must find it."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,8 +1,8 @@
-"""Worlds of pairs: their auditor notices, and they are as bad as they should be.
+"""Worlds of pairs: their auditor finds errors, and all troubles happen in them.
 
-Each mistake is planted where the product, or an adapter, could make it; some world must
-show it, and for the right reason. What worlds have found is told as scenes, beside the
-unit tests of the file that was mended.
+Each error is planted where the product, or an adapter, could make it; some world must
+find it, for the right reason. What worlds have found is tested separately, beside the
+unit tests of the fixed file.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Worlds with readers of ranges: their auditor notices, and much happens in them.
+"""Worlds with readers of ranges: their auditor finds errors, and everything happens.
 
-Each mistake is planted where the bus, or its store, could make it; some world must show
-it, and for the right reason.
+Each error is planted where the bus, or its store, could make it; some world must find
+it, for the right reason.
 """
 
 from collections.abc import Callable

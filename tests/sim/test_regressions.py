@@ -1,7 +1,7 @@
-"""What worlds have found, each as a scene of its own.
+"""Bugs that worlds have found, each as a test of its own.
 
-A scene is a bus in virtual time whose store does one thing at one moment, so that it
-stays true to its finding when the worlds of all seeds change.
+Each test is a bus in virtual time whose store does one thing at one moment, so that it
+stays valid when the worlds of all seeds change.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A transaction of which nobody was told the end: all of it happened, or none."""
+"""A transaction of unknown outcome: all of it happened, or none."""
 
 import pytest
 

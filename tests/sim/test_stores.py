@@ -1,4 +1,4 @@
-"""Two stores in one process: each planted mistake is found by some world."""
+"""Two stores in one process: some world finds each planted error."""
 
 from collections.abc import Callable
 from typing import Any

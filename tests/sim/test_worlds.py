@@ -1,7 +1,7 @@
-"""Many short worlds: whatever goes wrong in them, the auditor is content.
+"""Many short worlds with faults: the auditor finds no error.
 
-`TWINBUS_SIM_SEEDS` says how many, of all kinds together. A failing seed is lived
-through again, with its story, by the command that the failure prints.
+`TWINBUS_SIM_SEEDS` is the number of seeds, of all kinds together. To run a failing seed
+again with its trace, use the command that the failure prints.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A front of a bus that says it is busy as often as it is told to."""
+"""A proxy of a bus that answers "busy" a given number of times."""
 
 import http.client
 import json

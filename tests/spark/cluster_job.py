@@ -1,10 +1,10 @@
 """A job as a user would submit it: reads `orders`, settles it, sends all to `copies`.
 
-    PYTHONPATH=PACKAGE spark-submit --py-files PACKAGE \\
+    PYTHONPATH=PACKAGE spark-submit --py-files PACKAGE \
         cluster_job.py CREDENTIAL CHECKPOINT
 
-It prints, as a line of JSON, in which folders the reading was done, and where the
-package was found there.
+It prints a line of JSON: the folders in which tasks ran, and where they found the
+package.
 """
 
 import json

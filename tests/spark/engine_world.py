@@ -1,6 +1,5 @@
-"""The driver's part of a stream, and its tasks, without Spark: what Spark calls is
-called by the test, in the same order, so that a crash can be put between any two calls.
-"""
+"""The driver's part of a stream, and its tasks, without Spark: the test makes the same
+calls in the same order, so that a crash can be put between any two of them."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""A bus as the Spark tests use it: messages in, messages out, options for Spark."""
+"""A bus for the Spark tests: sends and receives messages, makes options for Spark."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Queries that run while a test does something, and conditions that it waits for."""
+"""Queries that run in the background of a test, and conditions to wait for."""
 
 import json
 import threading

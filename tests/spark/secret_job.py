@@ -1,9 +1,8 @@
-"""Reads, streams, writes and fails, with a log of everything, and keeps what Spark's
-UI shows of it.
+"""Reads, streams, writes and fails, logs everything, and saves the pages of Spark's UI.
 
     python secret_job.py FOLDER OPTION=VALUE...
 
-Each OPTION is a way to name the bus; `orders-0`, `orders-1` and so on are for them.
+Each OPTION is a way to name the bus; they use `orders-0`, `orders-1` and so on.
 """
 
 import sys

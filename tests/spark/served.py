@@ -1,4 +1,4 @@
-"""`twinbus serve` in a process of its own, as the Spark tests use it."""
+"""`twinbus serve` in its own process, for the Spark tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A pair for the tests of the Spark syphon: a backlog, and what came of it."""
+"""A pair for the tests of the Spark syphon: a backlog, and what was restored."""
 
 import asyncio
 import time

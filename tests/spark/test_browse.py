@@ -1,4 +1,4 @@
-"""S1: a stream that only looks: it follows the numbers, and settles nothing."""
+"""S1: a stream that browses: it follows the sequence numbers, and settles nothing."""
 
 from pathlib import Path
 

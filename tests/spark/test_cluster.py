@@ -1,4 +1,4 @@
-"""S7: jobs on a real cluster, whose executors know nothing of twinbus but what is
+"""S7: jobs on a real cluster, whose executors have only the parts of twinbus that are
 shipped to them."""
 
 import json

@@ -1,4 +1,4 @@
-"""S1: a namespace that is not twinbus, read by Spark: browsing, and deferring."""
+"""S1: Spark reads a namespace that is not twinbus: browsing and deferring."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""S1: a stream that defers, call by call: what Spark asks, and what is there then."""
+"""S1: a stream that defers, call by call: Spark's calls, and their results."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""S1: a stream that owns its queue, and settles what was processed."""
+"""S1: a stream with the lease of its queue, which settles processed messages."""
 
 import itertools
 import threading

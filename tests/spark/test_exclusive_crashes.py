@@ -1,4 +1,4 @@
-"""A driver that dies at any request: what is read, once, is all there was.
+"""A driver that dies at any request: every message is read, once.
 
 Without Spark, so that every moment can be tried: `MicroBatches` calls the source as
 Spark's micro-batch execution does, with its two logs and an idempotent sink, and dies

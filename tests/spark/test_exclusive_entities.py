@@ -1,4 +1,4 @@
-"""Entities that come, go, and are made again while a stream reads them."""
+"""Entities that are created, deleted and created again while a stream reads them."""
 
 from pathlib import Path
 

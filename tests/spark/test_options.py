@@ -1,4 +1,4 @@
-"""How wrong options look to whoever wrote them: the option, the remedy, little else."""
+"""Errors for wrong options: they show the option and the remedy, and little else."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""Namespaces that are not twinbus are told without waiting for them, and what they
-need is asked for before anything is read or sent."""
+"""Namespaces that are not twinbus are recognized without waiting, and missing
+requirements are reported before anything is read or sent."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""S1: `spark.read`: what is there, as a DataFrame; nothing is settled."""
+"""S1: `spark.read`: the present messages as a DataFrame; nothing is settled."""
 
 from datetime import UTC, datetime, timedelta
 

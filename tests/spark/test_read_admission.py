@@ -1,4 +1,4 @@
-"""How much a micro-batch has: messages, bytes, a share for everyone, one time."""
+"""The size of a micro-batch: messages, bytes, a share for each entity, one time."""
 
 from itertools import pairwise
 from pathlib import Path

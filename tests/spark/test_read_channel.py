@@ -1,4 +1,4 @@
-"""The way to a namespace: who is there, whom to trust, how long to wait. No Spark."""
+"""The connection to a namespace: what it is, trust, time-outs. No Spark."""
 
 import socket
 import threading

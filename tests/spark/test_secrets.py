@@ -1,6 +1,6 @@
 """A key is in no event log, checkpoint, plan, log, error or page of Spark's UI.
 
-In an application of its own, so that all that it writes can be searched.
+It uses a separate application, so that all its output can be searched.
 """
 
 import os

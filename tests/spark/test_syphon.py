@@ -1,4 +1,4 @@
-"""S2: a backlog brought back by Spark."""
+"""S2: Spark brings a backlog back."""
 
 import asyncio
 import threading

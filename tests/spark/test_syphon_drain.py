@@ -1,7 +1,7 @@
-"""S2: single batches of the Spark syphon, and what comes between them.
+"""S2: single batches of the Spark syphon, and interruptions between them.
 
-No stream hands them over: a batch is what the backlog queues have, under leases that
-the test holds. So it can be ended in the middle, and read again.
+They do not come from a stream: a batch is the content of the backlog queues, under
+leases that the test holds. So it can be interrupted, and read again.
 """
 
 from collections.abc import Callable, Iterator

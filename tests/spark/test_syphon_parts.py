@@ -1,4 +1,4 @@
-"""S2: what the Spark syphon is made of, without Spark."""
+"""S2: the parts of the Spark syphon, without Spark."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""S7: the oldest PySpark that is supported, and the newest, keep the same contract.
+"""S7: the oldest supported PySpark and the newest one behave the same.
 
-That a start offset means "processed" is how Spark works, and nowhere promised: what
-rests on it is tried with each version. The oldest is under build/, where
-scripts/setup_spark.sh puts it; it shadows the installed one.
+In Spark, everything before the start offset of a batch was processed. Spark does not
+document this, so what depends on it is tested with each version. The oldest is under
+build/, where scripts/setup_spark.sh puts it; it shadows the installed one.
 """
 
 import json

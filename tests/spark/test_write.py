@@ -1,4 +1,4 @@
-"""S1: DataFrames become messages of queues and topics."""
+"""S1: DataFrames are sent as messages to queues and topics."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""S1: rows and options that cannot be: an error that says what to do, nothing lost."""
+"""S1: invalid rows and options: an error that says what to do, nothing is lost."""
 
 from collections.abc import Callable
 

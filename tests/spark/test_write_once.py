@@ -1,4 +1,4 @@
-"""S1: what is sent again arrives once, if its rows have ids (`idColumn`)."""
+"""S1: rows with ids (`idColumn`) that are sent again arrive once."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """S1: rows to namespaces that are not twinbus, by the vendor's SDK.
 
-A strict bus understands nothing but Service Bus.
+A strict bus has no extensions of Service Bus.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""S1: rows that a twinbus does not take, or not yet; how many go at a time.
+"""S1: rows that a twinbus refuses, for ever or for now; how many are sent at a time.
 
-Without Spark: what a task does with its rows, against a real bus behind a front.
+Without Spark: what a task does with its rows, against a real bus behind a proxy.
 """
 
 import json

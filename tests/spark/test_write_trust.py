@@ -1,6 +1,6 @@
-"""S1: writing to a bus whose certificate an authority of one's own has signed.
+"""S1: writing to a bus whose certificate was signed by a private authority.
 
-Without Spark: what it calls is called by the test.
+Without Spark: the test makes Spark's calls.
 """
 
 import shutil

@@ -1,11 +1,10 @@
-"""What twinbus needs of a PySpark, as a program: run by `test_versions`, with another
+"""What twinbus needs of a PySpark, as a program: `test_versions` runs it with another
 PySpark in front of the path.
 
     version_contract.py CREDENTIAL FOLDER
 
 It reads the queue `available` to its end, sends what it read to `copies`, and then
-reads `quiet` until it is told to stop by the end of its input. It prints a line of JSON
-for each step.
+reads `quiet` until its input ends. It prints a line of JSON for each step.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the tests of writing have in common."""
+"""Shared parts of the tests of writing."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,1 +1,1 @@
-"""Stores: the public checks over each backend, and what only SQLite can suffer."""
+"""Stores: the public checks over each backend, and faults that only SQLite can have."""

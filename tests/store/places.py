@@ -1,4 +1,4 @@
-"""Where the stores under test keep their content."""
+"""Where the stores under test keep their data."""
 
 import sqlite3
 from contextlib import closing

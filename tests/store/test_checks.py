@@ -1,4 +1,4 @@
-"""The public checks, over each backend; and that they notice a store that is wrong."""
+"""The public checks over each backend; and that they find a wrong store."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The range ledger stays small: restores in order leave one range (D12)."""
+"""The range ledger stays small: restores in order leave one range."""
 
 from twinbus.broker.changes import ChangeSet, LedgerRange
 from twinbus.store.memory import MemoryDisk, MemoryStore

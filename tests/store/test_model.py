@@ -1,5 +1,5 @@
-"""SQLite against the model: after any sequence of operations they cannot be told
-apart, not even by an owner that died in between."""
+"""SQLite against the model: after any sequence of operations both are the same, even if
+an owner died in between."""
 
 import asyncio
 import tempfile

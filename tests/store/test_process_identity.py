@@ -1,4 +1,4 @@
-"""Which processes count as running."""
+"""How running processes are recognized."""
 
 import os
 import signal

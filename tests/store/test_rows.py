@@ -1,4 +1,4 @@
-"""Messages to rows and back, and runs of row ids: for all values."""
+"""Conversion of messages to rows and back, and runs of row ids: for all values."""
 
 import struct
 

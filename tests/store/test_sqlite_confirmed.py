@@ -1,4 +1,4 @@
-"""Confirmed commits are noted beside the store: a lost end shows, a copy opens."""
+"""Confirmed commits are recorded beside the store: a lost end is found."""
 
 import logging
 import os

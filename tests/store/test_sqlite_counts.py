@@ -1,4 +1,4 @@
-"""To count a delivery does not write the message again."""
+"""Counting a delivery does not write the message again."""
 
 import sqlite3
 from contextlib import closing

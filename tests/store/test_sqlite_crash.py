@@ -1,4 +1,4 @@
-"""A SQLite store after a crash: every confirmed commit is there, each whole."""
+"""A SQLite store after a crash: every confirmed commit is there, and complete."""
 
 import random
 import shutil

@@ -1,4 +1,4 @@
-"""Files that cannot be read: refused by name, with what to do, and left alone."""
+"""Unreadable files: the error says which and what to do; the file is not changed."""
 
 import os
 import sqlite3

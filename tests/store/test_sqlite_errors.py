@@ -1,4 +1,4 @@
-"""What became of a transaction, after each way it can fail."""
+"""The outcome of a transaction, after each way it can fail."""
 
 import sqlite3
 from pathlib import Path

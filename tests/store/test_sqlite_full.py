@@ -1,4 +1,4 @@
-"""A disk without room: the commit is refused whole, and nothing else is hurt."""
+"""A full disk: the commit is refused as a whole, and nothing else is affected."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Who owns a SQLite store: live, dead, stopped and racing processes."""
+"""Ownership of a SQLite store: live, dead, stopped and competing processes."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A store written in an older format is opened, and everything is found (D16)."""
+"""A store of an older format is opened, with everything in it."""
 
 import sqlite3
 import struct

@@ -1,4 +1,4 @@
-"""Room on a small disk: senders are stopped in time, removals always get through."""
+"""A small disk: senders are refused in time, removals always succeed."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Which store a URL means."""
+"""Which store a URL selects."""
 
 from pathlib import Path
 

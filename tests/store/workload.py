@@ -1,13 +1,13 @@
-"""A workload whose state after each commit is known, in this process or in another.
+"""A workload whose state after each commit is known, in this process or another.
 
 Commit N adds messages, settles those of commit N - 2, defers one, logs, and counts.
-After a crash the content must be that after some commit, whole, and not before the
+After a crash the content must be that after some commit, complete, and not before the
 last one that was confirmed.
 
-As a program: `python workload.py MODE PATH`, which prints a line for each thing it
-did. Modes: `run` commits for ever, `step` once for each line of its input, `open`
-opens the store when its input says so and holds it until its input ends, `block`
-stays inside a transaction.
+As a program: `python workload.py MODE PATH`; it prints a line for each step. Modes:
+`run` commits without end, `step` once for each line of input, `open` opens the store
+when it reads a line and holds it until the input ends, `block` stays inside a
+transaction.
 """
 
 import asyncio

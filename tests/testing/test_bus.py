@@ -1,4 +1,4 @@
-"""The test kit as its users use it: the fixture, the clock, restarts, both stores."""
+"""The test kit: the fixture, the clock, restarts, both stores."""
 
 from datetime import timedelta
 

@@ -1,8 +1,8 @@
 """The import rules of docs/ARCHITECTURE.md, as a test.
 
-Each package names what it may import of ours; the pure ones also name what they
-may not do at all: no clock, no randomness, no I/O, no waiting. A new package
-fails here until it has a row, so that the direction is decided and not grown.
+Each package has a list of our packages that it may import. Pure packages also have a
+list of what they may not use: clock, randomness, I/O, waiting. A new package fails here
+until it has a row, so that its direction is a decision.
 """
 
 import ast

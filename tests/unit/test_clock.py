@@ -1,4 +1,4 @@
-"""The system clock tells milliseconds and its monotonic side never goes back."""
+"""The system clock is in milliseconds, and its monotonic time never goes back."""
 
 from datetime import UTC, datetime
 

@@ -1,8 +1,8 @@
-"""Compiled modules are used exactly when they match the sources and are wanted.
+"""Compiled modules are used exactly if they match the sources and are wanted.
 
-A package of one module is laid out in a temporary folder, and a fresh Python
-looks for it, because the choice is made once per process. The libraries are empty
-files: they are found, never loaded.
+A package of one module is created in a temporary folder, and a new Python process
+imports it, because the choice is made once per process. The libraries are empty files:
+they are found, never loaded.
 """
 
 import subprocess

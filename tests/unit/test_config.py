@@ -1,4 +1,4 @@
-"""Settings: sources, their order, and the refusal of everything else."""
+"""Settings: their sources, the order of these, and errors for everything else."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The vendor emulator's `Config.json`: what is read of it, and what is refused."""
+"""The vendor emulator's `Config.json`: what is read, and what is refused."""
 
 import json
 from pathlib import Path

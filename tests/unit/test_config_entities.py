@@ -1,4 +1,4 @@
-"""Entities of a configuration file: what is read, and what is refused where."""
+"""Entities of a configuration file: what is read, and what is refused."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Values of settings: what each kind reads, and what it refuses."""
+"""Values of settings: what each kind accepts, and what it refuses."""
 
 from pathlib import Path
 from typing import Any

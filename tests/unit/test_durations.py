@@ -1,4 +1,4 @@
-"""Durations: what people may write, and what they read."""
+"""Durations: what users may write, and how they are shown."""
 
 from datetime import timedelta
 

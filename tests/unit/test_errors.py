@@ -1,4 +1,4 @@
-"""The error table: complete, unambiguous, and with texts that say what to do."""
+"""The error table: complete, unambiguous, with texts that say what to do."""
 
 import subprocess
 import sys

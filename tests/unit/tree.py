@@ -1,7 +1,7 @@
 """The files of the repository, and what their code defines, for tests of style.
 
-Only files that are, or could be, under version control: what make and the tools
-produce is left alone.
+Only files that are, or could be, under version control; output of make and of the tools
+is ignored.
 """
 
 import ast

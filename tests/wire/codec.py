@@ -1,9 +1,9 @@
-"""The AMQP 1.0 type system of the wire tests, written for them alone.
+"""The AMQP 1.0 type system of the wire tests.
 
-Shares nothing with `twinbus.amqp`, so a mistake there cannot hide here. Every decoded
-number keeps its AMQP type as a class of its own and every array its element
-constructor, so that a case can tell an `int` from a `long`. Encoding always takes the
-wide form, except for small descriptors, which have to be `00 53 xx`.
+It shares nothing with `twinbus.amqp`, so that a mistake there is not repeated here.
+Every decoded number keeps its AMQP type as a class and every array its element
+constructor, so that a case can distinguish an `int` from a `long`. Encoding always uses
+the wide form, except for small descriptors, which have to be `00 53 xx`.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""Frames as the wire tests see them: codes, field names, errors, outcomes."""
+"""Frames in the wire tests: codes, field names, errors, outcomes."""
 
 import struct
 from typing import Any, NamedTuple

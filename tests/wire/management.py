@@ -1,4 +1,4 @@
-"""Requests to `$management` and `$cbs` on a `Peer`, and the tokens for the latter."""
+"""Requests to `$management` and `$cbs` on a `Peer`, and tokens for `$cbs`."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Messages of the wire tests: sections to bytes and back, with nothing filled in."""
+"""Messages of the wire tests: sections to bytes and back, without defaults."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Messages with the annotations of our own, and pings."""
+"""Messages with annotations of twinbus, and pings."""
 
 from typing import Any
 

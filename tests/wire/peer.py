@@ -1,9 +1,9 @@
 """A blocking AMQP 1.0 client that shows every frame and can send any.
 
-`Peer` is a connection: it sends performatives with the fields given, keeps all received
-frames in order, and waits for one that fits. `SenderLink` and `ReceiverLink` keep the
-few numbers that a link needs (credit, delivery ids) and nothing else: no automatic
-settlement, no credit top-up, no retries. One AMQP session, on channel 0.
+`Peer` is a connection: it sends performatives with the given fields, keeps all received
+frames in order, and waits for one that matches. `SenderLink` and `ReceiverLink` keep
+the few numbers that a link needs (credit, delivery ids): no automatic settlement, no
+renewal of credit, no retries. There is one AMQP session, on channel 0.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""SB-W-22xx: a message sent without an id has one, the same wherever it is seen.
+"""SB-W-22xx: a message sent without an id gets one, the same wherever it is seen.
 
 The SDK for JavaScript cannot settle a message without an id, and its own quick start
 sends such messages.

@@ -1,4 +1,4 @@
-"""SB-W-19xx: `twinbus:cancel-sent`: taking back what nobody was handed."""
+"""SB-W-19xx: `twinbus:cancel-sent`: cancels messages that were not delivered yet."""
 
 import itertools
 

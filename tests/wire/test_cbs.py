@@ -1,4 +1,4 @@
-"""SB-W-2xx: `$cbs`: tokens of all shapes, and the shape of the answers."""
+"""SB-W-2xx: `$cbs`: all forms of tokens, and the form of the answers."""
 
 import uuid
 from urllib.parse import quote, quote_plus

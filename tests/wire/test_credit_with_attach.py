@@ -1,7 +1,7 @@
-"""SB-W-21xx: what comes in the same read as the attach, before it is answered.
+"""SB-W-21xx: frames that arrive together with the attach, before it is answered.
 
-Proton's clients send the flow right behind the attach. They never say it again, so
-what it asks for must be done as soon as the link is there.
+Proton's clients send the flow right after the attach and never repeat it, so it must
+take effect as soon as the link is attached.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""SB-W-17xx: what is offered beyond Service Bus, and not by a strict bus (D9)."""
+"""SB-W-17xx: extensions of Service Bus; a strict bus offers none."""
 
 import pytest
 

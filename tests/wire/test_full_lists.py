@@ -1,8 +1,8 @@
 """Every frame has all of its fields, trailing nulls included.
 
-The SDK for Python up to 7.14 indexes the lists of performatives at fixed places and
-fails with "list index out of range" where one ends early. `parse_frame` checks each
-frame of every test of this folder; here every kind of frame comes at least once.
+The SDK for Python up to 7.14 reads the fields of performatives at fixed positions and
+fails with "list index out of range" if a list is shorter. `parse_frame` checks each
+frame of every test of this folder; here every kind of frame occurs at least once.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""SB-W-7xx: `$management`: shapes of the answers, peek, schedule, deferred messages."""
+"""SB-W-7xx: `$management`: forms of the answers, peek, schedule, deferred messages."""
 
 import uuid
 

@@ -1,7 +1,7 @@
 """SB-W-73x: `$management` before any token, as Java up to 7.17.1 attaches to it.
 
-The links are had by anybody, requests by nobody who has shown no right; and what a
-stranger is told does not depend on what exists.
+Anybody can attach the links, but requests need a token; and errors before that do not
+depend on what exists.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""SB-W-14xx: pings: accepted if a message would be, and never a message (P11)."""
+"""SB-W-14xx: pings: accepted if a message would be, and never stored."""
 
 from dataclasses import replace
 

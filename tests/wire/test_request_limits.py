@@ -1,4 +1,4 @@
-"""Requests have a size limit, so that a stranger cannot fill the bus's memory."""
+"""Requests have a size limit, so that an attacker cannot fill the bus's memory."""
 
 import pytest
 

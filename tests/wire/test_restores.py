@@ -1,4 +1,4 @@
-"""SB-W-16xx: the restore ledger: what was restored once is not restored again (D12)."""
+"""SB-W-16xx: the restore ledger: a message is restored only once."""
 
 import time
 

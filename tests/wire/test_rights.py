@@ -1,4 +1,4 @@
-"""SB-W-20xx: a right ends with what it rests on: its token, its claim, its rule."""
+"""SB-W-20xx: a right ends with its token, its claim, or its rule."""
 
 import pytest
 

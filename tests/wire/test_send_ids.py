@@ -1,4 +1,4 @@
-"""SB-W-15xx: send ids: of the copies of one send the first is kept (D9, D12)."""
+"""SB-W-15xx: send ids: of the copies of one send only the first is kept."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""SB-W-11xx: sending by way of another entity, in transactions and outside of them."""
+"""SB-W-11xx: sending through another entity, in transactions and outside of them."""
 
 import time
 

@@ -1,4 +1,5 @@
-"""SB-W-12xx: sessions frame by frame: held attaches, their answers, `$management`."""
+"""SB-W-12xx: sessions frame by frame: waiting attaches, their answers,
+`$management`."""
 
 import uuid
 from datetime import timedelta

@@ -1,7 +1,7 @@
-"""SB-W-23xx: what a delivery says of its time to live agrees with itself.
+"""SB-W-23xx: header and properties of a delivery agree on its time to live.
 
-SDKs take absolute-expiry-time minus creation-time for the time to live, where both are
-there, and the header's ttl where not.
+SDKs take absolute-expiry-time minus creation-time for the time to live, if both are
+present, and otherwise the header's ttl.
 """
 
 from collections.abc import Callable

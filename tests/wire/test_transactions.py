@@ -142,7 +142,7 @@ def test_one_refusal_rolls_back_all(peer, queue, controller, texts):
     assert send_in(txn_id, sender, b"\x00\x53\x99") is not None
     refusal = controller.commit(txn_id)
     assert refusal.condition == ROLLBACK
-    assert "nothing of it happened" in refusal.description
+    assert "none of its work was done" in refusal.description
     assert texts() == []
 
 

@@ -1,4 +1,4 @@
-"""SB-W-18xx: head-room for messages between paired namespaces (P10)."""
+"""SB-W-18xx: headroom for messages between paired namespaces."""
 
 import time
 

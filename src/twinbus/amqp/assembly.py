@@ -1,10 +1,10 @@
-"""A delivery that comes in several frames, until its last one is here.
+"""A delivery in several frames, until its last frame has arrived.
 
-Memory is bounded twice: a delivery that outgrows its link's limit drops its bytes and
-goes on as `oversize`, so that it can be rejected by itself; and all that a connection
-makes us keep has a budget, beyond which the connection is closed. What costs the peer a
-few bytes and us an object is counted as what it costs us: unfinished deliveries, links
-and sessions are many and small where somebody wants them to be.
+Memory has two limits. A delivery that exceeds its link's limit drops its bytes and
+continues as `oversize`, so that only this delivery is rejected. And each connection has
+a budget for everything kept for the peer; if it is exceeded, the connection is closed.
+Unfinished deliveries, links and sessions cost the peer a few bytes each, but count as
+the memory that they take here: an attacker can make many of them.
 """
 
 from typing import Final, final
@@ -12,32 +12,32 @@ from typing import Final, final
 from twinbus.amqp.errors import RESOURCE_LIMIT_EXCEEDED, ProtocolError
 
 ASSEMBLY_BYTES: Final = 512
-"""An unfinished delivery without its payload."""
+"""Memory of an unfinished delivery without its payload."""
 
 LINK_BYTES: Final = 2_048
-"""A link, and what a shell keeps with it."""
+"""Memory of a link, and of what a shell keeps with it."""
 
 SESSION_BYTES: Final = 4_096
-"""A session without links."""
+"""Memory of a session without links."""
 
 ATTACH_FACTOR: Final = 4
-"""What a decoded attach takes, as a multiple of its bytes, until it is answered."""
+"""Memory of a decoded attach until it is answered, as a multiple of its bytes."""
 
 
 @final
 class Budget:
-    """What one connection may hold; shared by its sessions and links."""
+    """Limits of one connection; its sessions and links share it."""
 
     def __init__(self, limit_bytes: int, link_limit: int) -> None:
         self.limit_bytes: int = limit_bytes
-        # What is kept for the peer: unfinished deliveries, sessions, links and what
-        # was said of them, transfers that wait for a window.
+        # Bytes kept for the peer: unfinished deliveries, sessions, links with their
+        # attach, transfers that wait for a window.
         self.held_bytes: int = 0
         self.link_limit: int = link_limit
         self.link_count: int = 0
 
     def hold(self, size_bytes: int) -> None:
-        """The peer makes us keep so much more. Raises ProtocolError past the limit."""
+        """Count bytes kept for the peer. Raises ProtocolError beyond the limit."""
         held_bytes = self.held_bytes + size_bytes
         if held_bytes > self.limit_bytes:
             raise ProtocolError(
@@ -53,7 +53,7 @@ class Budget:
 
 @final
 class Assembly:
-    """Fields of the first frame and the payload so far."""
+    """Fields of the first frame, and the payload so far."""
 
     def __init__(
         self,
@@ -67,16 +67,15 @@ class Assembly:
         self.delivery_id: int = delivery_id
         self.delivery_tag: bytes = delivery_tag
         self.message_format: int = message_format
-        # Said by any of the frames; the last one to say it wins (2.7.5).
+        # Any frame may set these; the last one wins (2.7.5).
         self.settled: bool = False
         self.state: object = None
         self.oversize: bool = False
-        # Zero: no limit of the link's own.
+        # 0: the link has no limit of its own.
         self._limit_bytes: int = limit_bytes
-        # One buffer instead of a list of parts: a thousand frames of one byte each
-        # then take a thousand bytes.
+        # One buffer, not a list of parts: a frame of one byte then takes one byte.
         self._data: bytearray = bytearray()
-        # Our part of the budget.
+        # Its part of the budget.
         self._held_bytes: int = ASSEMBLY_BYTES + len(delivery_tag)
         budget.hold(self._held_bytes)
 
@@ -93,7 +92,7 @@ class Assembly:
         self._data += part
 
     def take(self) -> bytes:
-        """The whole payload; the budget gets its bytes back."""
+        """Return the whole payload, and release its bytes in the budget."""
         payload = bytes(self._data)
         self.drop()
         return payload

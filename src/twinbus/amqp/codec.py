@@ -1,6 +1,6 @@
-"""The AMQP 1.0 type system on the wire: one name for both directions.
+"""Encoding and decoding of AMQP 1.0 types, in one place to import from.
 
-`decode` and `skip` raise nothing but DecodeError, `encode` nothing but LocalError.
+`decode` and `skip` raise only DecodeError, `encode` only LocalError.
 """
 
 from twinbus.amqp.decoder import NESTING_LIMIT, decode, skip

@@ -1,12 +1,12 @@
-"""Described lists with named fields: one codec for all of them.
+"""One codec for all composite types: described lists with named fields.
 
-A composite is a frozen dataclass with the decorator `composite`, which names the
+A composite is a frozen dataclass with the decorator `composite`, which has the
 descriptor and the wire type of every field, in the order of the standard. Encoding
-wraps each field in its wire type; decoding checks types and fills in defaults. Used for
-everything that is not on the path of each message.
+wraps each field in its wire type; decoding checks types and sets defaults. It is used
+for everything that is not on the path of each message.
 
-Trailing nulls are left out, except where a composite `keeps_nulls`: all frames do, and
-errors, because Python's client up to 7.14 looks for their fields at fixed places.
+Trailing nulls are left out, unless a composite `keeps_nulls`. All frames and errors
+keep them, because Python's client up to 7.14 reads their fields at fixed positions.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class FieldType(NamedTuple):
-    """How a field goes to the wire and comes back from it."""
+    """How a field is converted to and from its wire type."""
 
     name: str
     to_wire: Callable[[Any], object]
@@ -38,7 +38,7 @@ class FieldType(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What the decorator recorded about one composite class."""
+    """What the decorator registered for one composite class."""
 
     code: int
     make: Callable[..., object]
@@ -74,7 +74,7 @@ def composite(
 
 
 def descriptor_code(descriptor: object) -> int:
-    """The number of a descriptor given by number or by name; -1: unknown."""
+    """The code of a descriptor, which may be a number or a symbol; -1: unknown."""
     if isinstance(descriptor, int):
         return descriptor
     if isinstance(descriptor, Symbol):
@@ -106,7 +106,7 @@ def decode_composite(buf: bytes, at: int) -> tuple[object, int]:
 
 
 def from_described(value: object) -> object:
-    """Turn a described list into its object; other values stay what they are."""
+    """Convert a described list to its object; other values stay unchanged."""
     if not isinstance(value, Described):
         return value
     layout = _BY_CODE.get(descriptor_code(value.descriptor))
@@ -166,7 +166,7 @@ def _timestamp(value: Any) -> object:
 
 
 def _symbols_to_wire(values: Any) -> object:
-    """`multiple="true"`: an array, also for one symbol, which every client reads."""
+    """`multiple="true"`: always an array, since every client reads arrays."""
     symbols: list[object] = [Symbol(value) for value in values]
     wide = any(len(str(symbol)) > 255 for symbol in symbols)
     return AmqpArray(0xB3 if wide else 0xA3, symbols)
@@ -182,7 +182,7 @@ def _symbols_from_wire(value: Any) -> object:
 
 
 def symbol_keys(value: Any) -> object:
-    """A map whose text keys are symbols, as annotations and properties must be."""
+    """A map with text keys made symbols, as annotations and properties need."""
     return {
         Symbol(key) if type(key) is str else key: item for key, item in value.items()
     }

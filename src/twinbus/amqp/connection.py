@@ -1,13 +1,13 @@
 """One AMQP 1.0 connection without a socket, in either role.
 
-The shell feeds bytes with `receive_data` and handles the events that come back, writes
-what `data_to_send` gives, and calls `tick` when `next_deadline` has come. Whatever the
-peer sends, nothing is raised: a broken rule becomes a close (or end) frame with the
-error and an event. Exceptions from calls of our own side mean misuse.
+The shell passes bytes to `receive_data` and handles the returned events, writes what
+`data_to_send` returns, and calls `tick` at `next_deadline`. Input of the peer never
+raises: a violation becomes an event, and a close or end frame with the error.
+Exceptions mean that our own side misused the engine.
 
-The server answers open, begin, end, detach and close by itself; links are the shell's
-to accept or refuse. Frames for a session that has ended are dropped, because clients
-send them. `now` is any millisecond clock that does not go back.
+The server answers open, begin, end, detach and close itself; the shell accepts or
+refuses links. Frames for a session that has ended are dropped, because clients send
+them. `now` is any monotonic clock in milliseconds.
 """
 
 from enum import Enum, auto
@@ -66,14 +66,14 @@ from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.state import CONNECTION, ConnectionState, ConnectionStep
 from twinbus.amqp.timers import Timers
 
-# Enough for every link of a busy client; a limit on what one peer can make us keep.
+# Enough for all links of a busy client; it limits what one peer can make us keep.
 DEFAULT_LINK_LIMIT: Final = 5000
 
-# Room for one delivery of the largest size that Service Bus knows (100 MB), and some.
+# More than one delivery of the largest size of Service Bus (100 MB).
 DEFAULT_LIMIT_BYTES: Final = 128 * 1024 * 1024
 
-# A frame counts once more for each 512 bytes: what it takes to look at a message grows
-# with it, be it that filters read its texts.
+# A frame counts once more for each 512 bytes: processing a message takes longer if it
+# is larger, for example because filters read its properties.
 _LARGE_SHIFT: Final = 9
 
 _NO_LIMIT: Final = 1 << 40
@@ -107,11 +107,11 @@ class Connection:
     ) -> None:
         self.role: Role = role
         self.state: ConnectionState = ConnectionState.START
-        # True once nothing more will be read; the shell flushes and closes.
+        # True once nothing more is read; the shell flushes and closes.
         self.closed: bool = False
-        # Frames that were received wait for a call of `go_on`.
+        # Received frames wait for a call of `go_on`.
         self.has_more: bool = False
-        # So many are taken by one call, large ones count for several; 0: all.
+        # Frames processed by one call; large ones count several times; 0: no limit.
         self._frames_at_a_time: int = frames_at_a_time
         # Live and ending sessions, by the peer's channel.
         self.sessions: dict[int, AmqpSession] = {}
@@ -129,14 +129,15 @@ class Connection:
         self._outbox: Outbox = Outbox()
         self._budget: Budget = Budget(limit_bytes, link_limit)
         self._by_local_channel: dict[int, AmqpSession] = {}
-        # Channels whose session has ended: late frames for them are no error.
+        # Channels of ended sessions: late frames for them are not an error.
         self._ended_channels: set[int] = set()
         self._peer_channel_max: int = 65535
-        # Bytes of an incomplete frame, and how many there must be to go on.
+        # Bytes of an incomplete frame, and how many are needed to continue.
         self._partial: bytearray = bytearray()
         self._needed: int = 0
-        # What `go_on` takes next, and where in it that begins: not cut off, since
-        # copying the rest of a large read for each portion costs more than frames.
+        # Data that `go_on` processes next, and the position in it. The data is not cut:
+        # copying the rest of a large read for each portion would cost more than
+        # parsing.
         self._rest: bytes = b""
         self._rest_at: int = 0
         self._timers: Timers = Timers(idle_timeout_ms)
@@ -150,9 +151,9 @@ class Connection:
             self._send_step(ConnectionStep.SEND_HEADER)
 
     def receive_data(self, data: bytes, now: int) -> list[Event]:
-        """Take bytes from the peer and return what they meant.
+        """Process bytes from the peer and return their events.
 
-        The meaning of many frames comes in portions: see `has_more`.
+        If there are many frames, the events come in portions: see `has_more`.
         """
         events: list[Event] = []
         if self.closed:
@@ -171,7 +172,7 @@ class Connection:
         return events
 
     def receive_later(self, data: bytes, now: int) -> None:
-        """Take bytes from the peer, and leave what they mean to `go_on`."""
+        """Keep bytes from the peer for the next call of `go_on`."""
         if self.closed:
             return
         self._timers.received(now)
@@ -183,7 +184,7 @@ class Connection:
         self._leave(data, 0)
 
     def go_on(self) -> list[Event]:
-        """Take more of the frames that are here already."""
+        """Process more of the frames that were received already."""
         events: list[Event] = []
         data, at = self._rest, self._rest_at
         self._forget_rest()
@@ -192,24 +193,24 @@ class Connection:
         return events
 
     def _leave(self, data: bytes, at: int) -> None:
-        """Leave what begins there to the next portion."""
+        """Leave the data from `at` on to the next portion."""
         self._rest, self._rest_at, self.has_more = data, at, True
 
     def _forget_rest(self) -> None:
         self._rest, self._rest_at, self.has_more = b"", 0, False
 
     def held_bytes(self) -> int:
-        """What is kept for the peer now: bytes that were not looked at yet, its half
-        frame, and what has a budget."""
+        """Bytes kept for the peer now: unprocessed data, an incomplete frame, and what
+        counts against the budget."""
         unread = len(self._rest) - self._rest_at
         return self._budget.held_bytes + len(self._partial) + unread
 
     def limit_held(self, limit_bytes: int) -> None:
-        """Let the peer make us keep so much from now on."""
+        """Change the limit of the bytes kept for the peer."""
         self._budget.limit_bytes = limit_bytes
 
     def data_to_send(self) -> bytes:
-        """Everything that is to be written now."""
+        """Everything to write now."""
         data = b"".join(self._handshake.output)
         self._handshake.output.clear()
         if self._may_write_frames():
@@ -219,7 +220,7 @@ class Connection:
         return data
 
     def eof(self) -> list[Event]:
-        """The transport is gone."""
+        """The transport was closed."""
         if self.closed:
             return []
         self._stop()
@@ -227,7 +228,7 @@ class Connection:
         return [ConnectionClosed(AmqpError(CONNECTION_FORCED, text))]
 
     def tick(self, now: int) -> list[Event]:
-        """Do what is due: a heartbeat, or giving up on a silent peer."""
+        """Do what is due: send a heartbeat, or give up a silent peer."""
         if self.closed:
             return []
         timers = self._timers
@@ -242,13 +243,13 @@ class Connection:
         return events
 
     def next_deadline(self) -> int | None:
-        """When `tick` should be called next, if ever."""
+        """When `tick` should be called next; None: never."""
         return None if self.closed else self._timers.next_deadline()
 
     def sasl_outcome(self, ok: bool) -> list[Event]:
         """Answer SaslInitReceived.
 
-        Returns the events of bytes that arrived behind the init already.
+        Returns the events of bytes that arrived after the init.
         """
         handshake = self._handshake
         if not isinstance(handshake, ServerHandshake) or not handshake.awaits_outcome:
@@ -266,7 +267,7 @@ class Connection:
         return events
 
     def open(self) -> None:
-        """Client: send our open. The server answers the client's by itself."""
+        """Client: send our open. A server answers the client's open itself."""
         self._send_step(ConnectionStep.SEND_OPEN)
         self._outbox.write(0, encode_composite(self._open))
 
@@ -286,7 +287,7 @@ class Connection:
         return session
 
     def close(self, error: AmqpError | None = None) -> None:
-        """Send a close; ConnectionClosed follows when the peer answers."""
+        """Send a close; ConnectionClosed follows when the peer has answered."""
         following = CONNECTION.get((self.state, ConnectionStep.SEND_CLOSE))
         if following is None or self.closed:
             return
@@ -338,7 +339,7 @@ class Connection:
             self._keep(buf, at, HEADER_SIZE)
 
     def _keep(self, buf: bytes, at: int, needed: int) -> None:
-        """Keep the bytes from `at` on until there are enough to go on."""
+        """Keep the bytes from `at` on until the needed number has arrived."""
         self._partial = bytearray(buf[at:])
         self._needed = needed
 
@@ -381,7 +382,7 @@ class Connection:
         if code == CLOSE:
             self._on_close(body, events)
         elif self.state is ConnectionState.CLOSE_SENT:
-            # Behind our close nothing matters but the peer's.
+            # After our close only the peer's close is processed.
             return
         elif code == OPEN:
             self._on_open(body, events)
@@ -427,14 +428,14 @@ class Connection:
             taken = channel in self._by_local_channel
             local = self._free_channel() if taken else channel
             if local > self._peer_channel_max:
-                raise ProtocolError(NOT_ALLOWED, "channel-max leaves us no channel")
+                raise ProtocolError(NOT_ALLOWED, "the peer's channel-max is used up")
             session = self._new_session(local)
             session.on_begin(begin, channel)
             session.begin()
         else:
             found = self._by_local_channel.get(begin.remote_channel)
             if found is None or found.remote_channel != ABSENT:
-                raise ProtocolError(NOT_ALLOWED, "a begin answers none of ours")
+                raise ProtocolError(NOT_ALLOWED, "a begin does not answer one of ours")
             session = found
             session.on_begin(begin, channel)
         self.sessions[channel] = session
@@ -500,7 +501,7 @@ class Connection:
         return session
 
     def _fail(self, error: AmqpError, events: list[Event]) -> None:
-        """Say why in a close frame, if the protocol has come that far, and stop."""
+        """Stop, and send a close frame with the error if the state allows it."""
         if self.state in (ConnectionState.HDR_EXCH, ConnectionState.OPEN_RCVD):
             self.open()
         self.close(error)
@@ -512,7 +513,7 @@ class Connection:
         self._forget_rest()
         self._partial.clear()
         self._stop_sessions()
-        # What is left goes with the connection, and nothing comes any more.
+        # All memory is freed with the connection.
         self._budget.held_bytes = 0
 
     def _stop_sessions(self) -> None:

@@ -1,8 +1,8 @@
 """Decoding of every AMQP 1.0 type (part 1 of the standard).
 
-Nothing is trusted: whatever the bytes are, the outcome is a value or a DecodeError. A
-count is believed only as far as bytes are there to back it, so a small input cannot ask
-for a large allocation, and nesting ends at NESTING_LIMIT.
+Input is not trusted: any bytes give a value or a DecodeError. A count must be covered
+by bytes, so a small input cannot cause a large allocation. Nesting ends at
+NESTING_LIMIT.
 """
 
 import struct
@@ -32,19 +32,19 @@ from twinbus.amqp.types import (
 
 NESTING_LIMIT: Final = 64
 
-# Elements such as `true` take no bytes inside an array: their count has nothing to be
-# checked against, so it is limited by itself.
+# Elements such as `true` have no bytes in an array. So their count cannot be checked
+# against the size, and has its own limit.
 ZERO_WIDTH_ARRAY_LIMIT: Final = 16
 
-# Python's hashes of texts and binaries are keyed with a secret, those of all else are
-# not: a peer can choose UUIDs, or numbers, that meet in one slot of a dictionary, and
-# every such key is then compared with all before it. Numbers compare in no time, and
-# few of 64 bits have one hash; of UUIDs as many as a peer likes.
+# Python's hashes of texts and binaries are keyed with a secret, other hashes are not.
+# So a peer could choose UUIDs or numbers that all collide in a dictionary, and each key
+# would be compared with all before it. Numbers are fast to compare, and few of 64 bits
+# share a hash; of UUIDs a peer can make any number.
 MAP_NUMBER_KEYS: Final = 1_024
 MAP_OTHER_KEYS: Final = 16
 _OTHER_KEY_WEIGHT: Final = MAP_NUMBER_KEYS // MAP_OTHER_KEYS
 
-# Bytes that follow a constructor, by its upper four bits.
+# Number of bytes after a constructor, by its upper four bits.
 WIDTHS: Final = (0, 0, 0, 0, 0, 1, 2, 4, 8, 16)
 
 
@@ -64,33 +64,33 @@ def decode(buf: bytes, at: int) -> tuple[object, int]:
 def skip(buf: bytes, at: int) -> int:
     """Return where the value at `at` ends, without decoding it.
 
-    Only sizes are looked at: a skipped value may still turn out not to be decodable.
-    Raises DecodeError when it does not end inside `buf`.
+    Only sizes are read: a skipped value may still be invalid. Raises DecodeError if it
+    does not end inside `buf`.
     """
     total = len(buf)
     wanted = 1
     while wanted > 0:
         if at >= total:
-            raise DecodeError("a value ends behind its buffer")
+            raise DecodeError("a value ends beyond the buffer")
         code = buf[at]
         wanted -= 1
         if code == 0:
-            # A descriptor and a value follow; counting them instead of recursing
-            # keeps a chain of descriptors from using up the stack.
+            # A descriptor and a value follow. They are counted instead of recursed
+            # into, so that a chain of descriptors cannot exhaust the stack.
             at += 1
             wanted += 2
         else:
             at = _end_of(code, buf, at + 1)
     if at > total:
-        raise DecodeError("a value ends behind its buffer")
+        raise DecodeError("a value ends beyond the buffer")
     return at
 
 
 def has_more_values(buf: bytes, limit: int) -> bool:
-    """Whether `buf`, which is one value after the other, has more than `limit` of
-    them, counting those within others. Costs no more than the limit.
+    """Whether `buf`, a sequence of values, has more than `limit` of them, counting
+    nested ones. The cost is bounded by the limit.
 
-    Raises DecodeError where the count cannot go on.
+    Raises DecodeError if the values cannot be counted.
     """
     at = 0
     count = 0
@@ -107,12 +107,12 @@ def has_more_values(buf: bytes, limit: int) -> bool:
         else:
             items, start, end = _compound_header(code, buf, at + 1)
             if code < 0xE0:
-                # What is in it comes next.
+                # Its elements come next.
                 at = start
             else:
                 at = end
-                # Elements of an array have no constructors: of compound ones it is
-                # only known that each value takes a byte.
+                # Array elements have no constructors. Of compound elements only one
+                # bound is known: each value has at least a byte.
                 is_flat = start < end and 0 < buf[start] < 0xC0
                 count += items if is_flat else end - start
     return count > limit
@@ -156,14 +156,14 @@ def _decode(buf: bytes, at: int, depth: int) -> tuple[object, int]:
 
 
 def _decode_value(code: int, buf: bytes, at: int, depth: int) -> tuple[object, int]:
-    """Decode what follows constructor `code`; array elements start here too."""
+    """Decode the value after constructor `code`; also used for array elements."""
     if code < 0xA0:
         reader = _FIXED.get(code)
         if reader is None:
             raise DecodeError(f"unknown constructor {code:#04x}")
         end = at + WIDTHS[code >> 4]
         if end > len(buf):
-            raise DecodeError("a value ends behind its buffer")
+            raise DecodeError("a value ends beyond the buffer")
         return reader(buf, at, end), end
     if code < 0xC0:
         return _decode_variable(code, buf, at)
@@ -181,7 +181,7 @@ def _decode_value(code: int, buf: bytes, at: int, depth: int) -> tuple[object, i
 def _decode_variable(code: int, buf: bytes, at: int) -> tuple[object, int]:
     end = _end_of(code, buf, at)
     if end > len(buf):
-        raise DecodeError("a value ends behind its buffer")
+        raise DecodeError("a value ends beyond the buffer")
     data = buf[at + (1 if code < 0xB0 else 4) : end]
     kind = code & 0x0F
     try:
@@ -192,7 +192,7 @@ def _decode_variable(code: int, buf: bytes, at: int) -> tuple[object, int]:
         if kind == 3:
             return Symbol(data.decode("ascii")), end
     except UnicodeDecodeError:
-        raise DecodeError("a text is not in its encoding") from None
+        raise DecodeError("a text is not valid in its encoding") from None
     raise DecodeError(f"unknown constructor {code:#04x}")
 
 
@@ -201,13 +201,13 @@ def _compound_header(code: int, buf: bytes, at: int) -> tuple[int, int, int]:
     total = len(buf)
     if code & 0x10 == 0:
         if at + 2 > total:
-            raise DecodeError("a compound value ends behind its buffer")
+            raise DecodeError("a compound value ends beyond the buffer")
         end = at + 1 + buf[at]
         count = buf[at + 1]
         start = at + 2
     else:
         if at + 8 > total:
-            raise DecodeError("a compound value ends behind its buffer")
+            raise DecodeError("a compound value ends beyond the buffer")
         end = at + 4 + read_u32(buf, at)
         count = read_u32(buf, at + 4)
         start = at + 8
@@ -281,7 +281,7 @@ def _decode_array(code: int, buf: bytes, at: int, depth: int) -> tuple[object, i
 
 
 def _end_of(code: int, buf: bytes, at: int) -> int:
-    """End of the value whose constructor `code` stands before `at`."""
+    """End of the value after its constructor `code`; `at` is the position after it."""
     kind = code >> 4
     if kind < 4:
         raise DecodeError(f"unknown constructor {code:#04x}")
@@ -289,10 +289,10 @@ def _end_of(code: int, buf: bytes, at: int) -> int:
         return at + WIDTHS[kind]
     if kind & 1 == 0:
         if at >= len(buf):
-            raise DecodeError("a value ends behind its buffer")
+            raise DecodeError("a value ends beyond the buffer")
         return at + 1 + buf[at]
     if at + 4 > len(buf):
-        raise DecodeError("a value ends behind its buffer")
+        raise DecodeError("a value ends beyond the buffer")
     return at + 4 + read_u32(buf, at)
 
 

@@ -1,8 +1,8 @@
-"""Delivery ids are 32-bit serial numbers: ranges of them wrap around (RFC 1982).
+"""Finds ranges of delivery ids: 32-bit serial numbers that wrap around (RFC 1982).
 
-A peer may name a range of billions of ids when a handful exist, and say so in a few
-bytes, again and again. So neither the range is walked nor all deliveries: ids that are
-handed out in order are kept in order, and a range of them is looked up.
+With a few bytes a peer can name a range of billions of ids, again and again, while only
+a handful exist. So neither the range nor all deliveries are walked: ids are assigned in
+order, kept in order, and looked up by binary search.
 """
 
 from collections.abc import Mapping
@@ -12,17 +12,17 @@ _MASK: Final = 0xFFFFFFFF
 _HALF: Final = 0x80000000
 
 _SHORT: Final = 16
-"""A range of so many ids is asked for one by one."""
+"""Ranges up to this length are looked up id by id."""
 
 _SLACK: Final = 1_024
-"""Ids of deliveries that are gone are kept until there are so many of them."""
+"""Ids of settled deliveries are kept until there are so many of them."""
 
 
 def find_ids(known: Mapping[int, object], first: int, last: int) -> list[int]:
-    """The known ids from `first` to `last`, both included, in serial order, whatever
-    the order in which they are known.
+    """The known ids from `first` through `last` in serial order, whatever the order of
+    `known`.
 
-    Costs no more than the smaller of the range and the known ids.
+    The cost is bounded by the smaller of the range and the number of known ids.
     """
     span = (last - first) & _MASK
     if span < len(known):
@@ -38,16 +38,16 @@ class SerialIds:
 
     def __init__(self, known: dict[int, object]) -> None:
         self._known: dict[int, object] = known
-        # In serial order; some of them may be known no more.
+        # In serial order; some may be settled already.
         self._ids: list[int] = []
-        # The first id that has not been looked at.
+        # The first id that is not in the list yet.
         self._next: int = 0
-        # How many ids were looked at so far, for tests.
+        # How many ids were examined so far, for tests.
         self.looked_at: int = 0
 
     def find(self, first: int, last: int, next_id: int) -> list[int]:
-        """The known ids from `first` to `last`, both included, in serial order; the
-        next one that will be handed out is `next_id`."""
+        """The known ids from `first` through `last`, in serial order; `next_id` is the
+        next one to be assigned."""
         span = (last - first) & _MASK
         known = self._known
         if span < _SHORT:
@@ -63,17 +63,17 @@ class SerialIds:
             delivery_id for delivery_id in self._ids[start:end] if delivery_id in known
         ]
         if len(found) < end - start:
-            # What is gone is passed over once and not again.
+            # Remove settled ids, so that they are not examined again.
             self._ids[start:end] = found
         return found
 
     def _catch_up(self, next_id: int) -> None:
-        """Take in the ids that were handed out since. Costs no more than those, or
-        than there are."""
+        """Add ids that were assigned since the last call. The cost is bounded by their
+        number and by the number of known ids."""
         known = self._known
         since = (next_id - self._next) & _MASK
         if since > len(known) or len(self._ids) > 2 * len(known) + _SLACK:
-            # A dictionary keeps the order in which keys were added.
+            # A dictionary keeps the order of insertion.
             self._ids = list(known)
             self.looked_at += len(known)
         else:
@@ -83,16 +83,16 @@ class SerialIds:
         self._next = next_id
 
     def _place(self, first: int, span: int) -> tuple[int, int]:
-        """Where in the list a range begins and ends."""
+        """The start and end of a range in the list."""
         offset = (first - self._ids[0]) & _MASK
         if offset < _HALF:
             return self._count_below(offset), self._count_below(offset + span + 1)
-        # It begins before the first of ours.
+        # The range begins before the first id of the list.
         before = _MASK + 1 - offset
         return 0, self._count_below(max(0, span + 1 - before))
 
     def _count_below(self, offset: int) -> int:
-        """How many ids lie less than `offset` behind the first."""
+        """How many ids are less than `offset` after the first."""
         ids = self._ids
         base = ids[0]
         low, high = 0, len(ids)

@@ -1,7 +1,7 @@
 """Encoding of every AMQP 1.0 type (part 1 of the standard).
 
-A value comes out in its shortest form. Descriptors come out as smallulong (00 53 xx),
-because some clients read nothing else. A value that has no encoding is our own mistake:
+Values are encoded in their shortest form, descriptors as smallulong (00 53 xx), because
+some clients read nothing else. A value that cannot be encoded is our own mistake:
 LocalError.
 """
 
@@ -41,7 +41,7 @@ _F64: Final = struct.Struct(">d")
 
 
 def encode(value: object) -> bytes:
-    """Encode a value in its shortest form. Raises LocalError if it has none."""
+    """Encode a value in its shortest form. Raises LocalError."""
     return _encode(value, 0)
 
 
@@ -72,7 +72,7 @@ def _encode_map(value: dict[object, object], depth: int) -> bytes:
 
 
 def encode_list(fields: list[bytes]) -> bytes:
-    """A list of fields that are encoded already."""
+    """Encode a list of encoded fields."""
     return _encode_compound(0xC0, fields)
 
 
@@ -90,7 +90,7 @@ def _with_size(small_code: int, count: int, body: bytes) -> bytes:
 
 
 def _encode_array(value: AmqpArray, depth: int) -> bytes:
-    """Elements lose their constructor, so each must come out with the array's own."""
+    """Elements share the array's constructor, so each must have its form."""
     constructor = value.constructor
     parts = [_encode_element(constructor, item, depth) for item in value.items]
     head = bytes((constructor,))
@@ -109,7 +109,7 @@ def _encode_element(constructor: int, item: object, depth: int) -> bytes:
 
 
 def _widen(constructor: int, encoded: bytes) -> bytes:
-    """The same value in the form that `constructor` asks for."""
+    """The same value in the form of `constructor`."""
     code = encoded[0]
     target = bytes((constructor,))
     width = WIDTHS[constructor >> 4] if constructor < 0xA0 else 0

@@ -1,9 +1,9 @@
-"""What can go wrong, and whose fault it is.
+"""Errors of the engine, by who caused them.
 
-ProtocolError and its subclasses are raised for what the peer did; the engine turns
-them into a close, end or detach frame, and they never reach the shell as exceptions.
-LocalError is raised to our own caller for misuse of the engine.
-AmqpError is a value: the error that travels in a close, end, detach or rejected.
+ProtocolError and its subclasses are raised if the peer broke the protocol; the engine
+turns them into a close, end or detach frame, and the shell never sees them. LocalError
+is raised to our own caller for misuse of the engine. AmqpError is a value: the error in
+a close, end, detach or rejected.
 """
 
 from dataclasses import dataclass
@@ -38,11 +38,11 @@ class AmqpError:
 
 
 class LocalError(Exception):
-    """Our own side asked for something the protocol or the state does not allow."""
+    """Our own side did something that the protocol or the state does not allow."""
 
 
 class ProtocolError(Exception):
-    """The peer broke the protocol; the connection cannot go on."""
+    """The peer broke the protocol; the connection cannot continue."""
 
     def __init__(self, condition: str, description: str) -> None:
         super().__init__(f"{condition}: {description}")
@@ -62,7 +62,7 @@ class DecodeError(ProtocolError):
 
 
 class FramingError(ProtocolError):
-    """Bytes that are not a frame, or one that is larger than agreed."""
+    """Bytes that are not a frame, or a frame that is too large."""
 
     def __init__(self, description: str) -> None:
         super().__init__(FRAMING_ERROR, description)

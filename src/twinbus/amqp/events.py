@@ -1,8 +1,8 @@
-"""What the peer did, as the engine tells it to the shell.
+"""The events that the engine reports to the shell: what the peer did.
 
-Plain final classes: some of them are made once per message. An event that ends a
-session or a connection speaks for everything that lived on it: the shell finds those
-links in `session.links` and `connection.sessions`.
+They are plain final classes, because some are made once per message. An event that ends
+a session or connection covers everything on it: the shell finds the links in
+`session.links` and `connection.sessions`.
 """
 
 from typing import TYPE_CHECKING, final
@@ -47,7 +47,7 @@ class ConnectionOpened(Event):
 class ConnectionClosed(Event):
     """The last event of a connection; `error` is the peer's or ours, if there is one.
 
-    The shell writes what is left in `data_to_send` and closes the transport.
+    The shell writes the rest of `data_to_send` and closes the transport.
     """
 
     def __init__(self, error: AmqpError | None) -> None:
@@ -62,7 +62,7 @@ class SessionBegun(Event):
 
 @final
 class SessionEnded(Event):
-    """A session is over, and all of its links with it."""
+    """A session has ended, with all of its links."""
 
     def __init__(self, session: "AmqpSession", error: AmqpError | None) -> None:
         self.session: AmqpSession = session
@@ -71,7 +71,7 @@ class SessionEnded(Event):
 
 @final
 class SessionWindowOpened(Event):
-    """The peer takes frames again after its window had been used up."""
+    """The peer accepts frames again after its window was used up."""
 
     def __init__(self, session: "AmqpSession") -> None:
         self.session: AmqpSession = session
@@ -128,10 +128,11 @@ class MessageReceived(Event):
 
 @final
 class DispositionReceived(Event):
-    """The peer's view of the deliveries `first` to `last`, both included.
+    """The peer settled, or reported the state of, the deliveries `first` through
+    `last`.
 
-    The range may span all of the 2**32 ids however few of them exist: never loop over
-    it. `session.find_unsettled` and `session.pop_unsettled` take the shorter way.
+    The range may span all 2**32 ids, although few exist: never loop over it. Use
+    `session.find_unsettled` and `session.pop_unsettled`.
     """
 
     def __init__(

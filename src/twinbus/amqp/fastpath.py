@@ -1,11 +1,11 @@
-"""Transfer, disposition and flow, read from and written to bytes directly.
+"""Transfer, disposition and flow: decoded from and encoded to bytes directly.
 
-These frames come and go once per message or batch. They are decoded into objects that
-are used again for the next frame, without a list of fields in between; what is rare in
-them (a transaction's state, for example) goes through the generic codec.
+These frames come once per message or batch. They are decoded into objects that are
+reused for the next frame, without a list of fields in between. Rare parts, such as the
+state of a transaction, use the generic codec.
 
-An IndexError or struct.error means that a field ends behind the buffer; each decoder
-turns it into a DecodeError, so fields are read without asking first.
+Fields are read without checking the length first. An IndexError or struct.error means
+that a field ends after the buffer; each decoder turns it into a DecodeError.
 """
 
 import struct
@@ -17,7 +17,7 @@ from twinbus.amqp.errors import DecodeError
 from twinbus.amqp.framing import FRAME_HEADER
 from twinbus.amqp.outcomes import ACCEPTED_OUTCOME, decode_state
 
-# Stands for a uint field that is null.
+# The value of a uint field that is null.
 ABSENT: Final = -1
 
 _U32: Final = struct.Struct(">I")
@@ -28,7 +28,7 @@ _TOO_SHORT: Final = "a frame ends inside its performative"
 
 @final
 class TransferFields:
-    """The fields of one transfer; ABSENT or None where the peer gave none."""
+    """The fields of one transfer; ABSENT or None if the peer did not set them."""
 
     def __init__(self) -> None:
         self.handle: int = ABSENT
@@ -120,7 +120,7 @@ def _skip_null_tag(buf: bytes, at: int) -> int:
 
 
 def _decode_transfer_rest(buf: bytes, at: int, count: int, into: TransferFields) -> int:
-    """The fields from `more` on, which are null or left out most of the time."""
+    """The fields from `more` on; they are null or left out most of the time."""
     into.more, at = _read_bool(buf, at)
     if count > 6:
         at = skip(buf, at)
@@ -221,7 +221,7 @@ def _read_uint(buf: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_bool(buf: bytes, at: int) -> tuple[bool, int]:
-    """A boolean whose default is false, as all of them are in these frames."""
+    """A boolean; its default is false, as for all booleans in these frames."""
     code = buf[at]
     if code == 0x41:
         return True, at + 1
@@ -253,7 +253,7 @@ def encode_disposition(
     settled: bool,
     state: bytes,
 ) -> bytes:
-    """A whole disposition frame; `state` is encoded already."""
+    """A whole disposition frame; `state` is already encoded."""
     body_size = 14 + len(state)
     if body_size > 255:
         return _encode_long_disposition(

@@ -1,8 +1,8 @@
-"""Frames and the list of bytes that waits to be written.
+"""Frames, and the list of bytes to write.
 
-A frame is a size, a data offset, a type, a channel and a body (AMQP 1.0 part 2, 2.3).
-The Outbox is shared by a connection and all that lives on it: everything that is sent
-is appended to one list and joined once, when the shell asks for it.
+A frame has a size, a data offset, a type, a channel and a body (AMQP 1.0 part 2, 2.3).
+A connection, its sessions and links share one Outbox: all output is appended to one
+list and joined once, when the shell asks for it.
 """
 
 import struct
@@ -11,7 +11,7 @@ from typing import Final, final
 AMQP_FRAME: Final = 0
 SASL_FRAME: Final = 1
 
-# Every peer must be able to take this much before the sizes are agreed (2.3.1).
+# Every peer must accept this size before sizes are agreed (2.3.1).
 MIN_MAX_FRAME_SIZE: Final = 512
 
 HEADER_SIZE: Final = 8
@@ -28,12 +28,12 @@ def frame(channel: int, body: bytes, kind: int = AMQP_FRAME) -> bytes:
 
 @final
 class Outbox:
-    """What is to be written, and how large a frame the peer takes."""
+    """The output, and the largest frame that the peer accepts."""
 
     def __init__(self) -> None:
-        # Pieces of frames in the order of writing; emptied by the connection.
+        # Pieces of frames in the order of writing; the connection empties the list.
         self.pieces: list[bytes] = []
-        # The smallest size that is always allowed, until the peer's open says more.
+        # Always allowed; raised when the peer's open has arrived.
         self.max_frame_size: int = MIN_MAX_FRAME_SIZE
 
     def write(self, channel: int, body: bytes) -> None:

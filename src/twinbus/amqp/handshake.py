@@ -1,9 +1,9 @@
 """From the first byte to the AMQP header: protocol headers and SASL, both roles.
 
-A handshake eats bytes until `done`; then the connection's own frames begin. The server
-answers the header first and sends the mechanisms only behind it, because Python's
-client reads the header's eight bytes by themselves. A header that is not ours is
-answered with the one we want, and the connection is over (AMQP 1.0 part 2, 2.2).
+A handshake consumes bytes until `done`; then the frames of the connection begin. The
+server answers the header before it sends the mechanisms, because Python's client reads
+the eight bytes of the header by themselves. An unsupported header is answered with a
+supported one, and the connection ends (AMQP 1.0 part 2, 2.2).
 """
 
 from abc import abstractmethod
@@ -34,18 +34,18 @@ SASL_HEADER: Final = b"AMQP\x03\x01\x00\x00"
 
 
 class Handshake:
-    """What both roles share."""
+    """Common part of both roles."""
 
     def __init__(self, max_frame_size: int) -> None:
-        # Bytes of this phase; they go out before anything of the AMQP phase.
+        # Output of this phase; it is written before any AMQP frame.
         self.output: list[bytes] = []
-        # Everything that is left belongs to the AMQP frame parser.
+        # The remaining bytes are for the AMQP frame parser.
         self.done = False
         self._max_frame_size = max_frame_size
 
     @abstractmethod
     def advance(self, buf: bytes, at: int, events: list[Event]) -> int:
-        """Eat one header or frame at `at`; return how many bytes, 0 if incomplete."""
+        """Consume one header or frame at `at`; return its size, 0 if incomplete."""
 
     def _frame_body(self, buf: bytes, at: int) -> tuple[bytes, int]:
         """Body and size of the SASL frame at `at`; size 0 if it is incomplete."""
@@ -69,7 +69,7 @@ class ServerHandshake(Handshake):
         self._mechanisms = mechanisms
         self._require_sasl = require_sasl
         self._in_sasl = False
-        # The init has been handed to the shell; nothing is read before its answer.
+        # The shell has the init; nothing is read before its answer.
         self.awaits_outcome = False
         self._authenticated = False
 
@@ -79,7 +79,7 @@ class ServerHandshake(Handshake):
         if self._in_sasl:
             return self._read_init(buf, at, events)
         if not AMQP_HEADER.startswith(buf[at : at + 4]):
-            # Known to be wrong before all eight bytes are there.
+            # It is wrong even if not all eight bytes have arrived.
             self._refuse_header()
         if len(buf) - at < HEADER_SIZE:
             return 0
@@ -128,7 +128,7 @@ class ServerHandshake(Handshake):
 
 
 class ClientHandshake(Handshake):
-    """Sends its header at once; with credentials, SASL comes before AMQP."""
+    """Sends its header at once. With credentials, SASL comes before AMQP."""
 
     def __init__(
         self,

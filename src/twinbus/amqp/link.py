@@ -1,15 +1,13 @@
-"""One direction of messages between two containers: credit and deliveries.
+"""A link: messages in one direction between two containers, with credit.
 
-A Link is both ends' view in one class: `peer_is_receiver` says which way messages go.
-When the peer is the receiver we send, and `credit` is what it allows now; otherwise we
-receive, and `credit` is what is left of what we issued. Clients exist that send without
-credit, so an overrun is counted but is no error.
+One class is used for both directions: if `peer_is_receiver`, we send, and `credit` is
+what the peer allows now. Otherwise we receive, and `credit` is what is left of what we
+issued. Some clients send without credit, so that is counted but is not an error.
 
-A peer's attach may be answered at once or later, with `accept` or `refuse`; the other
-links go on meanwhile. A flow that came before the answer is a LinkFlow like any other,
-and holds from the answer on: the peer need not say it again. A call on a link that has
-gone in between does nothing, because whoever answers late cannot know; only `send`
-without credit is misuse.
+The shell may answer a peer's attach at once or later, with `accept` or `refuse`; other
+links continue meanwhile. A flow that arrives before the answer is a LinkFlow as usual,
+and is valid from the answer on. Calls on a link that has ended do nothing, since a late
+answer cannot know of the end; only `send` without credit is misuse.
 """
 
 from typing import TYPE_CHECKING, Final, final
@@ -66,7 +64,7 @@ class Link:
         self.remote_handle: int = ABSENT
         self.peer_is_receiver: bool = peer_is_receiver
         self.state: LinkState = LinkState.UNATTACHED
-        # The peer's view of the termini, decoded and as the bytes it sent.
+        # Source and target of the peer's attach, decoded and as bytes.
         self.source: object = None
         self.target: object = None
         self.raw_source: bytes = _NULL
@@ -74,23 +72,23 @@ class Link:
         self.snd_settle_mode: int = 2
         self.rcv_settle_mode: int = 0
         self.properties: dict[object, object] = {}
-        # The peer's limit (0: none) and ours for what it may send here (0: none).
+        # The peer's limit, and ours for messages from the peer; 0: no limit.
         self.max_message_size: int = 0
         self.local_max_message_size: int = 0
         self.initial_delivery_count: int = 0
-        # Flow state; changed by send, by what arrives, and by issue_credit.
+        # Flow state; changed by `send`, by incoming frames, and by `issue_credit`.
         self.credit: int = 0
         self.drain: bool = False
         self.available: int = 0
         self.delivery_count: int = 0
-        # For the shell: whatever it wants to find again with the link.
+        # For the shell: any object that it wants to keep with the link.
         self.context: object = None
         self._writer: TransferWriter | None = None
         self._assembly: Assembly | None = None
         self._receiving: bool = False
-        # The peer asked for our flow before it had our attach.
+        # The peer asked for our flow before we sent our attach.
         self._owes_flow: bool = False
-        # Our part of the connection's budget.
+        # Its part of the connection's budget.
         self.held_bytes: int = 0
 
     def accept(
@@ -106,8 +104,9 @@ class Link:
     ) -> None:
         """Answer the peer's attach.
 
-        Source and target are what the peer sent unless given, as bytes or as values.
-        Deliveries beyond `max_message_size` are handed over if they are tolerated.
+        Source and target are the peer's unless given, as bytes or values. Deliveries
+        above `max_message_size`, up to `tolerated_message_size`, are passed to the
+        shell.
         """
         if self.state is not LinkState.ATTACH_RCVD or not self.session.live:
             return
@@ -138,7 +137,7 @@ class Link:
             self.session.write_flow(self, False)
 
     def refuse(self, error: AmqpError) -> None:
-        """Answer the peer's attach with null termini and a detach with the error."""
+        """Answer the peer's attach with null termini, and a detach with the error."""
         if self.state is LinkState.ATTACH_RCVD:
             self.detach(error)
 
@@ -156,7 +155,7 @@ class Link:
         self.session.write(encode_composite(detach))
 
     def request(self, attach: Attach) -> None:
-        """Send an attach of our own; the peer's answer confirms it."""
+        """Send an attach; the peer's answer confirms it."""
         self.local_max_message_size = attach.max_message_size or 0
         self.snd_settle_mode = attach.snd_settle_mode
         self.rcv_settle_mode = attach.rcv_settle_mode
@@ -176,13 +175,13 @@ class Link:
         self._answered()
 
     def hold_attach(self, size_bytes: int) -> None:
-        """The peer's attach had so many bytes. Raises ProtocolError."""
+        """Count the peer's attach against the budget. Raises ProtocolError."""
         held_bytes = LINK_BYTES + ATTACH_FACTOR * size_bytes
         self.session.budget.hold(held_bytes)
         self.held_bytes = held_bytes
 
     def _answered(self) -> None:
-        """Of what the peer's attach said nothing is needed any more but names."""
+        """After the answer only the names of the peer's attach are needed."""
         self.source = None
         self.raw_source = self.raw_target = _NULL
         self.properties = {}
@@ -207,7 +206,7 @@ class Link:
             self._receiving = True
 
     def stop(self) -> None:
-        """No message goes either way any more."""
+        """Stop sending and receiving."""
         self.credit = 0
         self._writer = None
         self._receiving = False
@@ -232,7 +231,7 @@ class Link:
             self.delivery_count = self.initial_delivery_count
 
     def on_confirmed(self, events: list[Event]) -> None:
-        """The peer answered our attach; of a refusal its detach will tell."""
+        """The peer answered our attach. If it refuses, its detach follows."""
         if self.state is not LinkState.ATTACHED:
             return
         terminus = self.target if self.peer_is_receiver else self.source
@@ -263,7 +262,7 @@ class Link:
     ) -> int:
         """Send one message and return its delivery id.
 
-        Raises LocalError without credit: look at `credit` first.
+        Raises LocalError without credit: check `credit` first.
         """
         writer = self._writer
         if writer is None or self.credit <= 0:
@@ -307,7 +306,7 @@ class Link:
         return delivery_id
 
     def drained(self) -> None:
-        """Answer a drain: what credit is left is used up without messages."""
+        """Answer a drain: use up the remaining credit without messages."""
         if self._writer is None:
             return
         self.delivery_count = (self.delivery_count + self.credit) & _MASK
@@ -316,7 +315,7 @@ class Link:
         self.drain = False
 
     def issue_credit(self, credit: int, drain: bool = False) -> None:
-        """Allow the peer this many messages from now on, in place of what was left."""
+        """Allow the peer this many messages; this replaces the remaining credit."""
         if not self._receiving:
             return
         self.credit = credit
@@ -358,7 +357,7 @@ class Link:
         self.delivery_count = (self.delivery_count + 1) & _MASK
 
     def _check_late_transfer(self) -> None:
-        """What was on its way while we detached is dropped; the rest is a fault."""
+        """Transfers in flight while we detached are dropped; any other is an error."""
         if self.peer_is_receiver:
             raise SessionError(NOT_ALLOWED, "a transfer came from a link's receiver")
         if self.state is LinkState.ATTACH_RCVD:
@@ -430,8 +429,8 @@ class Link:
         if self.state not in (LinkState.ATTACHED, LinkState.ATTACH_RCVD):
             return
         if flow.link_credit != ABSENT:
-            # Without a delivery count the peer has not seen our attach yet, so it
-            # speaks of the initial one (2.6.7); credit is counted from there.
+            # Without a delivery count the peer has not seen our attach yet, so the
+            # initial count applies (2.6.7); credit is counted from there.
             seen = flow.delivery_count
             on_the_way = 0 if seen < 0 else (self.delivery_count - seen) & _MASK
             if on_the_way >= _HALF:
@@ -440,7 +439,7 @@ class Link:
         self.drain = flow.drain
 
     def _on_sender_flow(self, flow: FlowFields) -> None:
-        """Credit is ours to say, so only the sender's delivery count is believed."""
+        """Credit is set by us, so only the sender's delivery count is used."""
         if flow.delivery_count != ABSENT:
             used = (flow.delivery_count - self.delivery_count) & _MASK
             if 0 < used < _HALF:
@@ -453,10 +452,10 @@ class Link:
 
 
 def _terminus(given: object, received: bytes, code: bytes) -> object:
-    """What to answer for a source or target: never nothing, and never an empty list.
+    """The source or target to answer with: never null, and never an empty list.
 
-    Python's client takes an empty terminus for a refused link; one null field is the
-    same to everyone else.
+    Python's client takes an empty terminus for a refused link. A list with one null
+    field means the same to other clients.
     """
     if isinstance(given, bytes):
         return Encoded(given)
@@ -466,6 +465,6 @@ def _terminus(given: object, received: bytes, code: bytes) -> object:
     if isinstance(value, Described):
         if value.value != []:
             return Encoded(received)
-        # A coordinator stays one.
+        # A coordinator is answered with a coordinator.
         code = bytes((descriptor_code(value.descriptor) & 0xFF,))
     return Encoded(b"\x00\x53" + code + b"\xc0\x02\x01\x40")

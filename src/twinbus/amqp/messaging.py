@@ -1,8 +1,8 @@
 """Messages and termini as values (AMQP 1.0 part 3), for use off the hot path.
 
 A message decoded here keeps the exact wire types of its identifiers, annotations and
-properties. The broker never decodes the body of a message it only passes on; requests
-and responses of management nodes, tests and tools do.
+properties. It is used for requests and responses of management nodes, for tests and for
+tools; the broker never decodes the bodies of messages that it passes on.
 """
 
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ _SECTION_CODES: Final = {
     "amqp:footer:map": FOOTER,
 }
 
-# Outcomes belong to the messaging part of the standard, so they are found here too.
+# Outcomes are in part 3 of the standard too, so they can be imported from here.
 __all__ = [
     "ACCEPTED",
     "ACCEPTED_OUTCOME",
@@ -187,7 +187,7 @@ class Header:
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Properties:
-    """Identifiers keep their type: text, bytes, UUID or ULong (a plain int is one)."""
+    """Identifiers keep their type: text, bytes, UUID or ULong (or a plain int)."""
 
     message_id: object | None = None
     user_id: bytes | None = None
@@ -220,7 +220,7 @@ class AmqpSequence:
 
 @dataclass(frozen=True, slots=True)
 class AmqpValue:
-    """A body that is one value; None is a value too."""
+    """A body of one value, which may be None."""
 
     value: object | None
 
@@ -240,7 +240,7 @@ class Message:
 
 
 def encode_message(message: Message) -> bytes:
-    """Encode the sections that are there, in the order of the standard."""
+    """Encode the sections that are present, in the order of the standard."""
     parts: list[bytes] = []
     if message.header is not None:
         parts.append(encode_composite(message.header))

@@ -1,7 +1,7 @@
-"""Delivery states: what became of a delivery (AMQP 1.0 part 3, 3.4).
+"""Delivery states: the outcome of a delivery (AMQP 1.0 part 3, 3.4).
 
-Decoded states are values; the states that are sent for every message also exist as
-prebuilt bytes, so that a disposition costs no encoding.
+Decoded states are values. The states that are sent for every message also exist as
+prebuilt bytes, so that a disposition needs no encoding.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class Modified:
 
 Outcome = Accepted | Rejected | Released | Modified
 
-# The one instance that every decoded accepted state is.
+# Every decoded accepted state is this instance.
 ACCEPTED_OUTCOME: Final = Accepted()
 
 ACCEPTED: Final = encode_composite(ACCEPTED_OUTCOME)

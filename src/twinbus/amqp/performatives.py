@@ -1,9 +1,9 @@
-"""The frames that set things up and take them down, as frozen values.
+"""The frames that open and close connections, sessions and links, as frozen values.
 
-Open, Begin, Attach, Detach, End and Close go through the generic codec. Flow, Transfer
-and Disposition, of which there is one per message or batch, are in fastpath.py. All of
-them, and errors, are written with all of their fields: Python's client up to 7.14 looks
-for fields at fixed places, whether the list is that long or not.
+Open, Begin, Attach, Detach, End and Close use the generic codec. Flow, Transfer and
+Disposition, one per message or batch, are in fastpath.py. All of them, and errors, are
+written with all fields: Python's client up to 7.14 reads fields at fixed positions,
+even if the list is shorter.
 """
 
 from dataclasses import dataclass
@@ -138,7 +138,7 @@ class Begin:
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attach:
-    """`role` is True when its sender is the receiver of the link."""
+    """`role` is True if the sender of the attach is the receiver of the link."""
 
     name: str
     handle: int
@@ -184,7 +184,7 @@ class Close:
 
 
 def read_descriptor(buf: bytes, at: int) -> tuple[int, int]:
-    """Code of the performative at `at`, however its descriptor is written."""
+    """Code of the performative at `at`; its descriptor may be a number or a symbol."""
     if at >= len(buf) or buf[at] != 0:
         raise DecodeError("a frame does not start with a performative")
     descriptor, at = decode(buf, at + 1)
@@ -217,5 +217,5 @@ def _field(buf: bytes, offsets: list[int], index: int) -> bytes:
 
 
 def error_of(value: object) -> AmqpError | None:
-    """The error field of a detach, end or close, if the peer gave a proper one."""
+    """The error field of a detach, end or close, if it is valid."""
     return value if isinstance(value, AmqpError) else None

@@ -1,8 +1,8 @@
 """SASL frames and the credentials of both roles (AMQP 1.0 part 5, 5.3).
 
-All mechanisms here are answered in one step: the init carries everything, no challenge
-follows. MSSBCBS is what .NET's client insists on; it proves nothing by itself, the
-client authenticates afterwards by putting a token to the $cbs node.
+All mechanisms here need one step: the init has everything, and no challenge follows.
+.NET's client requires MSSBCBS, which proves nothing: the client authenticates
+afterwards by putting a token to the $cbs node.
 """
 
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ class SaslOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SaslCredentials:
-    """What a client proves itself with."""
+    """The credentials of a client."""
 
     mechanism: str
     initial_response: bytes = b""

@@ -1,10 +1,9 @@
 """An AMQP session: windows, delivery ids, and the links that share them.
 
-Not to be confused with a Service Bus message session. Frames that the peer's window
-does not allow yet wait in `held` and go out as it opens; our own window is widened
-again when half of it is used. `unsettled` maps the id of each delivery that we sent and
-nobody settled yet to the shell's context of it; the shell takes entries out with
-`pop_unsettled` when it settles.
+It is not a Service Bus message session. Frames that exceed the peer's window wait in
+`held` until it opens. Our own window is restored when half of it is used. `unsettled`
+maps the id of each delivery that we sent and that is not settled yet to the shell's
+context; the shell removes entries with `pop_unsettled` when it settles.
 """
 
 from collections import deque
@@ -61,7 +60,7 @@ from twinbus.amqp.state import SESSION, SessionState, SessionStep
 _MASK: Final = 0xFFFFFFFF
 _HALF: Final = 0x80000000
 
-# What may be on its way from us is the peer's decision, not ours.
+# The peer's window limits what we send; our own outgoing window does not.
 _OUTGOING_WINDOW: Final = 0xFFFFFFFF
 
 
@@ -75,13 +74,13 @@ class AmqpSession:
         incoming_window: int,
         handle_max: int,
     ) -> None:
-        # Our channel and the peer's; ABSENT until its begin is here.
+        # Our channel and the peer's; ABSENT until the peer's begin has arrived.
         self.channel: int = channel
         self.remote_channel: int = ABSENT
         self.outbox: Outbox = outbox
         self.budget: Budget = budget
         self.state: SessionState = SessionState.UNMAPPED
-        # False from the first end on, whoever sent it: nothing is written any more.
+        # False after the first end, ours or the peer's: nothing more is written.
         self.live: bool = True
         # All links that are not fully detached, by our handle.
         self.links: dict[int, Link] = {}
@@ -92,21 +91,21 @@ class AmqpSession:
         self.remote_incoming_window: int = 0
         # Transfers that wait for the peer's window, in the order of sending.
         self.held: deque[tuple[Link, bytes]] = deque()
-        # How many of them each link has: a link without any is detached at no cost.
+        # How many each link has, so that detaching a link without any needs no scan.
         self._held_counts: dict[Link, int] = {}
-        # For the shell: whatever it wants to find again with the session.
+        # For the shell: any object that it wants to keep with the session.
         self.context: object = None
         self._next_incoming_id: int = 0
         self._incoming_window: int = incoming_window
         self._incoming_left: int = incoming_window
-        # The shell knows of the end already, because the engine decided it.
+        # The engine ended the session, and has reported it to the shell already.
         self._end_told: bool = False
         self._handle_max: int = handle_max
         self._peer_handle_max: int = _MASK
         # No handle below this one is free.
         self._free_mark: int = 0
         self._by_remote_handle: dict[int, Link] = {}
-        # Our attaches that wait for their answer, by name and the peer's role.
+        # Our attaches that are not answered yet, by name and the peer's role.
         self._requested: dict[tuple[str, bool], Link] = {}
         self._transfer: TransferFields = TransferFields()
         self._disposition: DispositionFields = DispositionFields()
@@ -137,7 +136,7 @@ class AmqpSession:
         self._peer_handle_max = begin.handle_max
 
     def end(self, error: AmqpError | None = None) -> None:
-        """End the session; what arrives for it from now on is dropped."""
+        """End the session; frames for it are dropped from now on."""
         following = SESSION.get((self.state, SessionStep.SEND_END))
         if following is None or not self.live:
             return
@@ -146,7 +145,7 @@ class AmqpSession:
         self.stop()
 
     def fail(self, error: AmqpError, events: list[Event]) -> None:
-        """End the session because the peer broke its rules."""
+        """End the session because the peer violated the protocol."""
         self.end(error)
         self._end_told = True
         events.append(SessionEnded(self, error))
@@ -159,7 +158,7 @@ class AmqpSession:
             events.append(SessionEnded(self, error_of(end.error)))
 
     def stop(self) -> None:
-        """No frame goes out any more; credit is gone, half deliveries are dropped."""
+        """Write nothing more; drop credit and incomplete deliveries."""
         for _, frame in self.held:
             self.budget.release(len(frame))
         self.held.clear()
@@ -178,7 +177,7 @@ class AmqpSession:
         properties: dict[object, object] | None = None,
         initial_delivery_count: int = 0,
     ) -> Link:
-        """Ask for a link on which we send; LinkAttached confirms it."""
+        """Attach a link on which we send; LinkAttached confirms it."""
         link = self._request(name, True)
         link.delivery_count = initial_delivery_count
         link.request(
@@ -206,7 +205,7 @@ class AmqpSession:
         properties: dict[object, object] | None = None,
         max_message_size: int = 0,
     ) -> Link:
-        """Ask for a link on which we receive; LinkAttached confirms it."""
+        """Attach a link on which we receive; LinkAttached confirms it."""
         link = self._request(name, False)
         link.request(
             Attach(
@@ -242,14 +241,14 @@ class AmqpSession:
         return link
 
     def _free_handle(self) -> int:
-        """The lowest one; those below the mark are taken, or many would be asked for
-        again with every attach."""
+        """The lowest free handle. All handles below the mark are in use, so that an
+        attach does not search from 0."""
         while self._free_mark in self.links:
             self._free_mark += 1
         return self._free_mark
 
     def forget(self, link: Link) -> None:
-        """The link is detached on both sides; its handles are free again."""
+        """Both sides have detached the link; its handles are free again."""
         if self.links.get(link.handle) is link:
             del self.links[link.handle]
             self._free_mark = min(self._free_mark, link.handle)
@@ -279,9 +278,9 @@ class AmqpSession:
         size_bytes: int,
         events: list[Event],
     ) -> None:
-        # A peer with more links than handles it allows us cannot get our answers.
+        # If the peer has more links than it allows us handles, we cannot answer.
         if self._free_handle() > self._peer_handle_max:
-            raise SessionError(NOT_ALLOWED, "the peer's handle-max leaves us no handle")
+            raise SessionError(NOT_ALLOWED, "the peer's handle-max is used up")
         link = self._new_link(attach.name, attach.role)
         link.hold_attach(size_bytes)
         self._by_remote_handle[attach.handle] = link
@@ -290,8 +289,8 @@ class AmqpSession:
         if self.budget.link_count > limit:
             text = f"a connection may have {limit} links"
             if self.budget.link_count > 2 * limit:
-                # Refused links are kept until the peer detaches them: one that never
-                # does so would fill our memory.
+                # A refused link is kept until the peer detaches it: a peer that never
+                # does would fill our memory.
                 raise ProtocolError(RESOURCE_LIMIT_EXCEEDED, text)
             link.refuse(AmqpError(RESOURCE_LIMIT_EXCEEDED, text))
         else:
@@ -302,13 +301,13 @@ class AmqpSession:
         assert isinstance(detach, Detach)
         link = self._by_remote_handle.get(detach.handle)
         if link is not None:
-            # An unknown handle is not answered: a detach that Python's client does
-            # not expect makes it close the connection.
+            # A detach of an unknown handle is not answered: Python's client closes the
+            # connection if it gets a detach that it does not expect.
             link.on_detach(detach, events)
 
     def on_transfer(self, buf: bytes, at: int, end: int, events: list[Event]) -> None:
-        """Take a transfer frame. Its implied id is not checked: Python's client counts
-        messages where it should count frames."""
+        """Process a transfer frame. Its implied id is not checked: Python's client
+        counts messages where it should count frames."""
         fields = self._transfer
         at = decode_transfer(buf, at, end, fields)
         self._next_incoming_id = (self._next_incoming_id + 1) & _MASK
@@ -323,7 +322,7 @@ class AmqpSession:
         link.on_transfer(fields, buf, at, end, events)
 
     def window_open(self) -> bool:
-        """Whether a frame that is sent now goes out now."""
+        """True if a frame would be sent at once."""
         return self.remote_incoming_window > 0 and not self.held
 
     def write_transfers(self, link: Link, frames: list[bytes]) -> None:
@@ -331,7 +330,7 @@ class AmqpSession:
             if self.remote_incoming_window > 0 and not self.held:
                 self._write_transfer(frame)
             else:
-                # Nobody is told here: it is we who send.
+                # The limit is not enforced: these are our own transfers.
                 self.budget.held_bytes += len(frame)
                 self.held.append((link, frame))
                 self._held_counts[link] = self._held_counts.get(link, 0) + 1
@@ -342,9 +341,10 @@ class AmqpSession:
         self.next_outgoing_id = (self.next_outgoing_id + 1) & _MASK
 
     def drop_held(self, link: Link) -> None:
-        """Forget the frames of a link that is being detached.
+        """Drop the waiting frames of a link that is being detached.
 
-        The detach cannot wait for the peer's window, and nothing may follow it.
+        The detach cannot wait for the peer's window, and no frame of the link may
+        follow it.
         """
         if self._held_counts.pop(link, 0):
             held, self.held = self.held, deque()
@@ -362,7 +362,7 @@ class AmqpSession:
         settled: bool,
         state: bytes,
     ) -> None:
-        """Say what became of deliveries; `role_is_receiver` speaks of our role."""
+        """Send the state of deliveries; `role_is_receiver` is our role."""
         if self.live:
             self.outbox.pieces.append(
                 encode_disposition(
@@ -393,7 +393,7 @@ class AmqpSession:
         return self._unsettled_ids.find(first, last, self.next_delivery_id)
 
     def pop_unsettled(self, first: int, last: int) -> list[tuple[int, object]]:
-        """Take out the unsettled deliveries of a range: id and context of each."""
+        """Remove the unsettled deliveries of a range; return their ids and contexts."""
         unsettled = self.unsettled
         if first == last:
             return [(first, unsettled.pop(first))] if first in unsettled else []

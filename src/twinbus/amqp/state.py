@@ -1,9 +1,9 @@
-"""Every legal transition of connections, sessions and links, and nothing else.
+"""Every legal transition of connections, sessions and links.
 
 A pair (state, step) that is not in a table is illegal: a protocol error if the peer
-took the step, misuse if we did. Steps named RECEIVE_* are the peer's, SEND_* ours.
-The connection's states are those of AMQP 1.0 part 2, 2.4.6, the session's 2.5.5; the
-states of a link are the six combinations of what each side has said about it.
+took the step, misuse if we did. Steps RECEIVE_* are the peer's, SEND_* ours. The states
+of connections are those of AMQP 1.0 part 2, 2.4.6, of sessions those of 2.5.5. The six
+states of a link combine what each side has sent.
 """
 
 from enum import Enum, auto

@@ -1,8 +1,8 @@
-"""When a heartbeat is due, and when a silent peer is given up (AMQP 1.0 part 2, 2.4.5).
+"""When a heartbeat is due, and when a peer has been silent too long (2.4.5).
 
-A heartbeat goes out when nothing was written for half of what the peer asked for. The
-peer is given up after our own idle time-out. It knows instants only from what the
-connection was told, and errs on the side of an early heartbeat.
+A heartbeat is sent if nothing was written for half of the peer's idle time-out. A peer
+is given up after our own. Times are known only from calls of the connection, so a
+heartbeat may be sent slightly early.
 """
 
 from typing import final
@@ -11,15 +11,15 @@ from typing import final
 @final
 class Timers:
     def __init__(self, idle_timeout_ms: int) -> None:
-        # Zero: the peer may be silent for ever.
+        # 0: the peer may be silent for any time.
         self.idle_timeout_ms: int = idle_timeout_ms
-        # Zero: the peer does not ask for heartbeats.
+        # 0: the peer does not ask for heartbeats.
         self._heartbeat_ms: int = 0
         self._started: bool = False
         self._now: int = 0
         self._received_at: int = 0
-        # The last known instant before something was written: at worst too early,
-        # and then a heartbeat goes out sooner than it must.
+        # The last known time before a write. It may be too early; then a heartbeat is
+        # sent sooner than needed.
         self._sent_at: int = 0
 
     def start(self, now: int) -> None:

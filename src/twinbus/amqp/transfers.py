@@ -1,9 +1,9 @@
 """Writes the transfer frames of one link.
 
-What does not change from message to message is built once: the head of a frame depends
-on the channel, the handle and the length of the tag, and a link's tags are of one
-length in practice. A message that fits a frame costs one `pack` and is not copied
-until everything is joined for the socket.
+The constant parts are built once: the head of a frame depends on the channel, the
+handle and the length of the tag, which is usually the same for all tags of a link. A
+message that fits into a frame needs one `pack`, and is not copied until all output is
+joined for the socket.
 """
 
 import struct
@@ -20,8 +20,8 @@ _TRANSFER: Final = b"\x00\x53\x14"
 _NULL: Final = b"\x40"
 _TRUE: Final = b"\x41"
 _FALSE: Final = b"\x42"
-# Of the eleven fields none is left out: Python's client up to 7.14 takes what stands at
-# the twelfth place for the payload. In whole messages, those after `settled` are null.
+# All eleven fields are written: Python's client up to 7.14 takes what follows the
+# eleventh position for the payload. In whole messages those after `settled` are null.
 _FIELD_COUNT: Final = 11
 # Message format 0, settled, then nulls: the same for every whole message.
 _SETTLED_TAIL: Final = b"\x43\x41" + 6 * _NULL
@@ -33,7 +33,7 @@ class TransferWriter:
     def __init__(self, channel: int, handle: int) -> None:
         self._channel: int = channel
         self._handle: bytes = encode_uint(handle)
-        # Length of the tags that the three attributes below are made for.
+        # Tag length for which the attributes below were built.
         self._tag_size: int = -1
         self._head: struct.Struct = struct.Struct("")
         self._middle: bytes = b""
@@ -64,7 +64,7 @@ class TransferWriter:
     def _prepare(self, tag_size: int) -> None:
         if tag_size > MAX_TAG_SIZE:
             raise LocalError(f"a delivery tag has {tag_size} bytes, 32 are allowed")
-        # count, handle, delivery id, tag; what follows is the tail
+        # count, handle, delivery id, tag; the tail follows
         list_size = 1 + len(self._handle) + 5 + 2 + tag_size + len(_SETTLED_TAIL)
         self._middle = (
             bytes((2, AMQP_FRAME, self._channel >> 8, self._channel & 0xFF))
@@ -87,7 +87,7 @@ class TransferWriter:
         state: bytes | None,
         max_frame_size: int,
     ) -> list[bytes]:
-        """The frames of any message, whatever its size, format and state."""
+        """The frames of a message of any size, format and state."""
         if len(tag) > MAX_TAG_SIZE:
             raise LocalError(f"a delivery tag has {len(tag)} bytes, 32 are allowed")
         fields = [
@@ -103,7 +103,7 @@ class TransferWriter:
             _NULL,
             _NULL,
         ]
-        # `more` has the same width either way, so the head's size is known at once.
+        # `more` has the same width for both values, so the size of the head is known.
         room = max_frame_size - HEADER_SIZE - len(self._performative(fields))
         if room <= 0:
             raise LocalError("a delivery state does not fit the peer's frames")
@@ -115,7 +115,7 @@ class TransferWriter:
     def _continue(
         self, frames: list[bytes], payload: bytes, sent: int, max_frame_size: int
     ) -> None:
-        """Append the frames after the first, which carry only handle and `more`."""
+        """Append the frames after the first; they have only handle and `more`."""
         fields = [self._handle, *[_NULL] * (_FIELD_COUNT - 1)]
         fields[5] = _TRUE
         head = self._performative(fields)

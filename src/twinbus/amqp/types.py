@@ -1,14 +1,14 @@
-"""The AMQP 1.0 primitive types that Python has no type of its own for.
+"""AMQP 1.0 primitive types that have no exact Python type.
 
-Values map to Python by one rule: what Python can say exactly is a plain Python value
-(None, bool, float, bytes, str, uuid.UUID, list, dict), everything else has a class here
-that keeps the wire type, so that decoding and encoding again gives the same type.
-A plain int is an AMQP long. Ranges are checked when a value is encoded, not when it is
-made: these classes are created for every decoded field.
+If Python has an exact type, a plain value is used (None, bool, float, bytes, str,
+uuid.UUID, list, dict). Every other type has a class here that keeps the wire type, so
+that decoding and encoding gives the same type. A plain int is an AMQP long. Ranges are
+checked when a value is encoded, not when it is made, because these objects are created
+for every decoded field.
 
 A compiled class cannot extend a built-in one, hence `native_class=False`.
 
-This file knows nothing about bytes on the wire; that is codec.py.
+The bytes on the wire are in codec.py.
 """
 
 from typing import final
@@ -74,7 +74,7 @@ class Int(int):
     __slots__ = ()
 
 
-# A plain int is a long, so the name exists only to be explicit where it matters.
+# A plain int is a long; the name is for places where that should be explicit.
 Long = int
 
 
@@ -121,7 +121,7 @@ class Decimal128(bytes):
 @final
 @mypyc_attr(native_class=False)
 class Encoded(bytes):
-    """One value that is encoded already; the encoder copies it to the output."""
+    """One value that is already encoded; the encoder copies it to the output."""
 
     __slots__ = ()
 

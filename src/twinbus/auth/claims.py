@@ -1,12 +1,11 @@
-"""Claims, the rules that hold them, and the grants that carry them.
+"""Claims, the authorization rules that define them, and grants.
 
-An authorization rule is configuration: a named pair of keys, the claims these
-give, and the path below which they give them. A grant is what a connection
-holds after it proved a key: claims on a path until an instant. `Manage` implies
-`Send` and `Listen`.
+An authorization rule is configuration: a named pair of keys, their claims, and the path
+below which these are valid. A grant is what a connection has after it proved a key:
+claims on a path until a time. `Manage` implies `Send` and `Listen`.
 
-It does not know how a key is proved (`policy.py`), nor which claim an operation
-needs: the shell that serves the operation says so.
+How a key is proved is in `policy.py`. Which claim an operation needs is decided where
+the operation is served.
 """
 
 from collections.abc import Iterable
@@ -20,7 +19,7 @@ from twinbus.errors import UnauthorizedAccess
 
 
 class Claim(Flag):
-    """What the holder may do; combine them with `|`."""
+    """What the holder may do; combine claims with `|`."""
 
     NONE = 0
     SEND = 1
@@ -29,7 +28,7 @@ class Claim(Flag):
 
     @classmethod
     def named(cls, *names: str) -> Self:
-        """The claims by their Service Bus names: `Send`, `Listen`, `Manage`.
+        """The claims with these Service Bus names: `Send`, `Listen`, `Manage`.
 
         Raises KeyError for any other name.
         """
@@ -40,14 +39,14 @@ class Claim(Flag):
 
     @property
     def with_implied(self) -> "Claim":
-        """These claims and those that come with them."""
+        """These claims and those that they imply."""
         if Claim.MANAGE in self:
             return Claim.SEND | Claim.LISTEN | Claim.MANAGE
         return self
 
     @property
     def title(self) -> str:
-        """The Service Bus names, as error texts spell them."""
+        """The Service Bus names, for error texts."""
         return ", ".join(str(claim.name).capitalize() for claim in self)
 
 
@@ -59,30 +58,29 @@ class AuthorizationRule:
     primary_key: str = field(repr=False)
     secondary_key: str = field(repr=False, default="")
     claims: Claim
-    # Where the rule lives; the empty path is the namespace.
+    # Path where the rule is defined; empty for the namespace.
     scope: str = ""
 
     def keys(self) -> tuple[str, ...]:
-        """The keys in use; an empty key is no key."""
+        """The keys in use; empty ones are left out."""
         return tuple(key for key in (self.primary_key, self.secondary_key) if key)
 
     def has_key(self, key: str) -> bool:
-        """Whether this is one of the rule's keys, in constant time."""
+        """Whether this is one of the rule's keys, compared in constant time."""
         return any_equal(key.encode(), [own.encode() for own in self.keys()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Claims on a path and all below it, until an instant."""
+    """Claims on a path and all below it, until a time."""
 
     path: str
     claims: Claim
-    # The entity whose rule gave them, beyond which they do not reach; empty for a
-    # rule of the namespace.
+    # The entity of the rule, to which the grant is limited; empty: the namespace.
     entity: str = ""
-    # None for a key proved directly: it lasts as long as its connection.
+    # None if the key itself was proved: the grant lasts as long as its connection.
     expires_at: int | None = None
-    # The rule's name, and which of its keys was proved: how it came to be, not what.
+    # Name of the rule, and the key that was proved; they do not matter for equality.
     key_name: str = field(compare=False, default="")
     key: str = field(compare=False, repr=False, default="")
 
@@ -98,21 +96,19 @@ class Grant:
         )
 
     def gives_all_of(self, other: "Grant", claim: Claim) -> bool:
-        """Whether it gives the claim wherever the other, of the same path, does. When
-        it ends is another matter."""
+        """Whether this grant gives the claim everywhere the other one, of the same
+        path, does. Expiry is not compared."""
         return claim in self.claims.with_implied and self.entity in ("", other.entity)
 
 
 def require(grants: Iterable[Grant], claim: Claim, path: str, now: int) -> None:
-    """Let the operation pass if one of the grants allows it.
-
-    Raises UnauthorizedAccess, naming the claim and the path, if none does.
-    """
+    """Raises UnauthorizedAccess, naming claim and path, unless one of the grants allows
+    the operation."""
     if not any(grant.allows(claim, path, now) for grant in grants):
         raise UnauthorizedAccess.missing(claim.title, entity_path=path)
 
 
 def any_equal(secret: bytes, candidates: Iterable[bytes]) -> bool:
-    """Compare with every candidate, so that the time tells nothing of a match."""
-    # A list, not a generator: `any` must not stop at the first match.
+    """Compare with every candidate, so that the time does not reveal a match."""
+    # A list, not a generator, because `any` must not stop at the first match.
     return any([compare_digest(secret, candidate) for candidate in candidates])

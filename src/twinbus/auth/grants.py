@@ -1,12 +1,11 @@
-"""What one connection has proved, and what rests on it.
+"""The grants of one connection, and the rights that depend on them.
 
-A grant is found by walking up the path that it has to cover, so that neither a look-up
-nor a renewal goes over all that there are. A right is a claim that somebody uses: it
-remembers the grant that it was found to rest on. When that one ends, or is replaced by
-one that gives less, the rights that rest on it are looked at, and no others: each finds
+A grant is found by walking up the path, so a look-up does not search all grants. A
+right is a claim in use; it refers to the grant that gives it. When that grant ends, or
+is replaced by one that gives less, only its rights are checked again: each finds
 another grant, or is lost.
 
-It is told the time and the rules, and does not know what holds the rights.
+The time and the rules are parameters. What holds the rights is not known here.
 """
 
 from heapq import heapify, heappop, heappush
@@ -19,13 +18,12 @@ from twinbus.errors import ArgumentError, UnauthorizedAccess
 from twinbus.limits import GRANTS_PER_CONNECTION
 
 _STALE_EXPIRIES: Final = 64
-"""Ends of grants that were replaced since are thrown away when there are so many more
-of them than grants."""
+"""Stale expiry entries are removed when they exceed the grants by so many."""
 
 
 @final
 class Right:
-    """A claim on a path that was found to be held."""
+    """A claim on a path, given by a grant."""
 
     __slots__ = ("claim", "holder", "path", "rests_on")
 
@@ -34,11 +32,11 @@ class Right:
         self.path = path
         # The path of the grant that gives it.
         self.rests_on = rests_on
-        # What is over when the right is; None as long as nothing is.
+        # What ends when the right is lost; None until it is in use.
         self.holder: object = None
 
     def missing(self) -> UnauthorizedAccess:
-        """What its holder is told when it is lost."""
+        """The error for its holder when it is lost."""
         return UnauthorizedAccess.missing(self.claim.title, entity_path=self.path)
 
 
@@ -48,23 +46,23 @@ _Used = dict[Right, None]
 
 @final
 class Grants:
-    """The grants of one connection, one for each path; renewed by a new proof."""
+    """The grants of one connection, one for each path; a new proof replaces a grant."""
 
     def __init__(self) -> None:
         self._by_path: dict[str, Grant] = {}
-        # When grants end, the first first. One that was replaced may still be here.
+        # When grants end, earliest first. It may have entries of replaced grants.
         self._expiries: list[tuple[int, str]] = []
-        # The rights in use, by the path of their grant and by claim.
+        # Rights in use, by path of their grant and claim.
         self._resting: dict[tuple[str, Claim], _Used] = {}
         self._rights_of: dict[object, tuple[Right, ...]] = {}
-        # No grant has a longer path.
+        # Length of the longest path of a grant.
         self._longest = 0
-        # The rules that all grants were last held against.
+        # The policy that all grants were last checked with.
         self._policy: Policy | None = None
         self._has_proved = False
 
     def __bool__(self) -> bool:
-        """Whether a key was proved at all, though its grant may have ended since."""
+        """Whether a key was ever proved, even if its grant has ended since."""
         return self._has_proved
 
     def __len__(self) -> int:
@@ -73,10 +71,10 @@ class Grants:
     # --- proofs ---------------------------------------------------------------
 
     def put(self, grant: Grant, now: int) -> list[Right]:
-        """Take a proof, in the place of the one for the same path before; the rights
-        that are lost by it.
+        """Add a grant; it replaces the one for the same path. Returns the rights that
+        are lost.
 
-        Raises ArgumentError when a client puts tokens without end.
+        Raises ArgumentError if a client puts too many tokens.
         """
         path = grant.path
         if path not in self._by_path and len(self._by_path) >= GRANTS_PER_CONNECTION:
@@ -94,8 +92,8 @@ class Grants:
         return [] if before is None else self._moved_from(before, grant, now)
 
     def tick(self, policy: Policy, now: int) -> list[Right]:
-        """Let go of what has ended, or is backed by no rule any more; the rights that
-        are lost by it."""
+        """Remove grants that have expired, or whose rule no longer exists. Returns the
+        rights that are lost."""
         lost: list[Right] = []
         if policy is not self._policy:
             self._policy = policy
@@ -108,7 +106,7 @@ class Grants:
         return lost
 
     def _held_against(self, policy: Policy, now: int) -> list[Right]:
-        """The rules have changed since the proofs."""
+        """Check all grants with the changed rules."""
         lost: list[Right] = []
         for grant in list(self._by_path.values()):
             renewed = policy.renewed(grant)
@@ -124,7 +122,8 @@ class Grants:
         return self._moved_from(grant, None, now)
 
     def _moved_from(self, before: Grant, after: Grant | None, now: int) -> list[Right]:
-        """Find other grants for the rights that rested on one that was replaced."""
+        """Find other grants for the rights of a grant that was replaced. Returns those
+        that are lost."""
         lost: list[Right] = []
         for claim in before.claims.with_implied:
             if after is not None and after.gives_all_of(before, claim):
@@ -138,7 +137,7 @@ class Grants:
         return lost
 
     def _forget_stale_expiries(self) -> None:
-        """Who renews a token all the time makes them by the thousand."""
+        """A client that renews a token frequently makes thousands of them."""
         if len(self._expiries) <= 2 * len(self._by_path) + _STALE_EXPIRIES:
             return
         self._expiries = [
@@ -154,15 +153,15 @@ class Grants:
         return self._covering(claim, path, now) is not None
 
     def allows_some(self, path: str, now: int) -> bool:
-        """Whether anything at all may be done with the path."""
+        """Whether anything is allowed for the path."""
         return any(
             self.allows(claim, path, now) for claim in (Claim.SEND, Claim.LISTEN)
         )
 
     def require(self, claim: Claim, path: str, now: int) -> Right:
-        """The right to do what needs the claim.
+        """The right for a claim on a path.
 
-        Raises UnauthorizedAccess, naming the claim and the path, if there is none.
+        Raises UnauthorizedAccess, naming claim and path, if there is none.
         """
         grant = self._covering(claim, path, now)
         if grant is None:
@@ -170,21 +169,21 @@ class Grants:
         return Right(claim, path, grant.path)
 
     def hold(self, holder: object, rights: tuple[Right, ...]) -> None:
-        """Somebody goes on using rights that were just asked for."""
+        """The holder uses these rights, which were just returned by `require`."""
         self._rights_of[holder] = rights
         for right in rights:
             right.holder = holder
             self._rest(right, self._by_path[right.rests_on])
 
     def pass_on(self, holder: object, heir: object) -> None:
-        """Another goes on in the place of the one that held them."""
+        """Another holder takes the place of the first."""
         rights = self._rights_of.pop(holder)
         self._rights_of[heir] = rights
         for right in rights:
             right.holder = heir
 
     def let_go(self, holder: object) -> None:
-        """Its rights are not used any more, or were lost."""
+        """The holder no longer uses its rights, or has lost them."""
         for right in self._rights_of.pop(holder, ()):
             key = (right.rests_on, right.claim)
             resting = self._resting.get(key)

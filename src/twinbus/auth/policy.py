@@ -1,11 +1,11 @@
-"""The namespace's authorization rules, and what a proof of their keys grants.
+"""The namespace's authorization rules, and the grants for proofs of their keys.
 
-Two proofs are known: a shared access signature, as `$cbs` and HTTP take it, and
-the key itself, as SASL PLAIN takes it. Both end in a `Grant` or an error. A
-wrong key, an unknown key name and a rule of another entity get the same answer:
-a peer learns nothing about which names exist.
+There are two proofs: a shared access signature, for `$cbs` and HTTP, and the key
+itself, for SASL PLAIN. Both give a `Grant` or an error. A wrong key, an unknown key
+name and a rule of another entity get the same error, so that a peer cannot find out
+which names exist.
 
-It is told the time, and holds no state but the rules.
+The time is a parameter, and the rules are the only state.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ class Policy:
     """All rules of a namespace: its own and those of its entities."""
 
     def __init__(self, rules: Iterable[AuthorizationRule]) -> None:
-        # By name and scope. Never changed: other rules make another policy.
+        # By name and scope. Immutable: changed rules make a new policy.
         self._rules: dict[str, dict[str, list[AuthorizationRule]]] = {}
         self._longest_scope = 0
         for rule in rules:
@@ -31,11 +31,11 @@ class Policy:
             self._longest_scope = max(self._longest_scope, len(rule.scope))
 
     def grant_by_token(self, token: str, audience: str, now: int) -> Grant:
-        """What the token gives for the audience it was put for.
+        """The grant of a token for this audience.
 
-        Raises AuthenticationFailed for a token that is malformed, expired or not
-        signed with a key of a rule above the audience, and UnauthorizedAccess
-        for one that was made for another resource.
+        Raises AuthenticationFailed for a token that is malformed, expired or not signed
+        with a key of a rule above the audience, and UnauthorizedAccess for a token that
+        was made for another resource.
         """
         path = audience_path(audience)
         parsed = sas.parse(token)
@@ -47,7 +47,7 @@ class Policy:
         if not covers(parsed.scope, path):
             raise UnauthorizedAccess(
                 f"Unauthorized access to '{path}'. The token is for "
-                f"'{parsed.scope}' and what is below it.",
+                f"'{parsed.scope}' and paths below it.",
                 entity_path=path,
             )
         return Grant(
@@ -60,9 +60,9 @@ class Policy:
         )
 
     def widest_grant(self, token: str, now: int) -> Grant:
-        """What the token gives wherever it gives anything.
+        """The grant of a token for its own scope.
 
-        Raises AuthenticationFailed for one that is good for nothing at all.
+        Raises AuthenticationFailed if the token is not valid anywhere.
         """
         parsed = sas.parse(token)
         for rule in self._named(*parsed.key_names):
@@ -77,7 +77,7 @@ class Policy:
         raise AuthenticationFailed(entity_path=parsed.scope)
 
     def grant_by_key(self, key_name: str, key: str) -> Grant:
-        """What the key itself gives, for as long as the connection lasts.
+        """The grant of the key itself, for as long as the connection lasts.
 
         Raises AuthenticationFailed for an unknown name or a wrong key.
         """
@@ -93,8 +93,8 @@ class Policy:
         raise AuthenticationFailed()
 
     def renewed(self, grant: Grant) -> Grant | None:
-        """The grant as the rule that gave it would give it now; None if there is no
-        such rule, or the key that was proved is none of its keys any more."""
+        """The grant with the current claims of its rule; None if the rule no longer
+        exists, or no longer has the key that was proved."""
         scopes = self._rules.get(grant.key_name, {})
         for rule in scopes.get(grant.entity.lower(), ()):
             if rule.has_key(grant.key):
@@ -109,8 +109,8 @@ class Policy:
     def _signing_rule(
         self, token: sas.SasToken, path: str
     ) -> tuple[AuthorizationRule, str] | None:
-        """A rule above the path with a key that made the signature, and that key."""
-        # Those of the namespace first: they give the most.
+        """A rule above the path and its key that made the signature."""
+        # Rules of the namespace first, because they give most.
         scopes = list(reversed(scopes_above(path, self._longest_scope)))
         for key_name in token.key_names:
             by_scope = self._rules.get(key_name, {})

@@ -1,11 +1,11 @@
-"""Resources as clients name them, brought to the one form that is compared.
+"""Normalizes the resource names of clients, so that they can be compared.
 
 Each SDK writes the same entity in its own way: `amqps://host:5671/Orders`, `/orders`,
-`sb://host/orders/$management`, percent-encoded or not. Here they all become
-`orders`. A path covers another if it is a prefix of it by whole segments: `ord`
-does not cover `orders`. The empty path is the namespace and covers everything.
+`sb://host/orders/$management`, percent-encoded or not. Here they all become `orders`. A
+path covers another if it is a prefix of it by whole segments: `ord` does not cover
+`orders`. The empty path is the namespace and covers everything.
 
-It does not know whether an entity exists.
+Whether an entity exists is not checked here.
 """
 
 from urllib.parse import unquote
@@ -14,7 +14,7 @@ _MANAGEMENT = "$management"
 
 
 def address_path(address: str) -> str:
-    """The entity path in a link address, spelled as the client spelled it."""
+    """The entity path in a link address, with the client's case."""
     _, separator, rest = address.partition("://")
     if not separator:
         return unquote(address).strip("/")
@@ -29,8 +29,8 @@ def audience_path(audience: str) -> str:
 def scope_path(resource: str) -> str:
     """The path that a token's `sr` (decoded once) covers.
 
-    Unlike an address, an `sr` always begins with a host, with or without a
-    scheme: JavaScript signs `host:port` alone.
+    Unlike an address, an `sr` always begins with a host, with or without a scheme:
+    JavaScript signs `host:port` alone.
     """
     _, separator, rest = resource.partition("://")
     path = _path_below_authority(rest if separator else resource)
@@ -40,15 +40,16 @@ def scope_path(resource: str) -> str:
 def covers(scope: str, path: str) -> bool:
     """Whether the scope is the path itself or one of its parents.
 
-    Both are in the form that this file makes; letter case does not matter.
+    Both must be normalized by this module; case is ignored.
     """
     scope, path = scope.lower(), path.lower()
     return not scope or path == scope or path.startswith(f"{scope}/")
 
 
 def scopes_above(path: str, longest: int) -> list[str]:
-    """All that cover the path, the narrowest first, down to the empty one: as far as
-    they have at most so many characters. A stranger's path may have any length."""
+    """All scopes that cover the path, the narrowest first, ending with the empty one.
+    Scopes longer than `longest` are left out, since a client's path may have any
+    length."""
     scope = path[: longest + 1].lower()
     scopes = [scope]
     while scope:
@@ -58,10 +59,11 @@ def scopes_above(path: str, longest: int) -> list[str]:
 
 
 def belongs_to(entity: str, path: str) -> bool:
-    """Whether the path is the entity, one of its sub-queues, or a subscription of it.
+    """Whether the path is the entity, one of its sub-queues, or one of its
+    subscriptions.
 
-    What merely begins with its name and a slash is another entity: `a/b` is none of
-    `a`. The empty entity is the namespace, to which everything belongs.
+    Any other path that begins with its name and a slash is another entity: `a/b` does
+    not belong to `a`. Everything belongs to the empty entity, the namespace.
     """
     entity, path = entity.lower(), path.lower()
     if not entity or path == entity:
@@ -70,7 +72,7 @@ def belongs_to(entity: str, path: str) -> bool:
 
 
 def _without_management(path: str) -> str:
-    """Some SDKs put tokens for, and sign, the management node of an entity."""
+    """Some SDKs put and sign tokens for the management node of an entity."""
     parent, _, last = path.rpartition("/")
     return parent if last == _MANAGEMENT else path
 

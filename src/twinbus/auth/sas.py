@@ -1,12 +1,11 @@
 """Shared access signatures: reading, checking and making tokens.
 
-A token is `SharedAccessSignature sr=..&sig=..&se=..&skn=..`, its fields in any
-order. Signed is the `sr` *exactly as it stands in the token*, a newline, and
-`se`: encoders differ in hex case and in what they escape, so nothing is ever
-encoded again before it is checked. The key is the UTF-8 text of the key string;
-it only looks like base64.
+A token is `SharedAccessSignature sr=..&sig=..&se=..&skn=..`, with its fields in any
+order. The signed text is `sr` *exactly as in the token*, a newline, and `se`: encoders
+differ in hex case and in what they escape, so nothing is encoded again before the
+check. The key is the UTF-8 text of the key string; it only looks like base64.
 
-It does not know which keys exist nor what time it is.
+It knows neither the existing keys nor the time.
 """
 
 from base64 import b64encode
@@ -23,21 +22,21 @@ from twinbus.errors import AuthenticationFailed
 
 PREFIX: Final = "SharedAccessSignature "
 
-# Signatures, names and addresses fit many times over; more is an attack.
+# Far more than signatures, names and addresses need; larger tokens are attacks.
 _LIMIT_CHARACTERS: Final = 8 * 1024
-# Enough for the year 9999, and as milliseconds far within 64 bits.
+# Enough for the year 9999; as milliseconds it fits into 64 bits.
 _EXPIRY_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SasToken:
-    """A token that was read; its signature is yet to be checked."""
+    """A parsed token; its signature is not checked yet."""
 
-    # `sr` and `se` as they stand in the token: the text that was signed.
+    # `sr` and `se` as in the token: the signed text.
     signed_resource: str
     signed_expiry: str
     signature: str = field(repr=False)
-    # `skn` as it stands in the token; see `key_names`.
+    # `skn` as in the token; see `key_names`.
     encoded_key_name: str
 
     @property
@@ -51,13 +50,13 @@ class SasToken:
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """The names that may be meant: Python's SDK encodes odd ones twice."""
+        """The possible key names: Python's SDK encodes special characters twice."""
         once = unquote_plus(self.encoded_key_name)
         twice = unquote_plus(once)
         return (once,) if once == twice else (once, twice)
 
     def is_signed_with(self, keys: Iterable[str]) -> bool:
-        """Whether one of the keys made the signature, in constant time."""
+        """Whether one of the keys made the signature, compared in constant time."""
         expected = [
             _signature(self.signed_resource, self.signed_expiry, key).encode()
             for key in keys
@@ -66,12 +65,12 @@ class SasToken:
 
 
 def is_sas(token: str) -> bool:
-    """Whether the text is such a token, whatever type the client calls it."""
+    """Whether the text is such a token, whatever type the client gives."""
     return token.startswith(PREFIX)
 
 
 def parse(token: str) -> SasToken:
-    """Read a token.
+    """Parse a token.
 
     Raises AuthenticationFailed, saying what is wrong with it.
     """
@@ -90,7 +89,7 @@ def parse(token: str) -> SasToken:
     return SasToken(
         signed_resource=fields["sr"],
         signed_expiry=expiry,
-        # Only percent signs: a '+' left bare is base64, never a space.
+        # Not `unquote_plus`: a '+' in the signature is base64, never a space.
         signature=unquote(fields["sig"]),
         encoded_key_name=fields["skn"],
     )
@@ -111,7 +110,7 @@ def _fields(text: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     for part in text.split("&"):
         name, _, value = part.partition("=")
-        # Of two values one could be signed and the other obeyed.
+        # With two values, one could be signed and the other used.
         if name in fields:
             raise AuthenticationFailed(f"The token has the field '{name[:20]}' twice.")
         fields[name] = value

@@ -1,5 +1,5 @@
-"""The domain: what a queue decides, without knowing who asks or where it is kept.
+"""The domain logic of queues, topics and sessions. It knows neither clients nor stores.
 
-Pure. Nothing here awaits, reads a clock, draws randomness or does I/O: `now` and
-entropy are parameters, what must be persisted is written into a `ChangeSet`.
+Pure: nothing here awaits, reads a clock, draws randomness or does I/O. The time (`now`)
+and random bytes are parameters; changes to persist are written into a `ChangeSet`.
 """

@@ -1,11 +1,10 @@
-"""Work that needs a look at the store before it can be applied.
+"""Work that needs a look-up in the store before it can be applied.
 
-Whether a message was seen before, by its id or by what it was restored from, is known
-to the store alone: the history of a busy queue would not fit into memory. So what
-depends on it (a send to an entity with duplicate detection, a transaction) is handed
-to the owner of the store, which asks for all ids of a turn at once, and then lets each
-piece of work apply itself, in the order in which it came, to the change set that is
-committed next.
+Only the store knows whether a message was seen before, by its id or by the message it
+was restored from: the history of a busy queue would not fit into memory. So a send to
+an entity with duplicate detection, or a transaction, is handed to the owner of the
+store. The owner looks up the ids of all such work in one read. Then each piece of work
+is applied, in order of arrival, to the change set that is committed next.
 """
 
 from abc import abstractmethod
@@ -19,7 +18,7 @@ from twinbus.broker.fragment import Fragment
 
 @final
 class Duplicates:
-    """Which ids are known: those the store has, and those of this turn."""
+    """Known ids: those in the store, and those that this turn added."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[int, bytes]] = set()
@@ -27,12 +26,12 @@ class Duplicates:
         self._restored: set[tuple[str, bytes, int]] = set()
 
     def add(self, fragment_number: int, unique_ids: set[bytes]) -> None:
-        """The store has these."""
+        """Add ids that the store has."""
         for unique_id in unique_ids:
             self._seen.add((fragment_number, unique_id))
 
     def add_restored(self, source: str, generation: bytes, numbers: set[int]) -> None:
-        """The store has restored these."""
+        """Add messages that the store has recorded as restored."""
         for number in numbers:
             self._restored.add((source, generation, number))
 
@@ -44,7 +43,8 @@ class Duplicates:
         now: int,
         changes: ChangeSet,
     ) -> bool:
-        """False for a duplicate; a new id is remembered by the commit, for a time."""
+        """False for a duplicate. A new id is remembered by the commit, for the
+        window."""
         key = (fragment.number, unique_id)
         if key in self._seen:
             return False
@@ -60,7 +60,7 @@ class Duplicates:
         return True
 
     def is_first_restore(self, origin: LedgerRange, changes: ChangeSet) -> bool:
-        """False for a message that was restored before; else the commit notes it."""
+        """False if it was restored before; otherwise the change set records it."""
         key = (origin.source, origin.generation, origin.first)
         if key in self._restored:
             return False
@@ -74,23 +74,23 @@ class Admission:
     """A piece of work that waits for the look-up."""
 
     def __init__(self) -> None:
-        # Ids to look up, with the fragment that may know them.
+        # Ids to look up, and for each the fragment that may have seen it.
         self.fragments: list[Fragment] = []
         self.unique_ids: list[bytes] = []
-        # Messages of other queues, to see whether they were restored.
+        # Messages of other queues: were they restored before?
         self.origins: list[LedgerRange] = []
-        # What it holds in memory meanwhile.
+        # Bytes that it holds in memory while it waits.
         self.pending_bytes: int = 0
 
     def ask(self, fragment: Fragment, unique_id: bytes) -> None:
-        """The id is to be looked up."""
+        """Look up this id."""
         self.fragments.append(fragment)
         self.unique_ids.append(unique_id)
 
     def ask_restored(self, origin: LedgerRange) -> None:
-        """Whether this was restored is to be looked up."""
+        """Look up whether this message was restored."""
         self.origins.append(origin)
 
     @abstractmethod
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        """Write to the open change set, or refuse; never raises."""
+        """Write to the open change set, or refuse the work. Never raises."""

@@ -1,13 +1,13 @@
-"""A change set: everything one commit makes durable, as columns.
+"""A change set: everything that one commit makes durable, as columns.
 
-Commands of many clients write into the same change set until the owner of the
-store takes it; then it is sealed, committed as one transaction, and published
-(D13): only then do new messages become visible and replies go out. A column is a
-plain list, because a batch has thousands of entries and a value object each would
-cost more than the rest of the hot path (D1).
+Commands of many clients write into the same change set until the owner of the store
+takes it. Then it is sealed, committed as one transaction, and published: only now new
+messages become visible and replies are sent. A column is a plain list: a batch has
+thousands of entries, and an object for each would cost more than the rest of the hot
+path.
 
-No row is added to and removed from the same table in one change set: what a
-commit has not made durable nobody has seen, so nobody can ask for its removal.
+A change set never adds and removes the same row of a table: a row becomes visible by
+its commit, so no client can ask for its removal before.
 """
 
 from dataclasses import dataclass, replace
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 class FragmentRecord:
     """What a store keeps of a fragment besides its messages.
 
-    Counters are persisted with every commit and never counted again (D2).
+    Counters are written with every commit; rows are never counted again.
     """
 
     number: int
-    # Which life of which entity this belongs to (D5).
+    # Identifies the entity. An entity that is deleted and created again has a new one.
     generation: bytes
-    # Which of the entity's fragments this is.
+    # Index among the fragments of the entity.
     index: int
     # MAIN, DEAD_LETTER: see `fragment.py`.
     sub_queue: int
@@ -49,20 +49,20 @@ class FragmentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxEntry:
-    """A message on its way into another store (D12)."""
+    """A message on its way into another store."""
 
-    # Assigned by the source, rising: the order of delivery.
+    # Rising, assigned by the source: the order of delivery.
     entry_id: int
     # Entity path at the target.
     target: str
     raw: bytes
-    # Application of the entry is idempotent by this id.
+    # Identifies the entry, so that it is applied only once.
     origin: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRange:
-    """Sequence numbers of a source queue that were restored here (D12)."""
+    """Sequence numbers of a source queue that were restored here."""
 
     source: str
     generation: bytes
@@ -72,33 +72,33 @@ class LedgerRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerId:
-    """An arbitrary id seen by a fragment, kept for a window of time (D12).
+    """Any id that a fragment has seen, kept for a window of time.
 
     The first byte says what kind of id it is: see `encoding/identity.py`.
     """
 
     fragment_number: int
     unique_id: bytes
-    # From then on it is as if it had never been seen.
+    # When the store forgets the id.
     forget_at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedBody:
-    """The bytes of a message that several subscriptions got (D5)."""
+    """The bytes of a message that several subscriptions share."""
 
-    # Row id of the message at its topic.
+    # Row id that the message had at its topic.
     body_id: int
     raw: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """What an application keeps with a session."""
+    """The state that an application stored with a session."""
 
     fragment_number: int
     session_id: str
-    # None: the application cleared it, and nothing is kept.
+    # None: the application cleared it.
     state: bytes | None
     updated_at: int
 
@@ -107,27 +107,28 @@ class SessionState:
 class StoredRule:
     """A rule of a subscription, as a store keeps it.
 
-    In the store and not in the catalog, because a change of rules may be part of a
-    transaction with messages.
+    It is in the store and not in the catalog, because a transaction may change rules
+    and messages together.
     """
 
-    # Of the subscription's main fragment.
+    # Number of the subscription's main fragment.
     fragment_number: int
     name: str
-    # JSON; understood by the package `rules`.
+    # JSON, in the format of the package `rules`.
     definition: str
     created_at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEntity:
-    """What a store keeps of an entity with fragments here: enough to make it anew.
+    """What a store keeps of an entity that has fragments in it: enough to create it
+    again.
 
-    The catalog says which entities exist; this is for the day on which it is lost.
+    The catalog says which entities exist; this copy is used if the catalog is lost.
     """
 
     generation: bytes
-    # JSON; understood by `store/catalog.py`.
+    # JSON, in the format of `store/catalog.py`.
     definition: str
 
 
@@ -135,19 +136,19 @@ class StoredEntity:
 class ReaderLease:
     """One reader's claim on a whole fragment: see `reader_lease.py`.
 
-    Kept after it has ended, so that no epoch comes twice, and so that a reader that
-    comes back finds what it had planned.
+    It is kept after its end: so no epoch is used twice, and a reader that returns finds
+    what it had planned.
     """
 
     fragment_number: int
-    # Who reads; empty once it was given back.
+    # Id of the reader; empty after the reader has given the lease back.
     reader: str
-    # Raised by every grant.
+    # Each grant raises it.
     epoch: int
     duration_ms: int
-    # 0: it is over.
+    # 0: the lease has ended.
     expires_at: int
-    # Sequence numbers of what the reader was promised and has not settled.
+    # Sequence numbers that are planned for the reader and not settled yet.
     planned_from: int = 0
     planned_through: int = -1
 
@@ -157,11 +158,11 @@ class ChangeSet:
     """The columns of one commit."""
 
     def __init__(self, home: "Home | None" = None) -> None:
-        # The home of all fragments in it; that of the first one if it is not given.
+        # The home of all its fragments. If it is not given, the first fragment sets it.
         self.home: Home | None = home
         self.active_added: list[Message] = []
-        # Added like those, with bytes that the store copies from another row, which
-        # may be removed by the same commit.
+        # Also added, but the store copies the bytes from another row. The same commit
+        # may remove that row.
         self.active_moved: list[Message] = []
         self.active_removed: list[int] = []
         # Delivery count or annex of an active message changed.
@@ -174,62 +175,63 @@ class ChangeSet:
         self.scheduled_removed: list[int] = []
         # Fragments whose counters changed.
         self.touched: list[Fragment] = []
-        # In step with `touched`, filled when the change set is sealed: their
-        # records, the messages that become visible, those that become ready again,
+        # Parallel to `touched`, filled when the change set is sealed: the fragments'
+        # records, the messages that become visible, those that become ready again, and
         # the sessions that become free.
         self.records: list[FragmentRecord] = []
         self.published: list[list[Message]] = []
         self.returned: list[list[Message]] = []
         self.freed: list[list[HeldSession]] = []
-        # Fragments that belong to nothing any more; a store purges them later.
+        # Fragments whose entity was deleted; the store purges them later.
         self.dropped: list[int] = []
-        # What is known of the entities of fragments, and the generations of those
-        # that are gone. Put first, then removed.
+        # Entities that have fragments in the store, and generations of deleted ones.
+        # The store writes the first, then removes the second.
         self.entities_put: list[StoredEntity] = []
         self.entities_removed: list[bytes] = []
         self.outbox_added: list[OutboxEntry] = []
         self.outbox_removed: list[int] = []
         self.ledger_ranges: list[LedgerRange] = []
         self.ledger_ids: list[LedgerId] = []
-        # Bytes that are stored once for several rows; their references, one entry
-        # for each row that begins or ceases to use them. A body without references
-        # is removed by the store.
+        # Bytes that are stored once for several rows, and their references: one entry
+        # for each row that starts or stops using them. The store removes a body without
+        # references.
         self.bodies_added: list[SharedBody] = []
         self.bodies_taken: list[int] = []
         self.bodies_released: list[int] = []
         self.session_states: list[SessionState] = []
-        # A rule that is put replaces one of the same name. Removed first, then put.
+        # A rule replaces the one of the same name. Removed first, then written.
         self.rules_removed: list[tuple[int, str]] = []
         self.rules_put: list[StoredRule] = []
-        # As they are now, each in place of the one that its fragment had.
+        # New states of reader leases; each replaces the one that its fragment had.
         self.reader_leases: list[ReaderLease] = []
         self.log: OperationLog = OperationLog()
-        # Number of the commit, set when sealed: the way to find out afterwards
-        # whether a commit of unknown outcome happened (D13).
+        # Number of the commit, set when it is sealed. If the outcome of a commit is
+        # unknown, the store is asked for its last number.
         self.batch: int = 0
         self.epoch: int = 0
         self.sealed_at: int = 0
-        # Pings that were taken. They leave nothing behind but say that a commit was
-        # possible, so each of them needs one.
+        # Number of pings. A ping stores nothing, but it is answered by a commit, to
+        # show that the store can still write.
         self.ping_count: int = 0
-        # Sizes of the added messages, for the budget of pending bytes.
+        # Sizes of the added messages; they count against the limit of pending bytes.
         self.pending_bytes: int = 0
-        # How many deliveries were counted, and of how many bytes the messages are.
+        # Deliveries that failed in this change set, and the bytes of their messages.
         self.counted: int = 0
         self.counted_bytes: int = 0
 
     def check_home(self, fragment: "Fragment") -> None:
-        """Raises ForeignFragment: row ids mean something else in another store."""
+        """Raises ForeignFragment if the fragment is in another store: its row ids mean
+        other rows there."""
         if self.home is None:
             self.home = fragment.home
         elif self.home is not fragment.home:
             raise ForeignFragment(
-                f"A fragment of '{fragment.settings.path}' is not of the store whose "
-                "change set it was to be written into."
+                f"A fragment of '{fragment.settings.path}' was to be written into the "
+                "change set of another store."
             )
 
     def is_empty(self) -> bool:
-        """Nothing here needs a commit; operations of the log alone can wait."""
+        """True if no commit is needed. Entries of the operation log alone can wait."""
         return not (
             self.touched
             or self.active_changed
@@ -249,17 +251,17 @@ class ChangeSet:
         )
 
     def count_delivery(self, size: int) -> None:
-        """The delivery of a message of this size ended in vain."""
+        """The delivery of a message of this size failed."""
         self.counted += 1
         self.counted_bytes += size
 
     def is_heavy(self) -> bool:
-        """What can wait for the next commit should."""
+        """True if work that can wait should wait for the next commit."""
         return self.counted >= CHANGED_MESSAGES or self.counted_bytes >= CHANGED_BYTES
 
     def add_restored(self, added: LedgerRange) -> None:
-        """Note what was restored; as one range with its predecessor if it follows on
-        it, since restores mostly come in order."""
+        """Record a restored range. It is merged with the range before it if it follows
+        directly: messages are mostly restored in order."""
         if self.ledger_ranges:
             last = self.ledger_ranges[-1]
             if (
@@ -272,7 +274,7 @@ class ChangeSet:
         self.ledger_ranges.append(added)
 
     def seal(self, epoch: int, batch: int, now: int) -> None:
-        """Close the set: from here on it is the store's."""
+        """Close the set: only the store uses it from now on."""
         self.epoch = epoch
         self.batch = batch
         self.sealed_at = now
@@ -282,6 +284,6 @@ class ChangeSet:
             fragment.seal(self)
 
     def publish(self) -> None:
-        """The commit happened: let every fragment show what came of it."""
+        """After the commit: make its messages and sessions visible."""
         for i, fragment in enumerate(self.touched):
             fragment.publish(self.published[i], self.returned[i], self.freed[i])

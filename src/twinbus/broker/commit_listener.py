@@ -1,8 +1,8 @@
-"""Those who wait for a commit, and are told its outcome once for all of theirs.
+"""Listeners wait for a commit, and get its outcome in one call for all their items.
 
-On the hot path nothing may cost a future or a closure per message. A listener (a
-link) notes plain integers, one per delivery that waits; the owner of the store
-remembers the listener's list once per change set, and calls it after the commit.
+A future or closure per message would be too slow on the hot path. So a listener (a
+link) notes one plain integer per waiting delivery. The owner of the store keeps the
+listener's list once per change set, and calls the listener after the commit.
 """
 
 from abc import abstractmethod
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CommitListener:
-    """Notes what waits for the open change set."""
+    """Notes deliveries that wait for the open change set."""
 
     def __init__(self) -> None:
         self._waits_for: ChangeSet | None = None
@@ -36,11 +36,11 @@ class CommitListener:
 
     @abstractmethod
     def committed(self, items: list[int]) -> None:
-        """All of these are durable."""
+        """The commit made all of these durable."""
 
     @abstractmethod
     def failed(self, items: list[int], error: ServiceBusError) -> None:
-        """None of these happened."""
+        """The commit failed: none of these happened."""
 
 
 class Listeners:

@@ -1,8 +1,8 @@
-"""What a message becomes when it is dead-lettered.
+"""Makes the dead letter of a message.
 
-A new message with the old one's bytes, in the dead-letter queue's own sequence:
-numbers rise in the order in which messages arrive there, which readers of ranges
-rely on (D6), and the number it had is kept beside it.
+It is a new message with the same bytes, and with a sequence number of the dead-letter
+queue: numbers there rise in the order of arrival, which readers of ranges rely on. The
+dead letter keeps the old number beside it.
 """
 
 from dataclasses import replace
@@ -12,8 +12,8 @@ from twinbus.broker.message import NO_ANNEX, Message
 from twinbus.broker.row_id import sequence_of
 
 SESSION_ID_IS_NULL: Final = "Session ID is null."
-"""The service's reason for what is passed on to an entity that requires sessions and
-belongs to none. A sender is refused instead."""
+"""The service's reason if a message without session id is forwarded to an entity that
+requires sessions. A sender is refused instead."""
 
 
 def dead_letter_of(
@@ -23,8 +23,8 @@ def dead_letter_of(
     reason: str | None,
     description: str | None,
 ) -> Message:
-    """The dead letter of a message of `source_path`; bytes that only the store has are
-    copied there."""
+    """The dead letter of a message of `source_path`. If only the store has the bytes,
+    the store copies them."""
     dead_letter = Message(message.raw, message.layout, 0, 0)
     if message.absent_bytes != 0:
         dead_letter.absent_bytes = message.absent_bytes

@@ -1,11 +1,10 @@
-"""Who gets the next message: fair shares among the receivers of a fragment.
+"""Shares ready messages fairly among the receivers of a fragment.
 
-Receivers with capacity wait in a ring. Each in turn gets its share of what is
-ready, and goes to the end of the ring while it can take more; one without capacity
-leaves the ring and comes back when it says so. With one receiver that is a whole
-window at once, with twenty it is a twentieth each, so neither throughput nor
-fairness needs a mode of its own. A held session has a dispatch of its own, with the
-one receiver that holds it.
+Receivers with capacity wait in a ring. Each in turn gets its share of the ready
+messages, and goes to the end of the ring if it can take more. A receiver without
+capacity leaves the ring until it offers capacity again. One receiver gets the whole
+window at once, each of twenty gets a twentieth: one rule for throughput and fairness. A
+held session has its own dispatch, with the one receiver that holds it.
 """
 
 from collections import deque
@@ -22,12 +21,12 @@ from twinbus.broker.receiver import Receiver
 from twinbus.broker.window import Window
 
 _SHARE_LIMIT: Final = 1_000
-"""Messages handed over in one step: what is encoded in one go."""
+"""Most messages handed over in one step; they are encoded together."""
 
 
 @final
 class Dispatch:
-    """The receivers of one fragment or session, and whose turn it is."""
+    """The receivers of one fragment or session, and their turns."""
 
     def __init__(
         self,
@@ -41,14 +40,14 @@ class Dispatch:
         self._receivers: set[Receiver] = set()
         self._ring: deque[Receiver] = deque()
         self._in_ring: set[Receiver] = set()
-        # Those who gave credit and have not been told since that all is served;
-        # asking everybody after each delivery would cost as much as delivering.
+        # Receivers that gave credit since they were last told `served`. Calling all
+        # receivers after each delivery would cost as much as delivering.
         self._untold: set[Receiver] = set()
-        # Receive-and-delete: promised in the open change set.
+        # Receive-and-delete: messages that the open change set removes, by receiver.
         self._promised: list[tuple[Receiver, list[Message]]] = []
 
     def window(self) -> Window:
-        """Where messages are taken from; a restored fragment has a new one."""
+        """The window that messages are taken from; after a restore it is a new one."""
         return self.fragment.window if self.session is None else self.session.window
 
     def join(self, receiver: Receiver) -> None:
@@ -57,7 +56,7 @@ class Dispatch:
         self.window().open_wide()
 
     def leave(self, receiver: Receiver) -> None:
-        """A receiver is gone."""
+        """A receiver detached."""
         self._receivers.discard(receiver)
         self._untold.discard(receiver)
         if receiver in self._in_ring:
@@ -70,7 +69,7 @@ class Dispatch:
         return bool(self._receivers)
 
     def offer_capacity(self, receiver: Receiver) -> None:
-        """The receiver can take messages (again), or wants to be told when served."""
+        """The receiver can take messages, or waits for the call of `served`."""
         if receiver in self._receivers:
             self._untold.add(receiver)
         if receiver not in self._in_ring and receiver in self._receivers:
@@ -78,18 +77,18 @@ class Dispatch:
             self._ring.append(receiver)
 
     def ask_everybody(self) -> None:
-        """Promises were broken, so those who had no capacity may have some again."""
+        """Promises were withdrawn, so receivers may have capacity again."""
         for receiver in self._receivers:
             self.offer_capacity(receiver)
 
     def wants_refill(self) -> bool:
-        """Somebody waits, and the disk has what the window lacks."""
+        """A receiver waits, and the disk has messages that the window lacks."""
         if self.fragment.lease is not None:
             return False
         return bool(self._ring) and self.window().wants_refill()
 
     def deliver(self, now: int, changes: ChangeSet) -> None:
-        """Hand out what is ready to whoever can take it."""
+        """Hand ready messages to receivers that have capacity."""
         ring = self._ring
         if not ring or self._must_wait() or self._is_over(now):
             return
@@ -139,16 +138,16 @@ class Dispatch:
             self._promised.append((receiver, messages))
 
     def _must_wait(self) -> bool:
-        """What comes first in the session is still on its way back."""
+        """Messages that are first in order become ready by a commit."""
         return self.session is not None and self.session.returning_count > 0
 
     def _is_over(self, now: int) -> bool:
-        """The session's lock has run out and nobody has looked since: what is handed
-        out now could not be settled, and would count as delivered."""
+        """The session's lock has run out, but its end was not processed yet. A message
+        delivered now could not be settled, and its delivery would count."""
         return self.session is not None and self.session.locked_until <= now
 
     def served(self) -> None:
-        """Nothing more is to be had: tell those who asked to be told."""
+        """No ready message is left: tell the receivers that wait for this."""
         if self._must_wait():
             return
         for receiver in list(self._untold):
@@ -157,7 +156,7 @@ class Dispatch:
                 receiver.served()
 
     def lose_session(self) -> None:
-        """The session is held no more: tell whoever held it."""
+        """The session's lock has ended: tell its receiver."""
         for receiver in list(self._receivers):
             receiver.session_lost()
 
@@ -165,7 +164,7 @@ class Dispatch:
         return bool(self._promised)
 
     def take_promises(self) -> list[tuple[Receiver, list[Message]]]:
-        """What becomes deliverable with the change set that is being sealed."""
+        """Promised messages that are delivered after the commit being sealed."""
         promised = self._promised
         self._promised = []
         return promised

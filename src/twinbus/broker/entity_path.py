@@ -1,4 +1,4 @@
-"""Entity paths: how a client names what it wants.
+"""Entity paths: the addresses of entities, sub-queues and management nodes.
 
     orders                                  a queue or a topic
     orders/Subscriptions/billing            a subscription of a topic
@@ -6,7 +6,7 @@
     orders/$Transfer/$DeadLetterQueue       another one
     orders/$management                      the management node of any of these
 
-Comparison ignores case, as the service's does; the path is shown as it was created.
+Comparison ignores case, as in the service. A path is shown as it was created.
 """
 
 import re
@@ -22,7 +22,7 @@ _SUBSCRIPTION: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9._-])
 _MANAGEMENT: Final = "$management"
 _SUBSCRIPTIONS: Final = "/subscriptions/"
 
-# Longer suffixes first: one is the end of the other.
+# The longer suffix first, because it ends with the shorter one.
 _SUB_QUEUES: Final = (
     (TRANSFER_DEAD_LETTER, "/$Transfer/$DeadLetterQueue"),
     (DEAD_LETTER, "/$DeadLetterQueue"),
@@ -31,16 +31,16 @@ _SUB_QUEUES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityPath:
-    """An address taken apart. `entity` is as the client wrote it."""
+    """A parsed address. `entity` is as the client wrote it."""
 
     entity: str
-    # MAIN, or which sub-queue of the entity is meant.
+    # MAIN, or the sub-queue of the entity.
     sub_queue: int = MAIN
     is_management: bool = False
 
     @property
     def key(self) -> str:
-        """What entities are compared by."""
+        """The form in which paths are compared."""
         return self.entity.lower()
 
     @property
@@ -50,7 +50,7 @@ class EntityPath:
 
 
 def parse_entity_path(path: str) -> EntityPath:
-    """Take a normalised address apart; says nothing about what exists."""
+    """Parse a normalised address. It does not check whether the entity exists."""
     lower = path.lower()
     is_management = lower == _MANAGEMENT or lower.endswith("/" + _MANAGEMENT)
     if is_management:
@@ -75,7 +75,7 @@ def split_subscription_path(path: str) -> tuple[str, str]:
 
 
 def check_entity_name(path: str) -> None:
-    """Raises ArgumentError if a queue or topic can't be called that."""
+    """Raises ArgumentError if the name is not valid for a queue or topic."""
     if len(path) > ENTITY_PATH_CHARACTERS:
         raise ArgumentError(
             f"The entity path has {len(path)} characters; at most "
@@ -90,14 +90,14 @@ def check_entity_name(path: str) -> None:
         )
     if _SUBSCRIPTIONS in f"/{path.lower()}/":
         raise ArgumentError(
-            f"'{path}' is not a valid entity path: 'Subscriptions' is the word that "
-            "parts a topic from its subscriptions.",
+            f"'{path}' is not a valid entity path: 'Subscriptions' is reserved, it "
+            "separates a topic from its subscriptions.",
             entity_path=path,
         )
 
 
 def check_subscription_name(name: str) -> None:
-    """Raises ArgumentError if a subscription can't be called that."""
+    """Raises ArgumentError if the name is not valid for a subscription."""
     if len(name) > SUBSCRIPTION_NAME_CHARACTERS:
         raise ArgumentError(
             f"The subscription name has {len(name)} characters; at most "

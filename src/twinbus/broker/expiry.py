@@ -1,12 +1,10 @@
-"""What time does to a fragment: locks run out, messages outlive their time.
+"""Ends what is due in a fragment: message locks, session locks, time to live.
 
-Sessions are lost as their locks run out.
+Locks and messages in memory are found there: locks are ordered by their end, and a heap
+has the messages of the window by expiry. Messages that are only on disk are found by
+the store's expiry buckets and passed to `expire_unloaded`.
 
-Both are found in memory: live locks are in the order of their ends, and the window
-knows which of its messages expires next. Messages that only the disk knows are
-found by the store's buckets and handed to `expire_unloaded`.
-
-A locked message does not expire; it is looked at again when its lock ends.
+A locked message does not expire; it is checked again when its lock ends.
 """
 
 from twinbus.broker import operation_log, reader_lease, session_lock
@@ -17,7 +15,7 @@ from twinbus.broker.settlement import count_delivery
 
 
 def has_timers(fragment: Fragment) -> bool:
-    """Time can change something in this fragment's memory."""
+    """True if something in this fragment's memory ends by time."""
     if fragment.sessions is not None and fragment.sessions.has_timers():
         return True
     if fragment.lease is not None:
@@ -26,7 +24,7 @@ def has_timers(fragment: Fragment) -> bool:
 
 
 def let_time_pass(fragment: Fragment, now: int, changes: ChangeSet) -> bool:
-    """Apply what is due in memory. False if locks are left for the next commit."""
+    """End what is due in memory. False if some locks are left for the next commit."""
     reader_lease.end_if_due(fragment, now, changes)
     is_done = _expire_locks(fragment, now, changes)
     if fragment.sessions is not None:
@@ -53,7 +51,8 @@ def _expire_locks(fragment: Fragment, now: int, changes: ChangeSet) -> bool:
 def expire_unloaded(
     fragment: Fragment, message: Message, now: int, changes: ChangeSet
 ) -> bool:
-    """Expire a message found on disk. False if memory is in charge of it."""
+    """Expire a message found on disk. False if it is not due, is in memory, or is
+    planned for a reader."""
     if message.expires_at == 0 or message.expires_at > now:
         return False
     if fragment.is_in_memory(message):

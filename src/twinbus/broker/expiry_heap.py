@@ -1,8 +1,8 @@
-"""Which message of the window expires next.
+"""Finds the messages of the window that expire next.
 
-Only messages with a time to live are watched, and only while they are in memory;
-those on disk are found by the store's expiry buckets. A message that is taken or
-leaves stays in the heap and is passed over when its time comes: its `place` tells.
+Only messages with a time to live are watched, and only while they are in memory; the
+store's expiry buckets find those on disk. A message that leaves the window stays in the
+heap. It is skipped when it is due, because its `place` is no longer READY.
 """
 
 from heapq import heapify, heappop, heappush
@@ -11,17 +11,17 @@ from typing import Final, final
 from twinbus.broker.message import LEAVING, READY, Message
 
 _SLACK: Final = 1024
-"""Stale entries are swept when they could outnumber live ones by this much."""
+"""The heap is swept when stale entries may exceed live ones by this much."""
 
 
 @final
 class ExpiryHeap:
-    """Messages of the window by the end of their time to live."""
+    """Messages of the window, ordered by the end of their time to live."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Message]] = []
-        # Breaks ties: the same row may be watched again after the window let go of
-        # it, and messages have no order.
+        # Breaks ties, since messages cannot be compared. Row ids do not suffice: the
+        # window may release a row and load it again.
         self._watched_count: int = 0
         # Length after the last sweep.
         self._swept: int = 0
@@ -36,17 +36,17 @@ class ExpiryHeap:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Drop what is no longer ready, so that the heap stays as the window is."""
+        """Drop entries that are not ready: the heap is not larger than the window."""
         self._heap = [entry for entry in self._heap if entry[2].place == READY]
         heapify(self._heap)
         self._swept = len(self._heap)
 
     def due(self, now: int) -> list[Message]:
-        """Ready messages whose time has come, marked as leaving; those of one instant
-        in the order of the queue, whichever of them was delivered in between.
+        """Ready messages that have expired, marked as leaving, ordered by expiry and
+        then by sequence number.
 
-        Marked here and not later: one that was delivered and came back is in the
-        heap as often as it was ready, and must expire once.
+        They are marked here, because a message that was delivered and returned is in
+        the heap several times, and must expire once.
         """
         due: list[Message] = []
         while self._heap and self._heap[0][0] <= now:

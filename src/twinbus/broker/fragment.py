@@ -1,25 +1,24 @@
 """A fragment: the aggregate that holds messages, in order, with one owner.
 
-A conventional queue is one fragment, its dead-letter queue another; a partitioned
-entity has many. Commands are applied from start to end without interruption. Each
-writes what must become durable into the change set it is given and changes the
-fragment's memory at once, with two exceptions that wait for the commit: new
-messages become visible, and messages that came back become ready (D13). When a
-commit fails the fragment is thrown away and restored from its store, so nothing
-here ever has to be undone.
+A queue has one fragment, its dead-letter queue another; a partitioned entity has many.
+A command is applied from start to end without interruption. It writes its durable
+effects into the change set, and changes the fragment's memory at once, with two
+exceptions that wait for the commit: new messages become visible, and returned messages
+become ready. If a commit fails, the fragment is restored from its store, so nothing has
+to be undone.
 
     enqueue -> pending -> (commit) -> window -> lock -> settle -> (commit) -> gone
                                         ^                 |
                                         +---- coming_back +
 
-Theory of order: sequence numbers are given out in the order of enqueueing and
-become visible in that order, because one change set follows the other; the
-enqueued time never goes back within a fragment even if the clock does (D6).
+Order: messages get sequence numbers in the order of enqueueing and become visible in
+that order, since change sets are committed one after the other. The enqueued time never
+goes back within a fragment, even if the clock does.
 
-A topic's fragment hands what becomes active to its router instead of keeping it. Where
-sessions are required the window is not used: each held session has its own.
+A topic's fragment hands active messages to its router instead of keeping them. If
+sessions are required, each held session has its own window.
 
-Settlement, scheduling, expiry and sessions are rooms of their own beside this one.
+Settlement, scheduling, expiry and sessions are in modules of their own.
 """
 
 from typing import Final, Protocol, final
@@ -53,14 +52,14 @@ from twinbus.errors import (
     SessionLockLost,
 )
 
-# Which queue of an entity's fragment this is. Part of the stored format.
+# The queues of an entity's fragment. Part of the stored format.
 MAIN: Final = 0
 DEAD_LETTER: Final = 1
 TRANSFER_DEAD_LETTER: Final = 2
 
 
 class SubQueues(Protocol):
-    """Finds a fragment's sub-queue, making it at the first need."""
+    """Finds a fragment's sub-queue, and creates it when it is first needed."""
 
     def sub_queue_of(self, fragment: "Fragment", sub_queue: int) -> "Fragment": ...
 
@@ -80,7 +79,7 @@ class Fragment:
         bodies: KeptBodies | None = None,
         home: Home | None = None,
     ) -> None:
-        # Whoever commits what happens here.
+        # Commits the changes of this fragment, and serves its receivers.
         self.home: Home = Home() if home is None else home
         self.number: int = record.number
         self.generation: bytes = record.generation
@@ -88,29 +87,29 @@ class Fragment:
         self.sub_queue: int = record.sub_queue
         # Row id of sequence number zero.
         self.base: int = base_of(record.number)
-        # Upper bits of the sequence numbers clients see (T15).
+        # Upper bits of the sequence numbers that clients see.
         self.visible_base: int = record.index << 48
         self.settings: FragmentSettings = settings
         self._sub_queues: SubQueues = sub_queues
-        # Shared by all that counts against the entity's size.
+        # Shared by all fragments that count against the same size limit.
         self._quota: SizeQuota = quota
-        # Of a topic's fragment: where its messages go.
+        # Of a topic's fragment: distributes its messages.
         self.router: Router | None = router
-        # Of all fragments of the store: the bytes of what is locked.
+        # Shared by all fragments of the store: counts the bytes of locked messages.
         self.bodies: KeptBodies = KeptBodies() if bodies is None else bodies
-        # The entity was deleted; whoever still holds on to this finds nothing.
+        # The entity was deleted; those that still refer to this fragment find nothing.
         self.is_dropped: bool = False
-        # Pings that were taken since the start: they are counted apart from messages.
+        # Pings since the start; they are not counted as messages.
         self.ping_count: int = 0
-        # The reader for whom the fragment stands still (`reader_lease.py`), until the
-        # end of that is durable; and the last one there was.
+        # The reader that has the fragment for itself (`reader_lease.py`), until the end
+        # of its lease is durable; and the last lease.
         self.lease: ReaderLease | None = None
         self.last_lease: ReaderLease | None = None
-        # The lease as the commit under way has it.
+        # The lease as the commit in progress has it.
         self._sealed_lease: ReaderLease | None = None
-        # How often memory had to be thrown away: what rests on it is void then.
+        # How often memory was discarded. Work that relies on older memory is void.
         self.restore_count: int = 0
-        # Plans that were begun for the reader: of those under way the last counts.
+        # Number of plans begun for the reader; only the last one is valid.
         self.plan_count: int = 0
         self.locks: dict[int, MessageLock] = {}
         self._restore(record)
@@ -126,35 +125,35 @@ class Fragment:
         self.size_bytes: int = record.size_bytes
         # Ready messages.
         self.window: Window = Window(record.next_sequence - 1)
-        # Where sessions are required.
+        # None if sessions are not required.
         self.sessions: Sessions | None = (
             Sessions() if self.settings.requires_session else None
         )
-        # Time to live of the messages in the window.
+        # Messages of the window that have a time to live.
         self.expiries: ExpiryHeap = ExpiryHeap()
-        # Live locks by row id, the one that ends first in front: the duration is
-        # the same for all, and a renewal moves its lock to the end.
+        # Locks by row id, ordered by their end: all have the same duration, and a
+        # renewal moves its lock to the end.
         for lock in self.locks.values():
             self.bodies.held_bytes -= len(lock.message.raw)
         self.locks = {}
-        # The end of the last lock in that order; one that ends before it (the
-        # duration was shortened, the clock set back) breaks the order for a while.
+        # The latest end of a lock. A new lock that ends earlier (the duration was
+        # shortened, the clock was set back) breaks the order until the next sort.
         self._latest_end: int = 0
         self._locks_are_ordered: bool = True
-        # Scheduled messages that transactions are going to cancel, by row id: who.
+        # Scheduled messages that open transactions will cancel: row id to transaction.
         self.cancelling: dict[int, object] = {}
         # Enqueued, not durable yet.
         self._pending: list[Message] = []
-        # Come back, not durable yet.
+        # Returned, not durable yet.
         self._coming_back: list[Message] = []
-        # The open change set that knows this fragment.
+        # The open change set that has this fragment in `touched`.
         self._touched_by: ChangeSet | None = None
 
     # --- what a store keeps ---------------------------------------------------
 
     def restore(self, record: FragmentRecord) -> None:
-        """Forget everything in memory and believe the store: every lock is lost,
-        every message that was taken is ready again."""
+        """Discard memory and use what the store has: all locks are lost, all messages
+        that were taken are ready again."""
         is_wide = self.window.is_wide()
         sessions = self.sessions
         self.restore_count += 1
@@ -165,12 +164,11 @@ class Fragment:
             self.sessions.waiters = sessions.waiters
 
     def renew_epoch(self, epoch: int) -> None:
-        """The store was opened again: tokens of before mean nothing."""
+        """The store was opened again: older lock tokens are no longer valid."""
         self._token_prefix = token_prefix(self.index, epoch)
 
     def leave_to_disk(self) -> None:
-        """Hold no ready message any more: when they are wanted they are read anew, and
-        so are those that are coming back."""
+        """Drop all ready and returning messages from memory; they are read again."""
         is_wide = self.window.is_wide()
         self.window.let_go()
         self.window = Window(self.window.tail)
@@ -180,9 +178,9 @@ class Fragment:
         self._coming_back = []
 
     def drop(self) -> None:
-        """The entity is gone: no message, no lock and no timer is left of it, and
-        nothing gets in any more. A store forgets numbers after it has purged their
-        rows; a row written after that would belong to the number's next user."""
+        """The entity was deleted: drop its messages, locks and timers, and accept
+        nothing more. A store reuses a number after it has purged its rows; a row
+        written after that would belong to the next fragment with that number."""
         self.is_dropped = True
         self.lease = self.last_lease = None
         self._restore(self.record())
@@ -207,14 +205,14 @@ class Fragment:
         )
 
     def touch(self, changes: ChangeSet) -> None:
-        """Have this fragment's counters written by the commit."""
+        """Let the commit write this fragment's counters."""
         if self._touched_by is not changes:
             changes.check_home(self)
             self._touched_by = changes
             changes.touched.append(self)
 
     def seal(self, changes: ChangeSet) -> None:
-        """The change set is closed; hand it what becomes visible with it."""
+        """The change set is closed; pass it what becomes visible by its commit."""
         changes.published.append(self._pending)
         changes.returned.append(self._coming_back)
         changes.freed.append([] if self.sessions is None else self.sessions.seal())
@@ -229,8 +227,7 @@ class Fragment:
         returned: list[Message],
         freed: list[HeldSession],
     ) -> None:
-        """The commit happened: new and returned messages are ready, and sessions
-        that were given up are free."""
+        """After the commit: messages are ready, and released sessions are free."""
         if self.is_dropped:
             return
         self._end_lease()
@@ -238,7 +235,7 @@ class Fragment:
             self._publish_to_sessions(self.sessions, messages, returned, freed)
             return
         if self.lease is not None:
-            # Receivers are kept away; when it ends all is read anew.
+            # Receivers get nothing during a lease; after it messages are read again.
             if messages:
                 self.window.tail = sequence_of(messages[-1].row_id)
             return
@@ -251,8 +248,7 @@ class Fragment:
             self._make_ready(message)
 
     def _end_lease(self) -> None:
-        """Of a lease that is over by the commit that happened; not if it was granted
-        again meanwhile."""
+        """Remove a lease that the commit ended, unless it was granted again."""
         lease = self.lease
         if lease is not None and lease.expires_at == 0 and lease is self._sealed_lease:
             self.lease = None
@@ -289,7 +285,7 @@ class Fragment:
     def refill(
         self, messages: list[Message], through: int, session: HeldSession | None = None
     ) -> None:
-        """Messages read from the store, the next ones after the window."""
+        """Add messages read from the store, the next ones after the window."""
         window = self.window if session is None else session.window
         window.refill(messages, through)
         for message in messages:
@@ -297,8 +293,9 @@ class Fragment:
                 self.expiries.watch(message)
 
     def unseen_count(self) -> int:
-        """Active messages that memory knows nothing of: none once the window has
-        reached the tail. Rather too few: what is about to leave counts as known."""
+        """Number of active messages that are not in memory: 0 once the window has
+        reached the tail. It may be too low, since messages about to leave count as in
+        memory."""
         known_count = self.window.ready_count() + len(self.locks)
         known_count += len(self._pending) + len(self._coming_back)
         return self.active_count - known_count
@@ -309,12 +306,12 @@ class Fragment:
             self.expiries.watch(message)
 
     def the_sessions(self) -> Sessions:
-        """Of a fragment that requires sessions."""
+        """The sessions of a fragment that requires them."""
         assert self.sessions is not None, self.settings.path
         return self.sessions
 
     def is_in_memory(self, message: Message) -> bool:
-        """Memory is in charge of this active message that the disk has, too."""
+        """True if memory, and not the disk alone, has this active message."""
         sequence = sequence_of(message.row_id)
         if self.sessions is None:
             return sequence <= self.window.loaded_through
@@ -326,16 +323,16 @@ class Fragment:
     # --- enqueueing -----------------------------------------------------------
 
     def sequence_number(self, message: Message) -> int:
-        """The number that clients see."""
+        """The sequence number that clients see."""
         return self.visible_base | sequence_of(message.row_id)
 
     def row_id(self, sequence_number: int) -> int:
-        """The row id of a number that a client sent."""
+        """The row id of a sequence number that a client sent."""
         return self.base + sequence_of(sequence_number)
 
     def check_quota(self, size_bytes: int) -> None:
-        """Raises QuotaExceeded if that much more does not fit, or
-        MessagingEntityNotFound if nothing does."""
+        """Raises QuotaExceeded if so many bytes do not fit, MessagingEntityNotFound if
+        the entity was deleted."""
         self.check_exists()
         limit = self.settings.max_size_bytes
         if self._quota.used_bytes + size_bytes > limit:
@@ -347,19 +344,19 @@ class Fragment:
             )
 
     def resize(self, added_bytes: int) -> None:
-        """So much more, or less, is held here."""
+        """Add to the stored bytes; the number may be negative."""
         self.size_bytes += added_bytes
         self._quota.used_bytes += added_bytes
 
     def enqueue(
         self, message: Message, actor: int, now: int, changes: ChangeSet
     ) -> None:
-        """Accept a message: the next sequence number, visible after the commit."""
+        """Accept a message with the next sequence number; visible after the commit."""
         self._place(message, now, changes)
         changes.log.record(operation_log.SEND, actor, message, now)
 
     def _place(self, message: Message, now: int, changes: ChangeSet) -> None:
-        """Give the message its number, its times and its row."""
+        """Give the message its sequence number and times, and add its row."""
         sequence = self.next_sequence
         self.next_sequence = sequence + 1
         if now < self.last_enqueued_at:
@@ -397,15 +394,14 @@ class Fragment:
     def take_ping(
         self, size_bytes: int, actor: int, now: int, changes: ChangeSet
     ) -> None:
-        """Somebody wants to know whether a message would be taken: the commit of this
-        says so, and nothing else comes of it (P11)."""
+        """Accept a ping: its commit shows that the bus can store; it stores nothing."""
         self.ping_count += 1
         changes.ping_count += 1
         changes.log.add(operation_log.PING, actor, self.base, size_bytes, now, now)
 
     def adopt(self, message: Message, now: int, changes: ChangeSet) -> None:
-        """Take over a message that another place let go: an activated schedule, a
-        dead letter, a topic, what was forwarded. It gets a new sequence number."""
+        """Take over a message from elsewhere: an activated schedule, a dead letter, a
+        message from a topic or a forwarding entity. It gets a new sequence number."""
         self._place(message, now, changes)
 
     # --- delivering -----------------------------------------------------------
@@ -417,7 +413,7 @@ class Fragment:
         changes: ChangeSet,
         session: HeldSession | None = None,
     ) -> list[Message]:
-        """Up to `count` ready messages leave the window; expired ones expire."""
+        """Take up to `count` ready messages; expired ones expire instead."""
         taken: list[Message] = []
         window = self.window if session is None else session.window
         while len(taken) < count:
@@ -469,7 +465,8 @@ class Fragment:
         return lock
 
     def delivered(self, locks: list[MessageLock]) -> None:
-        """These are with their receiver: what is too much is left to the store."""
+        """The receiver has these messages. If too many bytes of locked messages are in
+        memory, keep these in the store only."""
         bodies = self.bodies
         if bodies.held_bytes <= bodies.limit_bytes:
             return
@@ -498,20 +495,20 @@ class Fragment:
     # --- locks ----------------------------------------------------------------
 
     def lock_of(self, token: bytes, now: int) -> MessageLock:
-        """The live lock with this token. Raises MessageLockLost, SessionLockLost."""
+        """The valid lock with this token. Raises MessageLockLost, SessionLockLost."""
         lock = self.locks.get(self.base + token_sequence(token))
         if lock is None or lock.token != token or not lock.is_live(now):
             raise self.lock_lost()
         return lock
 
     def lock_lost(self) -> ServiceBusError:
-        """Why a message can't be settled (any more) by whoever once locked it."""
+        """The error for settling a message whose lock has ended."""
         if self.sessions is None:
             return MessageLockLost(entity_path=self.settings.path)
         return SessionLockLost(entity_path=self.settings.path)
 
     def end_lock(self, lock: MessageLock) -> None:
-        """The lock is over, whatever becomes of its message."""
+        """Remove the lock. What happens to its message is up to the caller."""
         row_id = lock.message.row_id
         del self.locks[row_id]
         self.bodies.held_bytes -= len(lock.message.raw)
@@ -519,12 +516,12 @@ class Fragment:
             del lock.session.locks[row_id]
 
     def holds(self, lock: MessageLock, now: int) -> bool:
-        """The lock is still the one on its message, and has not run out."""
+        """True if this is the message's current lock, and it has not run out."""
         return self.locks.get(lock.message.row_id) is lock and lock.is_live(now)
 
     def renew(self, lock: MessageLock, now: int) -> int:
-        """Let the lock last a full duration from now; returns its new end. In a
-        session that is the session's to decide."""
+        """Extend the lock to a full duration from now, and return its new end. In a
+        session, the session's lock decides."""
         if lock.session is not None:
             return lock.session.locked_until
         del self.locks[lock.message.row_id]
@@ -533,8 +530,7 @@ class Fragment:
         return lock.locked_until
 
     def ended_locks(self, now: int) -> list[MessageLock]:
-        """Locks that have run out, in the order of their ends; those that end at one
-        instant in the order of their messages, whichever was renewed."""
+        """Locks that have run out, ordered by their end and then by sequence number."""
         if not self._locks_are_ordered:
             self._reorder_locks()
         ended: list[MessageLock] = []
@@ -554,7 +550,7 @@ class Fragment:
     # --- leaving --------------------------------------------------------------
 
     def forget(self, message: Message, changes: ChangeSet) -> None:
-        """The message leaves this fragment for good: row, counters, memory."""
+        """Remove the message from this fragment: row, counters and memory."""
         self.touch(changes)
         message.place = LEAVING
         if message.state == ACTIVE:
@@ -570,7 +566,7 @@ class Fragment:
     def forget_unloaded(
         self, row_id: int, size_bytes: int, body_id: int, changes: ChangeSet
     ) -> None:
-        """An active message that only the disk has leaves this fragment for good."""
+        """Remove an active message that is only on disk."""
         self.touch(changes)
         self.active_count -= 1
         changes.active_removed.append(row_id)
@@ -579,7 +575,7 @@ class Fragment:
         self.resize(-size_bytes)
 
     def come_back(self, message: Message, changes: ChangeSet) -> None:
-        """A locked message is ready again once the commit has happened."""
+        """A locked message becomes ready again by the commit."""
         self.touch(changes)
         self._coming_back.append(message)
         if self.sessions is not None:
@@ -588,7 +584,7 @@ class Fragment:
                 session.returning_count += 1
 
     def expire(self, message: Message, now: int, changes: ChangeSet) -> None:
-        """Time to live has run out: dead-letter the message, or drop it."""
+        """The time to live has run out: dead-letter or drop the message."""
         changes.log.record(operation_log.EXPIRE, operation_log.THE_BUS, message, now)
         if self.settings.dead_letter_on_expiration:
             self.move_to_dead_letters(
@@ -609,7 +605,7 @@ class Fragment:
         now: int,
         changes: ChangeSet,
     ) -> None:
-        """The message goes on in the dead-letter queue, in the same commit."""
+        """Move the message to the dead-letter queue, in the same commit."""
         target = self._sub_queues.sub_queue_of(self, DEAD_LETTER)
         self.forget(message, changes)
         dead_letter = dead_letter_of(
@@ -622,12 +618,12 @@ class Fragment:
         target.adopt(dead_letter, now, changes)
 
     def check_dead_letters(self) -> None:
-        """Raises QuotaExceeded if there is no room for a dead-letter queue."""
+        """Raises QuotaExceeded if a dead-letter queue cannot be created."""
         if not self.settings.is_dead_letter_queue:
             self._sub_queues.sub_queue_of(self, DEAD_LETTER)
 
     def check_transfer_dead_letters(self) -> None:
-        """The same for what could not be transferred."""
+        """The same for the transfer dead-letter queue."""
         self._sub_queues.sub_queue_of(self, TRANSFER_DEAD_LETTER)
 
     def fail_transfer(
@@ -638,7 +634,8 @@ class Fragment:
         now: int,
         changes: ChangeSet,
     ) -> Message:
-        """Keep a message that was to go from here to another entity; returns it."""
+        """Dead-letter a message that could not be transferred from here to another
+        entity. Returns the dead letter."""
         return self._bury(
             TRANSFER_DEAD_LETTER, message, reason, description, now, changes
         )
@@ -651,7 +648,7 @@ class Fragment:
         now: int,
         changes: ChangeSet,
     ) -> None:
-        """A message that was on its way in here is a dead letter at once."""
+        """Dead-letter a message that this entity gets but cannot accept."""
         self._bury(DEAD_LETTER, message, reason, description, now, changes)
 
     def _bury(
@@ -663,7 +660,7 @@ class Fragment:
         now: int,
         changes: ChangeSet,
     ) -> Message:
-        """Make a dead letter of a message that never was in here; returns it."""
+        """Make a dead letter of a message that was never here, and return it."""
         target = self._sub_queues.sub_queue_of(self, sub_queue)
         path = self.settings.path
         dead_letter = dead_letter_of(message, path, 0, reason, description)

@@ -1,11 +1,11 @@
-"""The fragments of one store: found by number, or by entity, and made on demand.
+"""The fragments of one store: found by number or by entity, and loaded on demand.
 
-Only fragments that somebody touched are in memory as `Fragment`; of the others
-there is the record alone, so ten thousand quiet queues cost ten thousand small
-tuples. A dead-letter queue gets its number with its first dead letter.
+Only fragments in use are in memory as `Fragment`. Of the others only the record is, so
+ten thousand quiet queues cost ten thousand small tuples. A dead-letter queue gets its
+number with its first dead letter.
 
-Numbers come from here because a row id contains one; a number is used again only
-after the store has purged the rows of its last user.
+Fragment numbers are part of row ids. So a number is reused only after the store has
+purged the rows of its last fragment.
 """
 
 from typing import Final, final
@@ -35,40 +35,40 @@ _FRAGMENTS_PER_ENTITY: Final = 1 + len(_SUFFIXES)
 
 @final
 class FragmentTable:
-    """All fragments of the store that one owner holds."""
+    """All fragments of one store."""
 
     def __init__(
         self, epoch: int, records: list[FragmentRecord], home: Home | None = None
     ) -> None:
         self._epoch: int = epoch
-        # Of all fragments here.
+        # The home of all fragments here.
         self._home: Home = Home() if home is None else home
-        # Bytes of what is locked, wherever it is.
+        # Counts the bytes of locked messages of all fragments.
         self.bodies: KeptBodies = KeptBodies()
-        # What the store knows, by number; current for fragments not in memory.
+        # Records of the store by number; up to date if the fragment is not in memory.
         self._records: dict[int, FragmentRecord] = {}
         # Number by entity generation, index and sub-queue.
         self._numbers: dict[tuple[bytes, int, int], int] = {}
-        # The keys of those by entity generation.
+        # Keys of `_numbers`, by entity generation.
         self._keys: dict[bytes, list[tuple[bytes, int, int]]] = {}
-        # Rules of a main fragment by entity generation.
+        # Settings of the main fragment, by entity generation.
         self._settings: dict[bytes, FragmentSettings] = {}
-        # Of topics, by entity generation.
+        # Routers of topics, by entity generation.
         self._routers: dict[bytes, Router] = {}
-        # By entity generation and index: each fragment has its own, which its
-        # sub-queues count against. Subscriptions share that of their topic.
+        # By entity generation and index. A fragment and its sub-queues share one, and
+        # so do subscriptions and their topic.
         self._quotas: dict[tuple[bytes, int], SizeQuota] = {}
-        # Of subscriptions: the generation of their topic.
+        # By generation of a subscription: the generation of its topic.
         self._topics: dict[bytes, bytes] = {}
         self._fragments: dict[int, Fragment] = {}
-        # Of fragments that somebody reads or has read, as the store has them.
+        # By fragment number: leases that are held or were held, as the store has them.
         self._leases: dict[int, ReaderLease] = {}
         # Numbers whose rows are still being purged.
         self._purging: set[int] = set()
-        # Generations that were dropped, and that a failed commit brought back.
+        # Generations that were dropped by a commit that failed.
         self._undropped: set[bytes] = set()
-        # Of entities that this owner does not serve: how many there are, and the
-        # numbers of their fragments.
+        # Entities in the store that this owner does not serve: how many they are, and
+        # the numbers of their fragments.
         self._kept_count: int = 0
         self._kept_numbers: list[int] = []
         self._next_number: int = 0
@@ -100,8 +100,8 @@ class FragmentTable:
         router: Router | None = None,
         within: bytes | None = None,
     ) -> None:
-        """An entity with fragments here exists, with these rules. A topic has a
-        router; a subscription is `within` its topic, whose size counts."""
+        """Add an entity that has fragments here. A topic has a router; a subscription
+        is `within` its topic, and counts against the topic's size."""
         self._settings[generation] = settings
         if router is not None:
             self._routers[generation] = router
@@ -113,7 +113,7 @@ class FragmentTable:
                     self._quota(within, index).used_bytes += own.used_bytes
 
     def update(self, generation: bytes, settings: FragmentSettings) -> None:
-        """The entity was updated; its rules change at once."""
+        """The entity was updated: its fragments get the new settings at once."""
         self._settings[generation] = settings
         for key in self._keys.get(generation, ()):
             fragment = self._fragments.get(self._numbers[key])
@@ -121,8 +121,8 @@ class FragmentTable:
                 fragment.settings = _settings_of(settings, fragment.sub_queue)
 
     def drop(self, generation: bytes, changes: ChangeSet) -> None:
-        """The entity is gone, and its fragments with it. Nothing happens if there are
-        none: whoever is not sure may drop again."""
+        """Drop all fragments of a deleted entity. It may be called again: without
+        fragments it does nothing."""
         keys = self._keys.pop(generation, None)
         if keys is not None:
             for key in keys:
@@ -150,13 +150,13 @@ class FragmentTable:
             fragment.drop()
 
     def orphans(self) -> set[bytes]:
-        """Generations with fragments here whose entity nobody admitted. That alone is
+        """Generations with fragments here whose entity was not admitted. That alone is
         no reason to drop them."""
         return {key for key in self._keys if key not in self._settings}
 
     def keep(self, generations: set[bytes]) -> None:
-        """Orphans that belong to somebody else: they stay as they are, and take up
-        room."""
+        """Keep orphans that belong to someone else: they stay unchanged, and count
+        against the number of fragments."""
         self._kept_count = len(generations)
         self._kept_numbers = [
             record.number
@@ -165,16 +165,16 @@ class FragmentTable:
         ]
 
     def kept_numbers(self) -> list[int]:
-        """Of fragments in which no time passes, because nobody serves them here."""
+        """Numbers of the fragments of kept orphans; nothing expires in them."""
         return self._kept_numbers
 
     def records_of(self, generation: bytes) -> list[FragmentRecord]:
-        """What the store knows of the fragments of an entity."""
+        """The stored records of an entity's fragments."""
         numbers = [self._numbers[key] for key in self._keys.get(generation, ())]
         return [self._records[number] for number in numbers]
 
     def drop_again(self, changes: ChangeSet) -> None:
-        """Drop what was dropped before a commit failed."""
+        """Drop generations again whose drop was in a failed commit."""
         undropped, self._undropped = self._undropped, set()
         for generation in undropped:
             self.drop(generation, changes)
@@ -183,13 +183,13 @@ class FragmentTable:
         return len(self._records)
 
     def records(self) -> list[FragmentRecord]:
-        """What is known of all fragments, as of now."""
+        """The current records of all fragments."""
         return [
             self.record_of(*key) or self._records[n] for key, n in self._numbers.items()
         ]
 
     def renew_epoch(self, epoch: int) -> None:
-        """The store was opened again."""
+        """The store was opened again, with this epoch."""
         self._epoch = epoch
         for fragment in self._fragments.values():
             fragment.renew_epoch(epoch)
@@ -198,13 +198,13 @@ class FragmentTable:
         return self._purging
 
     def purged(self, number: int) -> None:
-        """The store has no rows of that number any more."""
+        """The store has purged all rows of that number."""
         self._purging.discard(number)
 
     # --- fragments ------------------------------------------------------------
 
     def create(self, generation: bytes, index: int, changes: ChangeSet) -> Fragment:
-        """A new, empty fragment of an admitted entity. Raises QuotaExceeded."""
+        """Create an empty fragment of an admitted entity. Raises QuotaExceeded."""
         self._check_room()
         record = FragmentRecord(
             number=self._free_number(),
@@ -219,8 +219,8 @@ class FragmentTable:
         return fragment
 
     def _check_room(self) -> None:
-        """All entities must be able to have all of their sub-queues: for a dead
-        letter that has nowhere to go nobody can be refused. Raises QuotaExceeded."""
+        """Every entity needs room for all its sub-queues, since a dead letter cannot be
+        refused. Raises QuotaExceeded."""
         entity_count = len(self._settings) + self._kept_count
         needed = entity_count * _FRAGMENTS_PER_ENTITY + len(self._purging)
         if needed > FRAGMENTS_PER_STORE:
@@ -269,7 +269,7 @@ class FragmentTable:
         return fragment
 
     def remember_leases(self, leases: list[ReaderLease]) -> None:
-        """Who reads, and who has read, as the store knows it."""
+        """Use these leases, held and ended ones, as the store has them."""
         self._leases = {lease.fragment_number: lease for lease in leases}
         for fragment in self._fragments.values():
             self._lease(fragment)
@@ -279,14 +279,14 @@ class FragmentTable:
         fragment.lease = lease if lease is not None and lease.expires_at else None
 
     def leased(self) -> list[Fragment]:
-        """Fragments that stand still for a reader."""
+        """Fragments that a reader has a lease of."""
         for lease in self._leases.values():
             if lease.expires_at != 0:
                 self.by_number(lease.fragment_number)
         return [item for item in self._fragments.values() if item.lease is not None]
 
     def is_read(self, generation: bytes) -> bool:
-        """A reader has the lease of one of the entity's fragments."""
+        """True if a reader has the lease of one of the entity's fragments."""
         for key in self._keys.get(generation, ()):
             fragment = self._fragments.get(self._numbers[key])
             if fragment is not None and fragment.lease is not None:
@@ -294,18 +294,18 @@ class FragmentTable:
         return False
 
     def in_memory(self, number: int) -> Fragment | None:
-        """The fragment of that number, if somebody has touched it."""
+        """The fragment of that number if it is in memory."""
         return self._fragments.get(number)
 
     def find(self, generation: bytes, index: int, sub_queue: int) -> Fragment | None:
-        """A fragment of an entity, or None if it was never needed."""
+        """A fragment of an entity, or None if it does not exist yet."""
         number = self._numbers.get((generation, index, sub_queue))
         return None if number is None else self.by_number(number)
 
     def record_of(
         self, generation: bytes, index: int, sub_queue: int
     ) -> FragmentRecord | None:
-        """What is known of a fragment, without bringing it into memory."""
+        """The current record of a fragment, without loading it."""
         number = self._numbers.get((generation, index, sub_queue))
         if number is None:
             return None
@@ -315,14 +315,14 @@ class FragmentTable:
     def loaded_of(
         self, generation: bytes, index: int, sub_queue: int
     ) -> Fragment | None:
-        """The same, if it is in memory."""
+        """A fragment of an entity if it is in memory."""
         number = self._numbers.get((generation, index, sub_queue))
         return None if number is None else self._fragments.get(number)
 
     def sub_queue_of(self, fragment: Fragment, sub_queue: int) -> Fragment:
-        """A dead-letter queue of a fragment, made now if there is none yet.
+        """A sub-queue of a fragment; it is created if it does not exist.
 
-        It is written by the commit that writes its first dead letter, because
+        The commit that writes its first dead letter also writes its record, because
         adopting a message touches it.
         """
         found = self.find(fragment.generation, fragment.index, sub_queue)
@@ -338,11 +338,11 @@ class FragmentTable:
         return list(self._fragments.values())
 
     def restore(self, records: list[FragmentRecord]) -> None:
-        """After a failed commit: forget what is in memory, believe the store.
+        """After a failed commit: discard memory and use the records of the store.
 
-        Fragments stay the same objects, because links hold on to them. So does a
-        dead-letter queue that no commit has written yet; any other fragment that
-        only the failed commit knew is void.
+        Fragments stay the same objects, because links refer to them. Dead-letter queues
+        without a stored record are kept, too. Any other fragment that only the failed
+        commit had is void.
         """
         fragments = self._fragments
         self._fragments = {}
@@ -353,8 +353,8 @@ class FragmentTable:
             quota.used_bytes = 0
         for record in records:
             self._remember(record)
-        # What the store still has was not dropped after all: that has to be done
-        # again before its rows are purged.
+        # The store still has these fragments, so their drop failed. They must be
+        # dropped again before their rows are purged.
         undropped = [number for number in self._purging if number in self._records]
         self._undropped |= {self._records[number].generation for number in undropped}
         self._purging.difference_update(undropped)
@@ -365,7 +365,7 @@ class FragmentTable:
                 self._fragments[number] = fragment
 
     def _unwritten(self, fragment: Fragment) -> FragmentRecord | None:
-        """The record of a dead-letter queue that was never needed but by readers."""
+        """The record of a dead-letter queue that has receivers but is not stored."""
         main = (fragment.generation, fragment.index, MAIN)
         if fragment.sub_queue == MAIN or main not in self._numbers:
             return None
@@ -381,7 +381,7 @@ def _settings_of(main: FragmentSettings, sub_queue: int) -> FragmentSettings:
 
 
 def _empty_record(number: int, fragment: Fragment, sub_queue: int) -> FragmentRecord:
-    """An empty dead-letter queue of the entity that a fragment belongs to."""
+    """The record of an empty sub-queue of a fragment's entity."""
     return FragmentRecord(
         number=number,
         generation=fragment.generation,

@@ -1,8 +1,8 @@
 """A session that a receiver holds: its lock, and the head of its messages.
 
-A session is held by one receiver at a time, which gets its messages in order. Only
-held sessions are in memory; of the others the store alone knows (D3), however many
-there are. The locks of a session's messages end with the session's.
+One receiver at a time holds a session and gets its messages in order. Only held
+sessions are in memory; the others are in the store, however many there are. The locks
+of a session's messages end with the session's lock.
 """
 
 from typing import TYPE_CHECKING, final
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 @final
 class HeldSession:
-    """One receiver's claim on one session, for a while."""
+    """One receiver's lock on one session."""
 
     def __init__(self, session_id: str, locked_until: int, tail: int) -> None:
         self.session_id: str = session_id
-        # When the claim ends by itself; renewal moves it.
+        # When the lock ends, unless it is renewed.
         self.locked_until: int = locked_until
         # Ready messages of this session; `tail` is the fragment's.
         self.window: Window = Window(tail)
         self.window.open_wide()
         # Live locks of its messages, by row id.
         self.locks: dict[int, MessageLock] = {}
-        # Messages that come back with the commit under way. Until then nothing is
-        # delivered: they come first.
+        # Messages that become ready by the commit in progress. Nothing is delivered
+        # before them, since they are first in order.
         self.returning_count: int = 0
-        # Who is told when the claim ends by itself.
+        # Is notified when the lock runs out.
         self.receiver: Receiver | None = None
-        # Size of the state that is kept with it; -1 before somebody asked the store.
+        # Size of the session state; -1 before it was read from the store.
         self.state_bytes: int = -1
-        # Given up; free for others once the commit under way has happened.
+        # Given up; free for other receivers after the commit in progress.
         self.is_released: bool = False
-        # Has news for its receiver.
+        # Has messages to deliver.
         self.is_stirred: bool = False

@@ -1,11 +1,11 @@
-"""Where fragments live: one store, the change set that it commits next, and a loop.
+"""The home of fragments: one store, its open change set, and the loop that commits it.
 
-Every fragment knows its home, and every change set belongs to one. So whoever has a
-fragment has all it takes to change it, and a fragment of one store cannot get into the
-change set of another: that is a bug, and the first touch finds it.
+Every fragment refers to its home, and every change set belongs to one. So a fragment is
+all that a caller needs to change it. A fragment of one store cannot get into the change
+set of another: that would be a bug, and the first touch raises.
 
-The owner of a store is the home of its fragments. Those that nobody serves (a check, a
-recovery) have a home that only knows the change set.
+The owner of a store is the home of its fragments. Fragments that are not served (during
+a check or a recovery) have a home that only has the change set.
 """
 
 from collections.abc import Callable
@@ -44,50 +44,50 @@ class Home:
         entropy: Callable[[int], bytes] = _no_entropy,
         send_id_window_ms: int = SEND_ID_WINDOW_MS,
     ) -> None:
-        # The open change set, and who waits for it.
+        # The open change set, and the listeners that wait for it.
         self.changes: ChangeSet = ChangeSet(self)
         self.listeners: Listeners = Listeners()
-        # Messages are refused until then, because the store was full.
+        # Until then messages are refused, because the store was full.
         self.refuses_until: int = 0
-        # Larger messages are refused: the store has little room left.
+        # Larger messages are refused, because the store is almost full.
         self.room_bytes: int = NO_LIMIT
-        # How long the id of a send is remembered.
+        # How long the ids of sends are remembered.
         self.send_id_window_ms: int = send_id_window_ms
-        # For messages that come without an id.
+        # Ids for messages that have none.
         self.message_ids: MessageIds = MessageIds(entropy)
 
     def wake(self) -> None:
-        """Something was written to the open change set."""
+        """The open change set has something to commit."""
         raise _unserved()
 
     def admit(self, admission: "Admission") -> None:
-        """Apply this after a look at the store, before the next commit."""
+        """Apply this work after a look-up in the store, before the next commit."""
         raise _unserved()
 
     def expect(self, scheduled_at: int) -> None:
-        """A message was scheduled."""
+        """A message was scheduled for this time."""
         raise _unserved()
 
     def join(self, fragment: "Fragment", receiver: "Receiver") -> None:
-        """The receiver wants messages of the fragment."""
+        """Deliver messages of the fragment to this receiver."""
         raise _unserved()
 
     def leave(self, fragment: "Fragment", receiver: "Receiver") -> None:
-        """The receiver is gone."""
+        """Deliver no more to this receiver."""
         raise _unserved()
 
     def offer_capacity(self, fragment: "Fragment", receiver: "Receiver") -> None:
-        """The receiver can take messages; it may be served before this returns."""
+        """The receiver can take messages. They may be delivered before this returns."""
         raise _unserved()
 
     def wait_for_session(self, fragment: "Fragment", waiter: "SessionWaiter") -> None:
-        """Grant a session as soon as one is free; the waiter is told."""
+        """Grant the waiter a session as soon as one is free."""
         raise _unserved()
 
     def introduce(self, description: str) -> int:
-        """A number for the operation log, for somebody who will act."""
+        """Register an actor in the operation log, and return its number."""
         raise _unserved()
 
     def entropy(self, count: int) -> bytes:
-        """So many random bytes."""
+        """This many random bytes."""
         raise _unserved()

@@ -1,9 +1,9 @@
-"""How many bytes of locked messages are kept in memory, over all fragments.
+"""Counts the bytes of locked messages in memory, over all fragments.
 
-Whoever received a message has its bytes; until it is settled the bus needs them for
-nothing but to hand it out again. A client may hold thousands of messages, and locks
-outlive their clients, so beyond a limit the bytes of what is locked are left to the
-store, which has them anyway, and read again if the message comes back.
+The receiver of a message has its bytes. Until it is settled, the bus needs them only to
+deliver it again. A client may hold thousands of messages, and locks outlive their
+clients. So beyond a limit the bytes are dropped from memory, and read from the store if
+the message returns.
 """
 
 from typing import final
@@ -17,5 +17,5 @@ class KeptBodies:
 
     def __init__(self, limit_bytes: int = LOCKED_BYTES) -> None:
         self.limit_bytes: int = limit_bytes
-        # Of all locked messages whose bytes are here; changed by their fragments.
+        # Bytes of all locked messages that are in memory; the fragments update it.
         self.held_bytes: int = 0

@@ -1,10 +1,11 @@
-"""A message as the bus keeps it: the sender's bytes, and what the bus knows of them.
+"""A message as the bus keeps it: the sender's bytes, and the properties that the bus
+adds.
 
-The bytes are never rewritten, but for the id of a message that came without one: it is
-put in when the message is accepted. What the bus adds later (delivery count,
-dead-letter reason, properties an abandon changed) stands beside them and is woven in
-when the message is delivered. `layout` says where in the bytes the sections lie; only
-the package that reads and writes encoded messages understands it.
+The bytes are never rewritten, with one exception: a message without an id gets one when
+it is accepted. What the bus adds later (delivery count, dead-letter reason, properties
+that an abandon changed) is kept beside the bytes and merged in when the message is
+delivered. `layout` says where the sections are in the bytes; only the package
+`encoding` interprets it.
 
 `Message` is on the hot path: a plain class, changed in place by its fragment alone.
 """
@@ -18,16 +19,16 @@ ACTIVE: Final = 0
 DEFERRED: Final = 1
 SCHEDULED: Final = 2
 
-# Where the fragment's memory holds a message.
-NOWHERE: Final = 0  # on disk alone, or not yet committed
+# Where a message is in the fragment's memory.
+NOWHERE: Final = 0  # only on disk, or not committed yet
 READY: Final = 1  # in the window
-LOCKED: Final = 2  # handed to a receiver
-LEAVING: Final = 3  # settled or expired; a change that removes it is under way
+LOCKED: Final = 2  # delivered to a receiver
+LEAVING: Final = 3  # settled or expired; an uncommitted change removes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annex:
-    """What the bus wrote to a message after it was sent. Most have none."""
+    """Properties that the bus added after the send. Most messages have none."""
 
     dead_letter_reason: str | None = None
     dead_letter_description: str | None = None
@@ -35,7 +36,7 @@ class Annex:
     dead_letter_source: str | None = None
     # Application properties set at settlement: name -> encoded AMQP value.
     modified: Mapping[str, bytes] = field(default_factory=dict)
-    # Sequence number at the first entity; 0 while it is still there.
+    # Sequence number at the first entity; 0 if it has not been moved.
     enqueued_sequence_number: int = 0
     # How many entities have forwarded it.
     forwarded_count: int = 0
@@ -51,9 +52,9 @@ class Message:
     def __init__(self, raw: bytes, layout: int, ttl_ms: int, scheduled_at: int) -> None:
         # The encoded message as it was sent.
         self.raw: bytes = raw
-        # Where its sections lie; opaque here.
+        # Positions of its sections; see `encoding`.
         self.layout: int = layout
-        # Time to live from enqueueing on; 0 means for ever.
+        # Time to live, counted from enqueueing; 0: it does not expire.
         self.ttl_ms: int = ttl_ms
         # When it becomes active; 0 unless it was scheduled.
         self.scheduled_at: int = scheduled_at
@@ -61,41 +62,40 @@ class Message:
         self.row_id: int = 0
         # When it became active (scheduled: when it was accepted).
         self.enqueued_at: int = 0
-        # When its time to live ends; 0 means never.
+        # When its time to live ends; 0: never.
         self.expires_at: int = 0
-        # Deliveries that count and did not end in a settlement.
+        # Deliveries that ended without a settlement, or with an abandon.
         self.delivery_count: int = 0
         # ACTIVE, DEFERRED or SCHEDULED.
         self.state: int = ACTIVE
         # NOWHERE, READY, LOCKED or LEAVING.
         self.place: int = NOWHERE
-        # What the bus wrote to it; None for most.
+        # Properties that the bus added; None for most.
         self.annex: Annex | None = None
-        # The session it belongs to; None where sessions are not required.
+        # The session of the message; None if the entity does not require sessions.
         self.session_id: str | None = None
-        # The row id it had at the topic it was sent to; 0 if it was no topic.
+        # The row id that it had at its topic; 0 if it was not sent to a topic.
         self.body_id: int = 0
-        # Its bytes are stored once for all copies of that message, by `body_id`.
+        # Its bytes are stored once for all copies, under `body_id`.
         self.is_shared: bool = False
-        # Its sender gave it no message id, and nobody else did so far.
+        # The sender gave no message id, and the bus has not added one yet.
         self.lacks_id: bool = False
-        # So many bytes it has that only the store has; `raw` is empty then. 0: they
-        # are here.
+        # Size of the bytes while only the store has them and `raw` is empty; else 0.
         self.absent_bytes: int = 0
-        # The row whose bytes the commit copies to this message's; 0 for most.
+        # The row from which the commit copies the bytes; 0 for most.
         self.copied_from: int = 0
 
     def size_bytes(self) -> int:
-        """The length of the encoded message, wherever it is."""
+        """The length of the encoded message, in memory or not."""
         return len(self.raw) + self.absent_bytes
 
     def leave_body(self) -> None:
-        """Keep the bytes no more; the store has them."""
+        """Drop the bytes from memory; the store has them."""
         self.absent_bytes = self.size_bytes()
         self.raw = b""
 
     def bring_body(self, raw: bytes) -> None:
-        """The bytes were read again."""
+        """The bytes were read from the store again."""
         self.raw = raw
         self.absent_bytes = 0
 
@@ -114,7 +114,7 @@ def restored_message(
     body_id: int = 0,
     is_shared: bool = False,
 ) -> Message:
-    """A message as a store read it back."""
+    """A message as it was read from a store."""
     message = Message(raw, layout, ttl_ms, scheduled_at)
     message.row_id = row_id
     message.enqueued_at = enqueued_at

@@ -1,13 +1,13 @@
-"""Peek-lock: one receiver's claim on one message, for a while.
+"""Peek-lock: one receiver's lock on one message.
 
-Locks live in memory only. Their token holds the index of the fragment within its
-entity (16 bits), the epoch in which its store was opened (24), the sequence number (48)
-and random bits (40) (D14). So any broker finds the fragment of a token by the placement
-of its entity, a token from before a restart or a takeover is known to be lost, and a
-token cannot be guessed.
+Locks are in memory only. A token holds the index of the fragment within its entity (16
+bits), the epoch in which the store was opened (24), the sequence number (48) and random
+bits (40). So any broker finds the fragment of a token by the placement of its entity,
+recognizes a token from before a restart or takeover as lost, and nobody can guess a
+token.
 
-The 16 bytes are the delivery tag. As a uuid in `$management` the same bytes are
-read in the mixed-endian order of .NET; that translation is the server's.
+The 16 bytes are the delivery tag. In `$management` the same bytes are a uuid in the
+mixed-endian order of .NET; the server converts them.
 """
 
 from typing import TYPE_CHECKING, Final, final
@@ -22,7 +22,7 @@ ENTROPY_BYTES: Final = 5
 EPOCH_BITS: Final = 24
 
 WITH_ITS_SESSION: Final = 1 << 62
-"""`locked_until` of a message in a session: never by itself."""
+"""`locked_until` of a message in a session: its lock ends with the session's."""
 
 
 @final
@@ -33,17 +33,17 @@ class MessageLock:
         self.message: Message = message
         # The delivery tag, unique for every delivery.
         self.token: bytes = token
-        # When the lock ends by itself; renewal moves it.
+        # When the lock ends, unless it is renewed.
         self.locked_until: int = locked_until
-        # Whoever was handed the message; opaque here.
+        # The receiver; any object.
         self.holder: object = None
-        # The session it ends with, in place of `locked_until`; None without one.
+        # The session whose lock ends it, instead of `locked_until`; None if none.
         self.session: HeldSession | None = None
-        # The transaction that ends it, if that is committed before the lock's end.
+        # The open transaction that settles the message, if there is one.
         self.enlisted_in: Transaction | None = None
 
     def ends_at(self) -> int:
-        """When it runs out unless somebody renews it."""
+        """When it ends, unless it is renewed."""
         session = self.session
         return self.locked_until if session is None else session.locked_until
 
@@ -53,13 +53,13 @@ class MessageLock:
 
 
 def token_prefix(fragment_index: int, epoch: int) -> bytes:
-    """What all tokens of a fragment in this epoch begin with."""
+    """The first bytes of all tokens of a fragment in this epoch."""
     epoch &= (1 << EPOCH_BITS) - 1
     return fragment_index.to_bytes(2, "big") + epoch.to_bytes(3, "big")
 
 
 def token_fragment(token: bytes) -> int:
-    """Which of its entity's fragments issued the token."""
+    """The index of the fragment that issued the token."""
     return int.from_bytes(token[:2], "big")
 
 

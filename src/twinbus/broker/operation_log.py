@@ -1,13 +1,13 @@
-"""The operation log: who did what to which messages, as part of the commit (D11).
+"""The operation log: who did what to which messages, as part of the commit.
 
-Every commit carries one compact blob in its own transaction, so the log has no
-hole where an audit would look. Operations are run-length coded: one record says
-"this actor did this to N messages from that row id on". In the usual case of
-messages handled in order a commit of a thousand sends is one record.
+Every commit writes one compact blob in its own transaction, so the log has no gaps.
+Operations are run-length coded: one record says "this actor did this to N messages from
+that row id on". If messages are handled in order, a commit of a thousand sends has one
+record.
 
-An actor (a link, or the bus itself) is a number; the first record after a start
-that mentions it is preceded by its description. A message's uid is its row id
-together with the store's uuid, which names the file this is kept in.
+An actor (a link, or the bus itself) is a number. Its description precedes the first
+record after a start that mentions it. A message is identified by its row id and the
+uuid of the store.
 """
 
 import struct
@@ -18,7 +18,7 @@ from typing import Final, final
 
 from twinbus.broker.message import Message
 
-# What was done. Numbers are part of the stored format: only ever add.
+# Operations. The numbers are part of the stored format: never change one.
 SEND: Final = 1
 SCHEDULE: Final = 2
 ACTIVATE: Final = 3
@@ -38,13 +38,13 @@ PEEK: Final = 16
 REFUSE: Final = 17
 DUPLICATE: Final = 18
 FORWARD: Final = 19
-# Of an entity and not of a message: the row id is that of sequence number zero.
+# Of an entity, not of a message: the row id is that of sequence number zero.
 PING: Final = 20
-# By a reader lease.
+# Locks that a reader lease revoked.
 REVOKE: Final = 21
 
 THE_BUS: Final = 0
-"""The actor of what nobody asked for: expiry, activation."""
+"""The actor of operations without a client, such as expiry and activation."""
 
 _FORMAT: Final = 1
 _HEAD: Final = struct.Struct("<BqqII")
@@ -52,19 +52,19 @@ _ACTOR: Final = struct.Struct("<qI")
 _RUN_FIELDS: Final = 6
 
 _LONG: Final = 10_000
-"""Renewing locks, say, is recorded but needs no commit; this bounds its memory."""
+"""Limit of entries that wait: lock renewals, for example, need no commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRun:
-    """N messages in a row to which one actor did the same."""
+    """N consecutive messages, and what one actor did to them."""
 
     operation: int
     actor: int
     first_row_id: int
     message_count: int
     size_bytes: int
-    # Sum over the run of now - enqueued_at; 0 for a send.
+    # Sum of now - enqueued_at over the run; 0 for a send.
     age_ms: int
 
 
@@ -96,22 +96,22 @@ class OperationLog:
         self._age: int = 0
 
     def is_long(self) -> bool:
-        """It should not wait for a commit that has another reason."""
+        """True if it should be committed even if nothing else has to be."""
         return len(self._runs) + len(self._actors) > _LONG
 
     def is_empty(self) -> bool:
         return self._count == 0 and not self._runs and not self._actors
 
     def introduce(self, actor: int, description: str) -> None:
-        """Say who an actor number is, before its first operation."""
+        """Describe an actor, before its first operation."""
         self._actors.append((actor, description))
 
     def introduce_those_of(self, lost: "OperationLog") -> None:
-        """Say again who they are, whose introduction was in a log that is lost."""
+        """Describe again actors whose descriptions were in an uncommitted log."""
         self._actors += lost._actors
 
     def record(self, operation: int, actor: int, message: Message, now: int) -> None:
-        """One message's operation."""
+        """Record an operation on one message."""
         self.add(
             operation,
             actor,
@@ -130,7 +130,7 @@ class OperationLog:
         enqueued_at: int,
         now: int,
     ) -> None:
-        """One message's operation; joins the open run where it continues it."""
+        """Record an operation on one message; it extends the open run if it can."""
         if (
             self._count != 0
             and row_id == self._first + self._count
@@ -162,7 +162,7 @@ class OperationLog:
         self._count = 0
 
     def encode(self, now: int) -> bytes:
-        """The blob; the log must not be added to afterwards."""
+        """Encode the blob; nothing may be added afterwards."""
         if self._count != 0:
             self._close_run()
         run_count = len(self._runs) // _RUN_FIELDS
@@ -179,7 +179,7 @@ class OperationLog:
 
 
 def decode_operations(blob: bytes) -> OperationRecord:
-    """What one commit did."""
+    """Decode the operations of one commit."""
     version, opened_at, sealed_at, actor_count, run_count = _HEAD.unpack_from(blob, 0)
     if version != _FORMAT:
         raise ValueError(f"operation log format {version}, this bus reads {_FORMAT}")

@@ -1,6 +1,6 @@
-"""Messages without their bytes: what planning and settling by ranges need of them.
+"""Messages without their bytes, for planning and settling by ranges.
 
-Columns, because a plan looks at a hundred thousand messages at a time.
+They are kept as columns, because a plan reads a hundred thousand messages at a time.
 """
 
 from typing import final
@@ -8,20 +8,20 @@ from typing import final
 
 @final
 class Outlines:
-    """Active messages of one fragment, in order."""
+    """Active messages of one fragment, in order of sequence numbers."""
 
     def __init__(self) -> None:
         self.row_ids: list[int] = []
         self.enqueued_at: list[int] = []
         self.sizes: list[int] = []
-        # Of the body that a message shares with others; 0 for bytes of its own.
+        # Of a body that several messages share; 0 if the message has its own bytes.
         self.body_ids: list[int] = []
 
     def __len__(self) -> int:
         return len(self.row_ids)
 
     def without(self, row_ids: set[int]) -> "Outlines":
-        """All but these."""
+        """All messages except these."""
         if row_ids.isdisjoint(self.row_ids):
             return self
         staying = Outlines()

@@ -1,11 +1,11 @@
-"""What a reader of ranges reads next: ends, within limits, and where to split.
+"""Plans what a reader of ranges reads next: where ranges end, and where to split them.
 
-A plan is fair or aligned. Fair: every fragment gets of the limit what its backlog is of
-all, at least one message. Aligned: everything up to one instant over all fragments, as
-if they were one queue ordered by enqueued time; so what was sent to one and then to
-another fragment is never planned the other way round.
+A fair plan gives every fragment a part of the limit in proportion to its backlog, and
+at least one message. An aligned plan has everything up to one instant over all
+fragments, as if they were one queue ordered by enqueued time. So a message that was
+sent to one fragment is never planned after a later one that was sent to another.
 
-Pure: whoever plans reads outlines of messages in portions, and hands them in.
+Pure: the caller reads outlines of messages in portions, and passes them in.
 
     while not plan.is_done():
         for index in plan.wanted():
@@ -23,10 +23,10 @@ from twinbus.broker.row_id import sequence_of
 
 @final
 class Split:
-    """Neighbouring messages that are read by one task."""
+    """Consecutive messages that one task reads."""
 
     def __init__(self, first: int) -> None:
-        # Sequence numbers; `end` is the first that is not part of it.
+        # Sequence numbers; `end` is the first one after the split.
         self.first: int = first
         self.end: int = first
         self.message_count: int = 0
@@ -35,7 +35,7 @@ class Split:
 
 @final
 class PlannedRange:
-    """What is planned of one fragment."""
+    """The planned messages of one fragment."""
 
     def __init__(self, first: int, split_messages: int) -> None:
         self.first: int = first
@@ -47,7 +47,7 @@ class PlannedRange:
 
     def add(self, sequence: int, size_bytes: int) -> None:
         if not self.splits or self.splits[-1].message_count >= self._split_messages:
-            # What lies between two messages belongs to the split of the second.
+            # Numbers between two messages belong to the split of the second.
             self.splits.append(Split(self.end))
         split = self.splits[-1]
         split.end = self.end = sequence + 1
@@ -59,12 +59,12 @@ class PlannedRange:
 
 @final
 class _Portion:
-    """Messages of a fragment that were read and not looked at yet."""
+    """Messages of a fragment that were read and not planned yet."""
 
     def __init__(self) -> None:
         self.messages: Outlines = Outlines()
         self.at: int = 0
-        # Nothing lies behind them.
+        # The fragment has no messages after these.
         self.is_last: bool = False
 
     def is_used_up(self) -> bool:
@@ -72,7 +72,7 @@ class _Portion:
 
 
 class Plan:
-    """A plan in the making, over several fragments."""
+    """A plan in progress, over several fragments."""
 
     def __init__(
         self, firsts: list[int], max_messages: int, max_bytes: int, split_messages: int
@@ -90,11 +90,11 @@ class Plan:
 
     @abstractmethod
     def wanted(self) -> list[int]:
-        """Fragments of which the next portion is needed to go on."""
+        """Fragments whose next portion is needed to continue."""
 
     @abstractmethod
     def advance(self, count: int) -> None:
-        """Plan up to so many messages more."""
+        """Plan up to `count` more messages."""
 
     def next_of(self, index: int) -> int:
         """Where the next portion of a fragment begins."""
@@ -104,9 +104,9 @@ class Plan:
         return sequence_of(portion.messages.row_ids[-1]) + 1
 
     def supply(self, index: int, messages: Outlines, is_last: bool) -> None:
-        """The next portion; `is_last`: there is no other."""
+        """Add the next portion; `is_last`: the fragment has no other."""
         portion = self._portions[index]
-        assert portion.is_used_up(), "a portion is lost"
+        assert portion.is_used_up(), "messages of the last portion are left"
         if len(messages) != 0:
             portion.messages = messages
             portion.at = 0
@@ -169,7 +169,7 @@ class FairPlan(Plan):
 
 @final
 class AlignedPlan(Plan):
-    """Everything up to one instant, which lies before the horizon."""
+    """Everything up to one instant, which is before the horizon."""
 
     def __init__(
         self,
@@ -180,12 +180,12 @@ class AlignedPlan(Plan):
         horizon: int,
     ) -> None:
         super().__init__(firsts, max_messages, max_bytes, split_messages)
-        # What was enqueued from then on is not planned: fragments are read one after
-        # the other, and of those read first the newest would be missing.
+        # Messages enqueued later are not planned: fragments are read one after the
+        # other, and the newest messages of those read first would be missing.
         self._horizon: int = horizon
         self._message_count: int = 0
         self._size_bytes: int = 0
-        # Of the last one that was planned: all of its instant are.
+        # Enqueued time of the last planned message; all of that time are planned.
         self._instant: int = 0
         self._is_done: bool = False
 
@@ -202,7 +202,7 @@ class AlignedPlan(Plan):
         ]
 
     def advance(self, count: int) -> None:
-        """Stops where a portion is used up: what follows in it may be next."""
+        """Stops when a portion is used up: the next one may have the next message."""
         if self.wanted():
             return
         heap: list[tuple[int, int]] = []
@@ -240,7 +240,7 @@ class AlignedPlan(Plan):
 
 
 def shares(limit: int, backlogs: list[int]) -> list[int]:
-    """Of the limit what each is of all; at least one where there is anything."""
+    """Divide the limit in proportion to the backlogs; at least 1 if not empty."""
     total = sum(backlogs)
     return [
         max(1, limit * backlog // total) if backlog > 0 else 0 for backlog in backlogs

@@ -1,13 +1,13 @@
-"""How the messages of a reader are settled: by their numbers, without locks.
+"""Settles the messages of a reader lease: by sequence number, without locks.
 
-| settle      | the message                           |
-|-------------|---------------------------------------|
-| complete    | is gone                               |
-| defer       | waits until it is asked for by number |
-| dead-letter | goes on in the dead-letter queue      |
+| settle      | the message                              |
+|-------------|------------------------------------------|
+| complete    | is removed                               |
+| defer       | waits until it is requested by number    |
+| dead-letter | moves to the dead-letter queue           |
 
-Whoever calls holds the reader lease and has read the messages from the store; what of
-them the open change set removes has been left out.
+The caller holds the reader lease and has read the messages from the store, without
+those that the open change set removes.
 """
 
 from twinbus.broker import operation_log
@@ -21,7 +21,7 @@ from twinbus.broker.settlement import put_by
 def complete(
     fragment: Fragment, messages: Outlines, actor: int, now: int, changes: ChangeSet
 ) -> None:
-    """Active ones, of a range."""
+    """Complete active messages of a range."""
     for at, row_id in enumerate(messages.row_ids):
         size_bytes, body_id = messages.sizes[at], messages.body_ids[at]
         changes.log.add(
@@ -45,7 +45,7 @@ def complete_deferred(
 def defer(
     fragment: Fragment, message: Message, actor: int, now: int, changes: ChangeSet
 ) -> None:
-    assert message.state == ACTIVE, "a deferred message is deferred"
+    assert message.state == ACTIVE, "the message is deferred already"
     changes.log.record(operation_log.DEFER, actor, message, now)
     put_by(fragment, message, changes)
 

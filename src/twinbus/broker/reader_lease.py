@@ -1,21 +1,21 @@
-"""Reader leases: a fragment that stands still for one reader.
+"""Reader leases: one reader has a fragment for itself.
 
-A reader of ranges (Spark) names messages by their numbers, reads them as often as it
-must, and settles them when what it made of them is durable. Meanwhile they must neither
-go nor change hands:
+A reader of ranges (Spark) refers to messages by their numbers, may read them several
+times, and settles them when its results are durable. Until then the messages must
+neither disappear nor go to another receiver:
 
 | while it is held | |
 |------------------|--------------------------------------------------------|
 | receivers        | get nothing; locks of messages and sessions were revoked |
-| what was planned | neither expires nor is deleted; only the reader settles it |
-| what was not     | expires as ever |
-| senders          | send as ever |
+| planned messages | do not expire, cannot be deleted; only the reader settles them |
+| other messages   | expire as usual |
+| senders          | send as usual |
 
-A grant raises the epoch, and settling must show it: a reader that was replaced can do
-no harm. A lease ends by itself unless it is renewed. It is part of the commit, so a bus
-that was killed still keeps what was planned; the reader that comes back is known by
-its id, and finds its plan. So is its end: receivers are kept away until that is
-durable, or a restart would give a reader what a receiver has had.
+Each grant raises the epoch, and a settlement must have the current epoch: so a reader
+that was replaced cannot settle. A lease ends unless it is renewed. Grants and ends are
+part of a commit. So the plan survives a crash of the bus, and a reader that returns
+with the same id finds it. Receivers get messages only after the end is durable;
+otherwise, after a restart, the reader could get messages that a receiver has had.
 """
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ from twinbus.errors import ReaderLeaseHeld, ReaderLeaseLost
 
 
 def check_free(fragment: Fragment, reader: str, now: int) -> None:
-    """Raises ReaderLeaseHeld if somebody else reads."""
+    """Raises ReaderLeaseHeld if another reader has the lease."""
     lease = fragment.lease
     if lease is not None and lease.reader != reader and lease.expires_at > now:
         raise ReaderLeaseHeld.by(
@@ -41,15 +41,14 @@ def check_free(fragment: Fragment, reader: str, now: int) -> None:
 def take(
     fragment: Fragment, reader: str, duration_ms: int, now: int, changes: ChangeSet
 ) -> ReaderLease:
-    """Grant the lease, and take all locks back. Raises ReaderLeaseHeld."""
+    """Grant the lease, and revoke all locks. Raises ReaderLeaseHeld."""
     check_free(fragment, reader, now)
     _revoke_locks(fragment, now, changes)
     last = fragment.last_lease
     lease = ReaderLease(
         fragment_number=fragment.number,
         reader=reader,
-        # The first is the time, and none that an entity of the same name gave out
-        # before it was deleted.
+        # The first epoch is the time, so an entity that is created again has another.
         epoch=now if last is None else last.epoch + 1,
         duration_ms=duration_ms,
         expires_at=now + duration_ms,
@@ -65,7 +64,7 @@ def take(
 
 
 def _revoke_locks(fragment: Fragment, now: int, changes: ChangeSet) -> None:
-    """No receiver holds anything any more, and no delivery is counted for that."""
+    """End all locks of receivers, without counting a delivery."""
     for lock in list(fragment.locks.values()):
         if lock.session is None:
             fragment.end_lock(lock)
@@ -90,7 +89,7 @@ def _revoke_session(
 
 
 def held(fragment: Fragment, reader: str, epoch: int, now: int) -> ReaderLease:
-    """The lease, if it is this reader's and no older one. Raises ReaderLeaseLost."""
+    """The lease, if it is this reader's current one. Raises ReaderLeaseLost."""
     lease = fragment.lease
     if (
         lease is None
@@ -109,15 +108,14 @@ def renew(
     now: int,
     changes: ChangeSet,
 ) -> ReaderLease:
-    """Let it last a full duration from now."""
+    """Extend the lease to a full duration from now."""
     renewed = replace(lease, duration_ms=duration_ms, expires_at=now + duration_ms)
     _keep(fragment, renewed, changes)
     return renewed
 
 
 def give_back(fragment: Fragment, lease: ReaderLease, changes: ChangeSet) -> None:
-    """The reader is done with the fragment; what it planned and did not settle is
-    anybody's."""
+    """The reader has finished. Planned messages that it did not settle are free."""
     _end(
         fragment,
         replace(lease, reader="", planned_from=0, planned_through=-1),
@@ -126,26 +124,26 @@ def give_back(fragment: Fragment, lease: ReaderLease, changes: ChangeSet) -> Non
 
 
 def end_if_due(fragment: Fragment, now: int, changes: ChangeSet) -> None:
-    """A lease that nobody renewed is over; what it had planned is remembered, in case
-    that its reader comes back before another one."""
+    """End a lease that was not renewed. Its plan is kept, in case its reader returns
+    before another one takes the lease."""
     lease = fragment.lease
     if lease is None or lease.expires_at == 0:
         return
     if lease.expires_at <= now:
         _end(fragment, lease, changes)
     elif lease.expires_at > now + lease.duration_ms:
-        # A clock that was set back must not prolong it.
+        # A clock that was set back must not extend the lease.
         renew(fragment, lease, lease.duration_ms, now, changes)
 
 
 def _end(fragment: Fragment, lease: ReaderLease, changes: ChangeSet) -> None:
-    """The commit of this ends it for the fragment, which then serves receivers."""
+    """End the lease. After the commit the fragment serves receivers again."""
     _keep(fragment, replace(lease, expires_at=0), changes)
 
 
 def after_start(lease: ReaderLease, started_at: int) -> ReaderLease:
-    """A lease of before has its whole time again, from the start of the bus on: nobody
-    could renew it. One that is over stays so."""
+    """After a restart a lease gets its full duration again, because it could not be
+    renewed meanwhile. A lease that has ended stays so."""
     if lease.expires_at == 0:
         return lease
     expires_at = max(lease.expires_at, started_at + lease.duration_ms)
@@ -155,10 +153,10 @@ def after_start(lease: ReaderLease, started_at: int) -> ReaderLease:
 def note_plan(
     fragment: Fragment, lease: ReaderLease, first: int, through: int, changes: ChangeSet
 ) -> ReaderLease:
-    """The reader is promised all from `first` through a number.
+    """Plan all messages from `first` through `through` for the reader.
 
-    Planning goes on where it ended. A reader that begins elsewhere has planned nothing
-    but that: what it never settled it will not settle any more.
+    A plan continues the one before. If it begins elsewhere, it replaces the old one:
+    the reader will not settle those messages any more.
     """
     if lease.planned_from <= first <= lease.planned_through + 1:
         first = lease.planned_from
@@ -169,7 +167,7 @@ def note_plan(
 
 
 def is_planned(fragment: Fragment, row_id: int) -> bool:
-    """The message is promised to a reader."""
+    """True if the message is planned for a reader."""
     lease = fragment.lease
     if lease is None:
         return False
@@ -177,8 +175,8 @@ def is_planned(fragment: Fragment, row_id: int) -> bool:
 
 
 def behind_plan(fragment: Fragment, after: int) -> int:
-    """Where to go on behind a number, if all that follows it up to there is promised:
-    there may be a million of them."""
+    """The last planned number if the number after `after` is planned, otherwise
+    `after`. It allows skipping a million planned messages at once."""
     lease = fragment.lease
     if lease is None or not lease.planned_from <= after + 1 <= lease.planned_through:
         return after
@@ -188,7 +186,7 @@ def behind_plan(fragment: Fragment, after: int) -> int:
 def settled_through(
     fragment: Fragment, lease: ReaderLease, through: int, changes: ChangeSet
 ) -> ReaderLease:
-    """All that was planned through a number is settled."""
+    """All planned messages through this number are settled."""
     settled = replace(lease, planned_from=max(lease.planned_from, through + 1))
     if settled != lease:
         _keep(fragment, settled, changes)

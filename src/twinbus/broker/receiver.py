@@ -1,8 +1,8 @@
-"""What a fragment knows of somebody who receives from it.
+"""A receiver of a fragment, as the fragment sees it.
 
-A receiver says how much it would take now and is handed messages: locked ones at
-once, or, in receive-and-delete, messages whose removal is durable already (D14).
-The AMQP link, the simulator's client and later doors implement it.
+A receiver reports its capacity and gets messages: locked ones at once, or, in
+receive-and-delete mode, messages whose removal is already durable. AMQP links and the
+clients of the simulator implement it.
 """
 
 from abc import abstractmethod
@@ -17,23 +17,23 @@ from twinbus.broker.message_lock import MessageLock
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Receiver:
-    """Takes messages of one fragment."""
+    """Receives messages of one fragment."""
 
     def __init__(self, actor: int, peek_lock: bool) -> None:
-        # Who this is in the operation log.
+        # Its number in the operation log.
         self.actor: int = actor
-        # False: receive and delete.
+        # False: receive-and-delete.
         self.peek_lock: bool = peek_lock
-        # Messages promised to it whose removal is being committed.
+        # Messages for it whose removal is not committed yet.
         self.promised_count: int = 0
-        # Messages are neither locked nor promised but handed to `forward`.
+        # Messages are neither locked nor promised, but passed to `forward`.
         self.forwards: bool = False
-        # The session it receives from, where sessions are required.
+        # The session that it receives from, if sessions are required.
         self.session: HeldSession | None = None
 
     @abstractmethod
     def capacity(self) -> int:
-        """How many messages it takes now: credit, and room to write to."""
+        """How many messages it can take now, by credit and room in its write buffer."""
 
     @abstractmethod
     def deliver_locked(self, locks: list[MessageLock]) -> None:
@@ -44,12 +44,12 @@ class Receiver:
         """Hand over messages that are no longer in the fragment."""
 
     def forward(self, messages: list[Message], now: int, changes: ChangeSet) -> None:
-        """Put messages that were taken where they belong, in this change set."""
-        raise AssertionError("it does not forward")
+        """Forward messages that were taken, in this change set."""
+        raise AssertionError("this receiver does not forward")
 
     @abstractmethod
     def served(self) -> None:
-        """Everything that was there for it has been handed over: answer a drain."""
+        """All messages available for it were delivered: answer a drain request."""
 
     @abstractmethod
     def session_lost(self) -> None:

@@ -1,8 +1,8 @@
-"""What a fragment needs to know of a topic: that messages do not stay.
+"""The interface between a topic's fragment and the topic.
 
-A topic has a fragment like a queue, with its own sequence numbers, schedule and
-quota. A message that becomes active there is handed to the router, which puts a
-copy into every subscription that wants it, in the same commit.
+A topic has a fragment like a queue, with its own sequence numbers, schedule and quota.
+A message that becomes active there is not kept: the router puts a copy into every
+subscription whose rules match, in the same commit.
 """
 
 from abc import abstractmethod
@@ -25,4 +25,5 @@ class Router:
     def route(
         self, topic: "Fragment", message: Message, now: int, changes: ChangeSet
     ) -> None:
-        """The message has its number and times; put copies where they belong."""
+        """Put copies of the message, which has its number and times, into
+        subscriptions."""

@@ -1,8 +1,8 @@
 """Scheduled messages: accepted now, active later.
 
-A scheduled message lies in a table of its own with a sequence number of its own,
-by which it can be cancelled. When its time comes it is enqueued like a new one:
-new sequence number, enqueued time, time to live (D6), and the old number is void.
+A scheduled message is in a table of its own, with a sequence number by which it can be
+cancelled. At its time it is enqueued like a new message, with a new sequence number,
+enqueued time and time to live. The old number is no longer valid.
 """
 
 from twinbus.broker import operation_log
@@ -21,7 +21,7 @@ def schedule(
 
 
 def reserve(fragment: Fragment, message: Message) -> None:
-    """Give the message its number, before it is known whether it will be accepted."""
+    """Give the message its sequence number, before it is checked."""
     message.row_id = fragment.base + fragment.next_sequence
     fragment.next_sequence += 1
 
@@ -29,7 +29,7 @@ def reserve(fragment: Fragment, message: Message) -> None:
 def schedule_reserved(
     fragment: Fragment, message: Message, actor: int, now: int, changes: ChangeSet
 ) -> None:
-    """Accept a message that has its number."""
+    """Accept a message that has its sequence number already."""
     fragment.touch(changes)
     message.state = SCHEDULED
     message.enqueued_at = now
@@ -43,7 +43,7 @@ def schedule_reserved(
 def activate(
     fragment: Fragment, message: Message, now: int, changes: ChangeSet
 ) -> None:
-    """The time of a scheduled message has come."""
+    """Enqueue a scheduled message whose time has come."""
     _leave_schedule(
         fragment, message, operation_log.ACTIVATE, operation_log.THE_BUS, now, changes
     )
@@ -56,17 +56,17 @@ def activate(
 def cancel(
     fragment: Fragment, message: Message, actor: int, now: int, changes: ChangeSet
 ) -> None:
-    """The sender changed its mind."""
+    """Remove a scheduled message, because its sender cancelled it."""
     _leave_schedule(fragment, message, operation_log.CANCEL, actor, now, changes)
 
 
 def claim(fragment: Fragment, message: Message, claimant: object) -> None:
-    """Note who is going to cancel the message. Raises NotAllowed if that is known."""
+    """Note which transaction will cancel the message. Raises NotAllowed if one does."""
     if message.row_id in fragment.cancelling:
         raise NotAllowed(
             f"The message {fragment.sequence_number(message)} of "
             f"'{fragment.settings.path}' is cancelled in a transaction that is not "
-            "discharged yet. Commit that one, or roll it back.",
+            "discharged yet. Commit it, or roll it back.",
             entity_path=fragment.settings.path,
         )
     fragment.cancelling[message.row_id] = claimant

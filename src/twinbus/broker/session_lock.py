@@ -1,15 +1,15 @@
-"""Sessions of a fragment: holding, renewing and giving them up.
+"""Takes, renews and ends the locks of a fragment's sessions.
 
-| the session is      | its locked messages                | delivery count |
-|---------------------|------------------------------------|----------------|
-| closed by its owner | are ready again for the next owner | unchanged      |
-| lost: lock ran out  | are ready again, or dead-lettered  | + 1            |
+| the session is        | its locked messages                   | delivery count |
+|-----------------------|---------------------------------------|----------------|
+| closed by its holder  | are ready again for the next holder   | unchanged      |
+| lost: lock ran out    | are ready again, or dead-lettered     | + 1            |
 
-Of a receiver that receives and deletes nothing is locked, and nothing could be done
-twice: it keeps its session for as long as it is there.
+A receiver in receive-and-delete mode keeps its session while it is attached: it has no
+locked messages, so nothing could be processed twice.
 
-Others may have it once the commit of that has happened: what its last holder
-settled must be durable before the store is read for the next.
+A session is free for others after the commit: the settlements of its last holder must
+be durable before its messages are read for the next one.
 """
 
 from twinbus.broker import operation_log
@@ -22,13 +22,13 @@ from twinbus.errors import SessionLockLost
 
 
 def hold(fragment: Fragment, session_id: str, now: int) -> HeldSession:
-    """Lock a session that nobody holds."""
+    """Lock a session that is free."""
     locked_until = now + fragment.settings.lock_duration_ms
     return fragment.the_sessions().hold(session_id, locked_until, fragment.window.tail)
 
 
 def held(fragment: Fragment, session_id: str, now: int) -> HeldSession:
-    """The session, if somebody holds it now. Raises SessionLockLost."""
+    """The session, if it is held now. Raises SessionLockLost."""
     session = fragment.the_sessions().live(session_id)
     if session is None or session.locked_until <= now:
         raise SessionLockLost.named(session_id, entity_path=fragment.settings.path)
@@ -36,14 +36,14 @@ def held(fragment: Fragment, session_id: str, now: int) -> HeldSession:
 
 
 def renew(fragment: Fragment, session: HeldSession, now: int) -> int:
-    """Let the lock last a full duration from now; returns its new end."""
+    """Extend the lock to a full duration from now, and return its new end."""
     locked_until = now + fragment.settings.lock_duration_ms
     fragment.the_sessions().renew(session, locked_until)
     return locked_until
 
 
 def close(fragment: Fragment, session: HeldSession, changes: ChangeSet) -> None:
-    """The holder gives the session up, or is gone."""
+    """The holder closed the session, or detached."""
     sessions = fragment.the_sessions()
     if session.is_released or sessions.held.get(session.session_id) is not session:
         return
@@ -56,13 +56,13 @@ def close(fragment: Fragment, session: HeldSession, changes: ChangeSet) -> None:
 
 
 def end(fragment: Fragment, session: HeldSession, now: int, changes: ChangeSet) -> None:
-    """The lock has run out."""
+    """The lock has run out. In receive-and-delete mode it is renewed."""
     receiver = session.receiver
     if receiver is None or receiver.peek_lock or session.locks:
         _lose(fragment, session, now, changes)
         return
     renew(fragment, session, now)
-    # What came after the end of the lock has not been delivered.
+    # Messages that arrived after the end of the lock were not delivered.
     fragment.the_sessions().stir(session)
     fragment.touch(changes)
 

@@ -1,15 +1,16 @@
-"""Which sessions of a fragment are held, who waits for one, and which may be free.
+"""The sessions of a fragment: which are held, who waits for one, which may be free.
 
-    news: ids that had a ready message and that nobody holds, oldest news first
-    found: ids that the store has, read in portions, by cursor, until it has no more
+    news: ids of free sessions that got a ready message, oldest first
+    found: ids read from the store, in portions with a cursor, until it has no more
 
-A receiver that asks for the next session gets one of these in turn; whether it still
-has messages is checked against the store before it is granted. Both are bounded: news
-that does not fit is forgotten, and found again by reading the store from the beginning.
-So a million sessions cost no memory; and sessions that are always busy, which are news
-whenever they are given up, do not keep those waiting of which only the store knows.
+A receiver that asks for the next session gets one from each list in turn. Before it is
+granted, the store is asked whether the session still has messages. Both lists are
+bounded: if news does not fit, it is dropped, and the store is read again from the
+beginning. So a million sessions need no memory. Busy sessions are news again whenever
+they are released; taking turns keeps them from blocking those that only the store
+knows.
 
-This decides; the owner of the store reads and grants (`session_lock.py`).
+This module decides; the owner of the store reads and grants (`session_lock.py`).
 """
 
 from abc import abstractmethod
@@ -25,9 +26,9 @@ from twinbus.limits import FREE_SESSIONS
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class SessionWaiter:
-    """Somebody who wants to hold a session: a named one, or (None) the next.
+    """Waits for a session: for a named one, or (None) for the next.
 
-    How long it waits is its own affair; it leaves when it has waited enough.
+    The waiter decides how long it waits, and leaves after that.
     """
 
     def __init__(self, session_id: str | None) -> None:
@@ -39,41 +40,41 @@ class SessionWaiter:
 
     @abstractmethod
     def refused(self, error: ServiceBusError) -> None:
-        """It can't be had."""
+        """The session cannot be granted."""
 
 
 @final
 class Sessions:
-    """The sessions of one fragment, as far as memory knows them."""
+    """The sessions of one fragment, as far as they are in memory."""
 
     def __init__(self) -> None:
-        # The one whose lock ends first in front: the duration is the same for all,
-        # and a renewal moves its session to the end.
+        # Ordered by the end of their locks: all have the same duration, and a renewal
+        # moves its session to the end.
         self.held: dict[str, HeldSession] = {}
-        # The end of the last one in that order; one that ends before it (the duration
-        # was shortened, the clock set back) breaks the order for a while.
+        # The latest end of a lock. A new lock that ends earlier (the duration was
+        # shortened, the clock was set back) breaks the order until the next sort.
         self._latest_end: int = 0
         self._are_ordered: bool = True
         self.waiters: deque[SessionWaiter] = deque()
-        # Ordered by when they were noted.
+        # In the order in which they were noted.
         self._news: dict[str, None] = {}
         self._found: deque[str] = deque()
-        # The store may have sessions behind the cursor.
+        # The store may have sessions after the cursor.
         self.has_unknown: bool = True
         self.cursor: str | None = None
-        # One was forgotten since the cursor began.
+        # News was dropped since the cursor was at the beginning.
         self._has_missed: bool = False
-        # Whose turn it is: what the store has, or what is news.
+        # Which list has the next turn.
         self._prefers_found: bool = False
-        # Given up, the commit of which is under way.
+        # Released by a commit that is in progress.
         self._releasing: list[HeldSession] = []
-        # Held sessions with something to deliver.
+        # Held sessions with messages to deliver.
         self._stirred: list[HeldSession] = []
 
-    # --- who is free ----------------------------------------------------------
+    # --- free sessions --------------------------------------------------------
 
     def note_free(self, session_id: str) -> None:
-        """Nobody holds the session, and it may have ready messages."""
+        """The session is free, and may have ready messages."""
         if session_id in self._news:
             return
         if len(self._news) < FREE_SESSIONS:
@@ -83,7 +84,7 @@ class Sessions:
             self.has_unknown = True
 
     def take_free(self) -> str | None:
-        """A session that may be granted, in turn from both kinds."""
+        """A session that may be granted; both lists take turns."""
         while self._news or self._found:
             self._prefers_found = not self._prefers_found
             if self._found and (self._prefers_found or not self._news):
@@ -96,11 +97,11 @@ class Sessions:
         return None
 
     def wants_more(self) -> bool:
-        """The next portion is to be read from the store."""
+        """True if the next portion must be read from the store."""
         return self.has_unknown and not self._found
 
     def learn(self, session_ids: list[str], is_last: bool) -> None:
-        """The store has these sessions behind the cursor, and `is_last`: no more."""
+        """Add sessions that the store has after the cursor; `is_last`: no more."""
         self._found.extend(session_ids)
         if not is_last:
             self.cursor = session_ids[-1]
@@ -151,35 +152,35 @@ class Sessions:
         return bool(self.held)
 
     def release(self, session: HeldSession) -> None:
-        """The session is given up; it becomes free with the next commit."""
+        """The holder gave the session up; it becomes free by the next commit."""
         session.is_released = True
         session.window.let_go()
         self._releasing.append(session)
 
     def seal(self) -> list[HeldSession]:
-        """Those that become free with the commit of the set being closed."""
+        """Sessions that become free by the commit of this change set."""
         releasing = self._releasing
         self._releasing = []
         return releasing
 
     def freed(self, sessions: list[HeldSession]) -> None:
-        """The commit happened."""
+        """After the commit: these sessions are free."""
         for session in sessions:
             if self.held.get(session.session_id) is session:
                 del self.held[session.session_id]
                 self.note_free(session.session_id)
 
     def live(self, session_id: str | None) -> HeldSession | None:
-        """The session if it is held and not given up."""
+        """The session, if it is held and not released."""
         if session_id is None:
             return None
         session = self.held.get(session_id)
         return None if session is None or session.is_released else session
 
-    # --- news -----------------------------------------------------------------
+    # --- sessions with messages -----------------------------------------------
 
     def stir(self, session: HeldSession) -> None:
-        """The session has something to deliver."""
+        """The session has messages to deliver."""
         if not session.is_stirred:
             session.is_stirred = True
             self._stirred.append(session)
@@ -194,7 +195,7 @@ class Sessions:
     # --- waiting --------------------------------------------------------------
 
     def leave(self, waiter: SessionWaiter) -> None:
-        """Whoever waited is gone."""
+        """The waiter waits no longer."""
         if waiter in self.waiters:
             self.waiters.remove(waiter)
 

@@ -1,17 +1,17 @@
-"""Settlement: how a locked message's delivery ends.
+"""Settlement: how the delivery of a locked message ends.
 
 | settle      | the message                                   | delivery count |
 |-------------|-----------------------------------------------|----------------|
-| complete    | is gone                                       |                |
+| complete    | is removed                                    |                |
 | abandon     | is ready again, or dead-lettered at the limit | + 1            |
 | release     | is ready again                                | unchanged      |
-| defer       | waits until it is asked for by number         | unchanged      |
-| dead-letter | goes on in the dead-letter queue              | unchanged      |
+| defer       | waits until it is requested by number         | unchanged      |
+| dead-letter | moves to the dead-letter queue                | unchanged      |
 
-Each function takes a lock that its fragment still holds (`settling` checks) and
-writes the change; the reply goes out after the commit. A deferred message that is
-abandoned or released stays deferred. Deliveries of a dead letter are not counted: its
-count tells why it is one.
+Each function checks that its fragment still holds the lock, and writes the change; the
+reply is sent after the commit. A deferred message that is abandoned or released stays
+deferred. Deliveries of a dead letter are not counted: its count shows why it was
+dead-lettered.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def abandon(
     now: int,
     changes: ChangeSet,
 ) -> None:
-    """The receiver could not process it now.
+    """The receiver could not process the message now.
 
     Raises MessageLockLost, SessionLockLost, MessageSizeExceeded.
     """
@@ -54,7 +54,7 @@ def abandon(
 def release(
     fragment: Fragment, lock: MessageLock, actor: int, now: int, changes: ChangeSet
 ) -> None:
-    """The receiver never looked at it. Raises MessageLockLost, SessionLockLost."""
+    """The receiver did not use the message. Raises MessageLockLost, SessionLockLost."""
     _settle(fragment, lock, operation_log.RELEASE, actor, now, changes)
     _make_available(fragment, lock.message, changes)
 
@@ -67,7 +67,7 @@ def defer(
     now: int,
     changes: ChangeSet,
 ) -> None:
-    """Set the message aside until it is asked for by its sequence number.
+    """Set the message aside until it is requested by its sequence number.
 
     Raises MessageLockLost, SessionLockLost, MessageSizeExceeded.
     """
@@ -81,7 +81,7 @@ def defer(
 
 
 def put_by(fragment: Fragment, message: Message, changes: ChangeSet) -> None:
-    """Make a deferred message of an active one."""
+    """Make an active message a deferred one."""
     fragment.touch(changes)
     message.state = DEFERRED
     fragment.active_count -= 1
@@ -104,11 +104,10 @@ def dead_letter(
     now: int,
     changes: ChangeSet,
 ) -> None:
-    """The message can't be processed by anybody. Raises MessageLockLost,
-    SessionLockLost, MessageSizeExceeded.
+    """The receiver gave up on the message. Raises MessageLockLost, SessionLockLost,
+    MessageSizeExceeded.
 
-    A dead letter that is dead-lettered again stays where it is; its reason is the
-    new one.
+    A dead letter that is dead-lettered again stays in its queue, with the new reason.
     """
     message = lock.message
     _settle(fragment, lock, operation_log.DEAD_LETTER, actor, now, changes, modified)
@@ -127,7 +126,7 @@ def dead_letter(
 def count_delivery(
     fragment: Fragment, message: Message, now: int, changes: ChangeSet
 ) -> None:
-    """A delivery ended without a result: try again, or give up at the limit."""
+    """Count a failed delivery; the message is ready again, or dead-lettered."""
     changes.check_home(fragment)
     changes.count_delivery(message.size_bytes())
     if fragment.settings.is_dead_letter_queue:
@@ -158,7 +157,7 @@ def _settle(
     changes: ChangeSet,
     modified: Mapping[str, bytes] | None = None,
 ) -> None:
-    """The lock ends here, whatever becomes of the message."""
+    """Check and end the lock. Raises what the settlements raise."""
     changes.check_home(fragment)
     if not fragment.holds(lock, now):
         raise fragment.lock_lost()
@@ -171,11 +170,11 @@ def _settle(
 
 
 def check_not_enlisted(fragment: Fragment, lock: MessageLock) -> None:
-    """Raises NotAllowed if a transaction is going to settle the message."""
+    """Raises NotAllowed if an open transaction settles the message."""
     if lock.enlisted_in is not None:
         raise NotAllowed(
             f"The message of '{fragment.settings.path}' is settled in a transaction "
-            "that is not discharged yet. Commit that one, or roll it back.",
+            "that is not discharged yet. Commit it, or roll it back.",
             entity_path=fragment.settings.path,
         )
 
@@ -196,8 +195,8 @@ def _mark_changed(message: Message, changes: ChangeSet) -> None:
 def check_properties(
     fragment: Fragment, lock: MessageLock, modified: Mapping[str, bytes]
 ) -> None:
-    """What settlements set is kept with the message, and it can be settled without
-    end. Raises MessageSizeExceeded."""
+    """Raises MessageSizeExceeded if the properties set by settlements become too large.
+    They are kept with the message, which can be abandoned again and again."""
     annex = lock.message.annex or NO_ANNEX
     size_bytes = 0
     for name, value in {**annex.modified, **modified}.items():
@@ -212,6 +211,6 @@ def check_properties(
 
 
 def _modify(message: Message, modified: Mapping[str, bytes]) -> None:
-    """Set application properties, over those that an earlier settlement set."""
+    """Set application properties, in addition to those of earlier settlements."""
     annex = message.annex or NO_ANNEX
     message.annex = replace(annex, modified={**annex.modified, **modified})

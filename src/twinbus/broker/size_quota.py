@@ -1,8 +1,8 @@
-"""How much an entity holds, over all of its fragments and sub-queues.
+"""The size of an entity, over all of its fragments and sub-queues.
 
-A queue's dead letters count against its size, and a topic's size is that of all its
-subscriptions, as in the service; so fragments that belong together share one of
-these. It is a sum of persisted counters, kept up to date in memory.
+As in the service, a queue's dead letters count against its size, and the size of a
+topic includes all its subscriptions. So these fragments share one quota object. It is
+the sum of persisted counters, kept up to date in memory.
 """
 
 from typing import final

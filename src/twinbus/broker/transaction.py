@@ -1,15 +1,15 @@
-"""A transaction: work that happens all at once, or not at all.
+"""A transaction: all of its work happens in one commit, or none of it.
 
-Nothing of it is applied before its discharge. Until then it is a list of intended
-work in memory: messages that nobody has seen, locks that are still held. At the
-commit all of it is checked first, then all of it is written to one change set, which
-a store makes durable as one; so a crash at any moment leaves everything or nothing,
-and a rollback has nothing to undo but the marks on locks.
+Nothing is applied before the discharge. Until then it is a list of work in memory:
+messages that are not visible yet, locks that are still held. At the commit all of it is
+checked first, then written to one change set, which the store makes durable as one. So
+a crash leaves everything or nothing, and a rollback only removes marks from locks.
 
-A piece of work that is refused leaves a transaction that can only be rolled back: its
-client asked for all, and part of all cannot be had. So does a lock that runs out.
+If a piece of work is refused, or a lock runs out, the transaction can only be rolled
+back: its client wants all or nothing.
 
-Knows no links and no store; told the time. What a piece of work is, its maker knows.
+It knows neither links nor stores, and gets the time as a parameter. Subclasses of
+`Work` define what is done.
 """
 
 from abc import abstractmethod
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @final
 class TransactionLimits:
-    """How large and how old transactions may get, and what all of them hold."""
+    """Limits of the size and age of transactions, and the bytes that they hold."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class TransactionLimits:
         self.lifetime_ms: int = lifetime_ms
         self.message_count: int = message_count
         self.size_bytes: int = size_bytes
-        # Of one connection.
+        # Open transactions of one connection.
         self.open_count: int = open_count
-        # Of all connections together.
+        # Bytes of the open transactions of all connections.
         self.total_bytes: int = max(size_bytes, TRANSACTIONS_BYTES)
-        # What all of them hold now; changed by each of them.
+        # What they hold now; each transaction updates it.
         self.held_bytes: int = 0
 
 
@@ -66,55 +66,55 @@ class Work:
     """One piece of a transaction."""
 
     def __init__(self, home: Home) -> None:
-        # Of what it changes.
+        # The home of the fragments that it changes.
         self.home: Home = home
-        # Messages that it brings in.
+        # Messages that it sends.
         self.message_count: int = 0
-        # What it holds until the commit, and adds to the size of its target then.
+        # Bytes that it holds until the commit, and then adds to the size of its target.
         self.added_bytes: int = 0
         self.target: Fragment | None = None
 
     def ask(self, admission: Admission) -> None:
-        """Name the ids that must be looked up before it can be applied."""
+        """Name the ids to look up before it can be applied."""
 
     @abstractmethod
     def check(self, now: int) -> None:
         """Raises a ServiceBusError if it could not be applied now; changes nothing.
 
-        The sizes of entities are checked by the transaction, for all of its work.
+        The transaction checks the sizes of entities, for all of its work together.
         """
 
     @abstractmethod
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        """Write to the open change set of its home. Was checked, and never fails."""
+        """Write to the open change set of its home, after `check`. Never fails."""
 
     def committed(self) -> None:
         """It is durable."""
 
     def let_go(self) -> None:
-        """It will not happen."""
+        """The transaction was rolled back."""
 
 
 @final
 class Transaction:
-    """What one client wants to happen at once."""
+    """Work of one client that is committed together."""
 
     def __init__(self, txn_id: bytes, now: int, limits: TransactionLimits) -> None:
         self.txn_id: bytes = txn_id
-        # From then on it can only be rolled back.
+        # After this time it can only be rolled back.
         self.expires_at: int = now + limits.lifetime_ms
         self._limits: TransactionLimits = limits
         self._work: list[Work] = []
         self._message_count: int = 0
         self._held_bytes: int = 0
-        # Why it can only be rolled back.
+        # Why it can only be rolled back; None if it can be committed.
         self.failure: ServiceBusError | None = None
 
     # --- while it is open -----------------------------------------------------
 
     def enlist(self, work: Work) -> None:
-        """Make the work a part of this. Raises NotAllowed, QuotaExceeded, ServerBusy;
-        then nothing of the transaction will happen."""
+        """Add work to the transaction. If this raises (NotAllowed, QuotaExceeded,
+        ServerBusy), the transaction can only be rolled back."""
         try:
             self._check_limits(work)
         except ServiceBusError as error:
@@ -131,7 +131,7 @@ class Transaction:
         if lock.enlisted_in is not None:
             error = NotAllowed(
                 "The message is settled in a transaction that is not discharged yet. "
-                "Commit that one, or roll it back, and settle again."
+                "Commit it or roll it back, and settle again."
             )
             self.doom(error)
             raise error
@@ -143,7 +143,7 @@ class Transaction:
         if self._work and self._work[0].home is not work.home:
             raise NotAllowed(
                 "A transaction can change entities of one message store only, and "
-                "this one has begun in another."
+                "this one has changed an entity of another store."
             )
         message_count = self._message_count + work.message_count
         if message_count > limits.message_count:
@@ -166,7 +166,7 @@ class Transaction:
             )
 
     def doom(self, reason: ServiceBusError) -> None:
-        """Something that was to be part of this cannot be: it must be rolled back."""
+        """Work was refused: the transaction can only be rolled back."""
         if self.failure is None:
             self.failure = reason
 
@@ -176,12 +176,12 @@ class Transaction:
         return not self._work
 
     def work(self) -> list[Work]:
-        """All of it so far, in order."""
+        """All of its work so far, in order."""
         return list(self._work)
 
     @property
     def home(self) -> Home:
-        """Of what it changes; of one with work."""
+        """The home of the fragments that it changes. It must have work."""
         return self._work[0].home
 
     @property
@@ -189,12 +189,12 @@ class Transaction:
         return self._held_bytes
 
     def ask(self, admission: Admission) -> None:
-        """Name all ids that must be looked up before the commit."""
+        """Name all ids to look up before the commit."""
         for work in self._work:
             work.ask(admission)
 
     def check(self, now: int) -> None:
-        """Raises the ServiceBusError for which this cannot be committed."""
+        """Raises the ServiceBusError that prevents the commit."""
         assert self.failure is None
         added: dict[Fragment, int] = {}
         for work in self._work:
@@ -206,7 +206,7 @@ class Transaction:
             fragment.check_quota(added_bytes)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
-        """Write everything to the open change set. Was checked."""
+        """Write everything to the open change set, after `check`."""
         for work in self._work:
             work.apply(duplicates, now)
 
@@ -216,7 +216,7 @@ class Transaction:
             work.committed()
 
     def roll_back(self) -> None:
-        """Nothing of it happens; locks stay as they were."""
+        """Discard all of its work; locks stay as they were."""
         for work in self._end():
             work.let_go()
 

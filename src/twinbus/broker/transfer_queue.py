@@ -1,9 +1,9 @@
-"""Transfer queues: where a paired namespace keeps what its primary could not take.
+"""Transfer queues: they keep messages of a paired namespace while its primary is away.
 
     {primary}/x-servicebus-transfer/{index}
 
-A backlog queue is an ordinary queue with such a path (P4). That it takes messages a
-little above the limit is all that makes it differ (P10).
+A backlog queue is an ordinary queue with such a path. The only difference is that it
+accepts messages slightly above the size limit.
 """
 
 import re
@@ -17,7 +17,7 @@ def is_transfer_queue(path: str) -> bool:
 
 
 def primary_of(path: str) -> str:
-    """The name of the namespace whose messages the queue of this path keeps."""
+    """The name of the primary namespace in the path of a transfer queue."""
     match = _PATH.fullmatch(path)
-    assert match is not None, f"{path} is no transfer queue"
+    assert match is not None, f"{path} is not a transfer queue"
     return match[1]

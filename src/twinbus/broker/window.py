@@ -1,21 +1,21 @@
 """The window: the head of a fragment's ready messages, held in memory.
 
-Memory must not grow with the backlog (D3), so only the first messages are here;
-the rest is on disk and is read in portions. Two parts, delivered in this order:
-what came back (abandoned, released, lock expired), lowest sequence number first,
-and the head of what was never delivered. Everything that came back was delivered
-before, so it is always older than the head, and one comparison is never needed.
+Memory must not grow with the backlog. So only the first messages are here; the rest is
+read from disk in portions. There are two parts, delivered in this order: returned
+messages (abandoned, released, lock expired), lowest sequence number first, and then the
+head of those never delivered. Returned messages were delivered before, so they are
+older than the head, and no comparison with the head is needed.
 
     disk: . . . . . . . . . . . . . . . . . . . .
               returned    head          not loaded
               (holes)     |----------|  ........
                                      loaded_through      tail
 
-What came back may have left its bytes to the store. It keeps its place, and nothing
-behind it is handed out before they were read again.
+The bytes of a returned message may be in the store only. It keeps its place, and
+nothing after it is delivered before the bytes are read again.
 
-A message that expires while it waits here is marked `LEAVING` and skipped when its
-turn comes; taking it out of the middle of a deque would cost a scan.
+A message that expires in the window is marked `LEAVING` and skipped at its turn,
+because removing it from the middle of a deque would need a scan.
 """
 
 from collections import deque
@@ -45,27 +45,27 @@ class Window:
         self.loaded_through: int = 0
         # Highest sequence number that is durable.
         self.tail: int = tail
-        # How many the head may hold, and how many bytes; small while nobody receives.
+        # Limits of the head, in messages and bytes; small while there are no receivers.
         self._limit: int = IDLE_WINDOW_MESSAGES
         self._limit_bytes: int = IDLE_WINDOW_BYTES
-        # Bytes of what came back, as far as they are here.
+        # Bytes of the returned messages that are in memory.
         self._returned_bytes: int = 0
 
     def has_ready(self) -> bool:
-        """Something may be taken now. It may turn out to be expired."""
+        """True if a message may be taken now. It may turn out to be expired."""
         if self._returned and self.lacks_bodies():
             return False
         return bool(self._returned) or bool(self._head)
 
     def lacks_bodies(self) -> bool:
-        """The bytes of the next message are with the store alone."""
+        """True if the bytes of the next message are only in the store."""
         returned = self._returned
         while returned and returned[0][1].place == LEAVING:
             self._returned_bytes -= len(heappop(returned)[1].raw)
         return bool(returned) and returned[0][1].absent_bytes != 0
 
     def absent(self, limit_bytes: int) -> list[Message]:
-        """The next messages whose bytes are to be read: at least one, if any."""
+        """The next messages whose bytes must be read: at least one, if any."""
         found: list[Message] = []
         size_bytes = 0
         for _, message in nsmallest(WINDOW_MESSAGES, self._returned):
@@ -78,27 +78,27 @@ class Window:
         return found
 
     def bring_body(self, message: Message, raw: bytes) -> None:
-        """The bytes of a message that is here were read."""
+        """The bytes of a returned message were read."""
         message.bring_body(raw)
         self._returned_bytes += len(raw)
 
     def ready_count(self) -> int:
-        """How many could be taken, counting those about to expire."""
+        """How many messages could be taken, including those about to expire."""
         return len(self._returned) + len(self._head)
 
     def wants_refill(self) -> bool:
-        """The head runs low and there is more on disk, or something came back without
-        its bytes."""
+        """True if the head is low and the disk has more, or the next body is
+        missing."""
         if self._returned and self.lacks_bodies():
             return True
         return self.loaded_through < self.tail and 2 * len(self._head) < self._limit
 
     def room(self) -> int:
-        """How many messages a refill may bring."""
+        """How many messages a refill may add."""
         return self._limit - len(self._head)
 
     def publish(self, messages: list[Message]) -> None:
-        """New messages are durable; the head takes them if it reaches to the tail."""
+        """New messages are durable. The head takes them if it has all before them."""
         head = self._head
         was_complete = self.loaded_through == self.tail
         self.tail = sequence_of(messages[-1].row_id)
@@ -112,7 +112,7 @@ class Window:
             self._append(message)
 
     def refill(self, messages: list[Message], through: int) -> None:
-        """What a store read after `loaded_through`, up to `through`."""
+        """Add what the store read after `loaded_through`, up to `through`."""
         for message in messages:
             self._append(message)
         self.loaded_through = max(self.loaded_through, through)
@@ -124,16 +124,16 @@ class Window:
         self.loaded_through = sequence_of(message.row_id)
 
     def give_back(self, message: Message) -> None:
-        """A delivered message is ready again, before everything newer."""
+        """A delivered message is ready again, before all newer ones."""
         message.place = READY
         if self._returned_bytes + len(message.raw) > WINDOW_BYTES:
-            # As many bytes wait here as in the head, and no more.
+            # The limit for returned messages is the same as for the head.
             message.leave_body()
         self._returned_bytes += len(message.raw)
         heappush(self._returned, (message.row_id, message))
 
     def take(self) -> Message | None:
-        """The next message, or None; the caller checks whether it has expired."""
+        """The next message, or None. The caller checks whether it has expired."""
         if self._returned and self.lacks_bodies():
             return None
         if self._returned:
@@ -149,7 +149,7 @@ class Window:
         return None
 
     def open_wide(self) -> None:
-        """Somebody receives: hold a full window."""
+        """A receiver is attached: hold a full window."""
         self._limit = WINDOW_MESSAGES
         self._limit_bytes = WINDOW_BYTES
 
@@ -157,7 +157,7 @@ class Window:
         return self._limit == WINDOW_MESSAGES
 
     def shrink(self) -> None:
-        """Nobody receives any more: let go of all but a few."""
+        """No receiver is left: keep only a few messages."""
         self._limit = IDLE_WINDOW_MESSAGES
         self._limit_bytes = IDLE_WINDOW_BYTES
         head = self._head
@@ -171,7 +171,7 @@ class Window:
                 message.place = NOWHERE
 
     def let_go(self) -> None:
-        """Nobody will take from here any more: all is the disk's again."""
+        """The window is no longer used: its messages are only on disk."""
         for _, message in self._returned:
             if message.place == READY:
                 message.place = NOWHERE
@@ -184,7 +184,7 @@ class Window:
         self._returned_bytes = 0
 
     def ready_messages(self) -> list[Message]:
-        """All that could be taken, in order: for batch delete and for tests."""
+        """All messages that could be taken, in order: for batch delete and tests."""
         returned = [message for _, message in sorted(self._returned)]
         ready = returned + list(self._head)
         return [message for message in ready if message.place == READY]

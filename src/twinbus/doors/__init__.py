@@ -1,1 +1,1 @@
-"""The doors: each translates a protocol into operations and decides nothing."""
+"""The doors: each translates a protocol into operations, without domain logic."""

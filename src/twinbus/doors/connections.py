@@ -1,12 +1,11 @@
-"""The connections of a server, and who must go so that a newcomer gets in.
+"""The connections of a server, and which of them is closed for a new one.
 
-Whoever has shown no key is a stranger: a health check, a client in its first moments,
-or somebody who wants to keep others out. Strangers have a share of the connections,
-and never more than what those with a key leave them: when there is no room, the
-stranger that came first makes it. So a newcomer is refused only where everybody has a
-key.
+A connection that has shown no key is a stranger: a health check, a client that just
+connected, or an attacker. Strangers have a share of the connections, and never take
+places from those with a key: if there is no room, the oldest stranger is closed. So a
+new connection is refused only if all others have shown a key.
 
-Within the share nobody is pushed out, and for a few seconds not beyond it either: a
+Within the share no stranger is closed, and for a few seconds not beyond it either: a
 thousand clients that come back after a restart are all strangers at first.
 """
 
@@ -29,9 +28,9 @@ _GRACE_MS: Final = STRANGER_GRACE_SECONDS * 1000
 
 
 class ServedConnection(Protocol):
-    """A client's connection, whatever it speaks."""
+    """A client's connection, of any protocol."""
 
-    # What it was asked and has not answered yet.
+    # Requests that are not answered yet.
     requests: set[asyncio.Task[None]]
 
     def tick(self, now: int, monotonic: int) -> None: ...
@@ -43,40 +42,40 @@ class ServedConnection(Protocol):
     def close(self, error: ServiceBusError | None, monotonic: int) -> None: ...
 
     def cut(self, error: ServiceBusError) -> None:
-        """Say why if that is possible at once, and end the connection."""
+        """Send the error if that is possible at once, and end the connection."""
         ...
 
     def abort(self) -> None: ...
 
 
 class Connections:
-    """All connections, and since when there are strangers among them."""
+    """All connections, and when each stranger connected."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._share = max(limit // STRANGERS_PART, min(limit, STRANGERS_MIN))
         self._all: set[ServedConnection] = set()
-        # When they came, oldest first.
+        # When they connected, oldest first.
         self._strangers: dict[ServedConnection, int] = {}
         self._refusals = LogPace()
         self._evictions = LogPace()
-        # Set when the last one has gone.
+        # Set when no connection is left.
         self.deserted = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._all)
 
     def __iter__(self) -> Iterator[ServedConnection]:
-        """Over those that are there now, whoever leaves meanwhile."""
+        """Iterates over a copy, so that connections may leave meanwhile."""
         return iter(list(self._all))
 
     def add(self, connection: ServedConnection, monotonic: int) -> None:
-        """Somebody came; a stranger until `recognize`."""
+        """A new connection; it is a stranger until `recognize`."""
         self._all.add(connection)
         self._strangers[connection] = monotonic
 
     def recognize(self, connection: ServedConnection) -> None:
-        """It has shown a key."""
+        """The client has shown a key."""
         self._strangers.pop(connection, None)
 
     def remove(self, connection: ServedConnection) -> None:
@@ -85,10 +84,10 @@ class Connections:
         if not self._all:
             self.deserted.set()
 
-    # --- newcomers ------------------------------------------------------------
+    # --- new connections ------------------------------------------------------
 
     def make_room(self, monotonic: int) -> bool:
-        """Whether there is room for one more; a stranger may have to go for it."""
+        """Whether there is room for one more; a stranger may be closed for it."""
         is_full = len(self._all) >= self._limit
         if not is_full and not self._has_overstayed(monotonic):
             return True
@@ -105,14 +104,14 @@ class Connections:
         return False
 
     def _has_overstayed(self, monotonic: int) -> bool:
-        """There are more strangers than their share, and the first had its time."""
+        """Strangers have used up their share, and the oldest has had its time."""
         if len(self._strangers) < self._share:
             return False
         came_at = next(iter(self._strangers.values()))
         return monotonic - came_at > _GRACE_MS
 
     def _first_idle(self) -> ServedConnection | None:
-        """The stranger that came first, of those with a question the last resort."""
+        """The oldest stranger without a request, or else the oldest."""
         for stranger in self._strangers:
             if not stranger.requests:
                 return stranger
@@ -127,7 +126,7 @@ class Connections:
                 *(len(self._strangers), len(self._all)),
                 *(self._share, self._limit, count),
             )
-        # Its place is free from now on, even if its end takes a moment.
+        # Its place is free from now on, even if closing takes a moment.
         self._all.discard(stranger)
         del self._strangers[stranger]
         stranger.cut(

@@ -1,6 +1,6 @@
-"""How often the log may speak of one thing: a flood of events is a line a second.
+"""Limits how often one kind of event is logged: at most one line a second.
 
-Whoever can make the bus write to its log for nothing fills a disk with it.
+Otherwise a client that can cause log lines could fill a disk.
 """
 
 from typing import Final
@@ -9,14 +9,14 @@ _INTERVAL_MS: Final = 1_000
 
 
 class LogPace:
-    """Lets one line through now and then, and counts what it stands for."""
+    """Lets one line through per interval, and counts the events it stands for."""
 
     def __init__(self) -> None:
         self._next_at = 0
         self._count = 0
 
     def due(self, monotonic: int) -> int:
-        """How many events a line is due for, this one included; 0: not yet."""
+        """The number of events for which a line is due, with this one; 0: not yet."""
         self._count += 1
         if monotonic < self._next_at:
             return 0

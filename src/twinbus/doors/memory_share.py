@@ -1,11 +1,10 @@
-"""What the connections of one kind may make the process keep, counted together.
+"""Limits the memory that all connections of one kind use together.
 
-Each connection has bounds of its own, but there are thousands of them. Strangers and
-clients with a key have a share each, so that the former can take nothing from the
-latter. Beyond a share those who hold most are cut off, the largest first and of equals
-the one that has held it for longest: whoever comes with a little is not asked to pay
-for it. Who holds next to nothing is never cut off; the number of connections bounds
-what all of those have.
+Each connection has its own limits, but there are thousands. Strangers and clients with
+a key have separate shares, so that strangers cannot take memory from clients. If a
+share is exceeded, the connections that hold most are closed, the largest first, and of
+equal ones the one that has held it longest. A connection that holds almost nothing is
+never closed; the number of connections limits the total of these.
 """
 
 import logging
@@ -18,11 +17,11 @@ from twinbus.errors import QuotaExceeded, ServiceBusError
 _log = logging.getLogger(__name__)
 
 _RELIEF: Final = 8
-"""An eighth of the share is freed at a time, so that this is not done all the time."""
+"""An eighth of the share is freed at a time, so that this does not happen too often."""
 
 
 class Holder(Protocol):
-    """A connection, as far as this is concerned."""
+    """A connection, as this module sees it."""
 
     def cut(self, error: ServiceBusError) -> None: ...
 
@@ -31,19 +30,19 @@ class MemoryShare:
     """Unfinished requests and unread answers of all connections of one kind."""
 
     def __init__(self, kind: str, limit: int, spared: int, clock: Clock) -> None:
-        # For people: whose connections these are.
+        # Which connections these are, for error texts.
         self._kind = kind
         self.limit = limit
-        # Nobody is cut off for so little.
+        # A connection that holds no more than this is not closed.
         self._spared = spared
         self._clock = clock
         self.held = 0
-        # Those who hold something, in the order in which they began to.
+        # Connections that hold something, in the order in which they began to.
         self._sizes: dict[Holder, int] = {}
         self._pace = LogPace()
 
     def hold(self, holder: Holder, size: int) -> None:
-        """So much is kept for this one now."""
+        """Set how much is held for this connection."""
         before = self._sizes.get(holder, 0)
         if size == before:
             return

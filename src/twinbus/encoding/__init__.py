@@ -1,6 +1,6 @@
-"""Between encoded AMQP messages and the broker's messages, in both directions.
+"""Converts between encoded AMQP messages and the broker's messages.
 
-The broker keeps a sender's bytes untouched; this package knows where in them the
-sections lie, what of them the broker must know, and how a delivery is put together
-from them and from what the broker added.
+The broker keeps a sender's bytes unchanged. This package knows where the sections are,
+which of them the broker needs, and how to build a delivery from the bytes and the
+properties that the broker added.
 """

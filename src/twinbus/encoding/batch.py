@@ -1,8 +1,7 @@
 """Batches: one transfer whose body holds many encoded messages.
 
-The envelope (message format 0x80013700) is an AMQP message with one data section
-for each message in it. What else the envelope carries is a copy for routing and
-never part of a message.
+The envelope (message format 0x80013700) is an AMQP message with one data section for
+each message. Its other sections are copies for routing, and not part of any message.
 """
 
 from typing import Final
@@ -22,7 +21,7 @@ BATCH_FORMAT: Final = 0x80013700
 def read_batch(
     raw: bytes, offered: int = 0, properties_bytes: int = PROPERTIES_BYTES
 ) -> list[Message]:
-    """The messages of an envelope, in order, each as `read_message` reads it. Raises
+    """The messages of an envelope, in order, each read by `read_message`. Raises
     ArgumentError, MessageSizeExceeded."""
     try:
         encoded = _data_sections(raw)

@@ -1,12 +1,11 @@
-"""Messages as columns, for whoever reads thousands at a time.
+"""Messages as columns, for clients that read thousands at a time.
 
-Only the columns that were asked for are filled, and a message's bytes are looked at
-only as far as those need it: once, from left to right, with the short forms that nearly
-all values have read on the spot. Texts for identifiers of other types, and for values
-of application properties, are those that the SDKs show: what is lost in them is in
-`raw`, the message as a receiver gets it.
+Only the requested columns are filled, and a message's bytes are read only as far as
+these need: once, from left to right, with a fast path for short encodings. Identifiers
+and application properties that are not strings become texts as the SDKs show them. The
+exact values are in `raw`, the message as a receiver gets it.
 
-What cannot be decoded is null: a reader of ranges must get past any message.
+A value that cannot be decoded is null, so that one bad message does not stop a reader.
 """
 
 from base64 import b64encode
@@ -32,7 +31,7 @@ from twinbus.encoding.maps import map_header
 from twinbus.encoding.outgoing import DeliveryEncoder
 from twinbus.encoding.sections import section_code
 
-# Known without looking at the bytes.
+# Columns that do not need the bytes of a message.
 _OF_THE_BUS: Final = (
     "sequence_number",
     "enqueued_time",
@@ -48,7 +47,7 @@ _OF_THE_BUS: Final = (
     "raw",
 )
 
-# By index among the fields of the properties section.
+# Index among the fields of the properties section.
 _FIELDS: Final = {
     "message_id": 0,
     "to": 2,
@@ -107,7 +106,7 @@ class MessageColumns:
         self._encoder: DeliveryEncoder = DeliveryEncoder(0, True)
 
     def extend(self, messages: list[Message], sequence_numbers: list[int]) -> None:
-        """Add messages with the numbers that clients see."""
+        """Add messages, with the sequence numbers that clients see."""
         self.count += len(messages)
         for name in self._of_the_bus:
             self.columns[name] += self._bus_values(name, messages, sequence_numbers)
@@ -166,8 +165,8 @@ class MessageColumns:
 
 
 def _scheduled(at: int) -> int | None:
-    """In microseconds. A sender may have named an instant for which these are too many;
-    others are the bus's."""
+    """In microseconds, as Spark needs it; None if there is no time, or if it is too
+    large: senders may choose any."""
     return at * 1000 if 0 < at <= _LATEST_MS else None
 
 
@@ -183,7 +182,7 @@ def _annex_value(name: str, message: Message) -> object:
 
 
 def _sections(raw: bytes) -> dict[int, tuple[int, int]]:
-    """As `find_sections` has it. Raises DecodeError."""
+    """As `find_sections`. Raises DecodeError."""
     found: dict[int, tuple[int, int]] = {}
     at, total = 0, len(raw)
     while at < total:
@@ -193,17 +192,17 @@ def _sections(raw: bytes) -> dict[int, tuple[int, int]]:
         start = at + 3
         at = _end_of(raw, start)
         if at > total:
-            raise DecodeError("a section ends behind its message")
+            raise DecodeError("a section ends beyond its message")
         found[code] = (found[code][0] if code in found else start, at)
     return found
 
 
 def _end_of(raw: bytes, at: int) -> int:
-    """Where the value at `at` ends, perhaps behind the bytes. Raises DecodeError."""
+    """Where the value at `at` ends; it may be after the buffer. Raises DecodeError."""
     code = raw[at]
     if code == _NULL:
         return at + 1
-    # What has its size in front: texts, binaries, lists and maps.
+    # Values that begin with their size: texts, binaries, lists and maps.
     if 0xA0 <= code <= 0xDF and at + 5 <= len(raw):
         if code & 0x10 == 0:
             return at + 2 + raw[at + 1]
@@ -214,8 +213,8 @@ def _end_of(raw: bytes, at: int) -> int:
 def _field_values(
     raw: bytes, section: tuple[int, int] | None, is_wanted: list[bool]
 ) -> list[object]:
-    """Of the properties section: texts of the fields that are wanted. All of them are
-    null in one that is broken."""
+    """Texts of the requested fields of the properties section. If the section is
+    invalid, all are null."""
     if section is None:
         return []
     values: list[object] = []
@@ -241,7 +240,7 @@ def _field_values(
 
 
 def _text_at(raw: bytes, at: int, end: int) -> str | None:
-    """Short strings, which most values are, without a call of the decoder."""
+    """Decode a text; short strings, the usual case, do not need the decoder."""
     if raw[at] != _SHORT_TEXT:
         return _text_of(_decoded(raw, at))
     try:
@@ -262,7 +261,7 @@ def _partition_key(raw: bytes, section: tuple[int, int] | None) -> object:
 def _application_properties(
     message: Message, section: tuple[int, int] | None
 ) -> list[tuple[str, str | None]]:
-    """As a map's entries; those that a settlement set come last, and count."""
+    """The entries as pairs; those set by a settlement override others."""
     raw = message.raw
     found: dict[str, str | None] = {}
     if section is not None:
@@ -278,7 +277,7 @@ def _application_properties(
 
 
 def _name_at(raw: bytes, at: int, end: int) -> str | None:
-    """A key that is a text."""
+    """The key, if it is a text."""
     if raw[at] == _SHORT_TEXT:
         return _text_at(raw, at, end)
     name = _decoded(raw, at)
@@ -286,8 +285,7 @@ def _name_at(raw: bytes, at: int, end: int) -> str | None:
 
 
 def _entries(raw: bytes, section: tuple[int, int]) -> list[tuple[int, int, int]]:
-    """Of each entry of a map: where its key and its value start and end. A broken map
-    has none."""
+    """Start of key and value, and end, of each entry; none if the map is invalid."""
     found: list[tuple[int, int, int]] = []
     at, end = section
     try:
@@ -309,7 +307,7 @@ def _entries(raw: bytes, section: tuple[int, int]) -> list[tuple[int, int, int]]
 
 
 def _body(raw: bytes, sections: dict[int, tuple[int, int]]) -> object:
-    """The bytes of data; the text of a value that is one, or its JSON."""
+    """The bytes of data sections; of a value its text, or JSON."""
     data = sections.get(DATA)
     if data is not None:
         return _data(raw, data)
@@ -326,7 +324,7 @@ def _body(raw: bytes, sections: dict[int, tuple[int, int]]) -> object:
 
 
 def _data(raw: bytes, place: tuple[int, int]) -> object:
-    """One section, or several as one."""
+    """The bytes of all data sections, joined."""
     at, end = place
     parts: list[bytes] = []
     while at < end:
@@ -345,7 +343,7 @@ def _data(raw: bytes, place: tuple[int, int]) -> object:
 
 
 def _sequence(raw: bytes, place: tuple[int, int]) -> object:
-    """The items of one section, or of several as one, as JSON."""
+    """The items of all sequence sections, as JSON."""
     at, end = place
     items: list[object] = []
     while at < end:
@@ -385,7 +383,7 @@ def _text_of(value: object) -> str | None:
 
 
 def _json(value: object) -> str:
-    """A text as it is; anything else as JSON, as far as that goes."""
+    """A text unchanged; other values as JSON, as far as possible."""
     if isinstance(value, str):
         return str(value)
     return dumps(_plain(value), ensure_ascii=False, default=str)

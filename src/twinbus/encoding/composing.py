@@ -1,9 +1,9 @@
-"""Messages put together from columns of plain values.
+"""Builds messages from columns of plain values.
 
-The counterpart of `columns.py`: for whoever sends thousands at a time. A column is
-encoded from top to bottom, and a message is what stands in its row, section by section.
-Only what is there is written; the body is data. Texts come as UTF-8, which is what
-AMQP has of them.
+The counterpart of `columns.py`, for clients that send thousands at a time. Each column
+is encoded as a whole; then the parts of each row are joined to a message, section by
+section. Absent values are left out; the body is data. Texts are given as UTF-8, as AMQP
+encodes them.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ PROPERTY_INDEXES: Final = {
     "session_id": 10,
     "reply_to_session_id": 12,
 }
-"""Of texts, among the fields of the properties section."""
+"""Indexes of texts among the fields of the properties section."""
 
 LONGEST_HEADER_TTL_MS: Final = (1 << 32) - 1
-"""What the header holds: 49 days. A longer life is told by two times of the properties,
-as the service's own SDKs tell it."""
+"""The largest value of the header: 49 days. A longer time to live is expressed by
+creation and expiry time in the properties, as the service's SDKs do it."""
 
 _EXPIRES, _CREATED, _CONTENT_TYPE = 8, 9, 6
-"""Places among the properties."""
+"""Indexes among the properties."""
 
 _HEADER: Final = b"\x00\x53\x70"
 _ANNOTATIONS: Final = b"\x00\x53\x72"
@@ -44,11 +44,11 @@ _SCHEDULED: Final = b"\xa3\x1cx-opt-scheduled-enqueue-time"
 _SEND_ID: Final = bytes((0xA3, len(SEND_ID))) + SEND_ID.encode()
 
 _STRING, _SYMBOL, _BINARY = 0xA1, 0xA3, 0xA0
-"""Codes of short values; long ones have another bit."""
+"""Codes of short values; codes of long values have one more bit."""
 
 
 class MessageComposer:
-    """The messages of some rows; each method adds a column to them."""
+    """Builds the messages of several rows; each method adds a column."""
 
     def __init__(self, count: int) -> None:
         self._count: int = count
@@ -59,7 +59,7 @@ class MessageComposer:
         self._bodies: list[bytes] = []
 
     def add_text(self, name: str, texts: Sequence[bytes | None]) -> None:
-        """One of `PROPERTY_INDEXES`, or `partition_key`."""
+        """Add one of `PROPERTY_INDEXES`, or `partition_key`."""
         if name == "partition_key":
             self._annotations.append(
                 [
@@ -75,7 +75,7 @@ class MessageComposer:
         ]
 
     def add_time_to_live(self, values_ms: Sequence[int | None], now: int) -> None:
-        """Times to live from 1 ms; `now` is when they begin."""
+        """Add times to live, at least 1 ms; they begin at `now`."""
         self._headers = [b"" if ms is None else _header(ms) for ms in values_ms]
         if max((ms or 0 for ms in values_ms), default=0) > LONGEST_HEADER_TTL_MS:
             created, expires = _timestamp(now), self._nulls()
@@ -102,8 +102,8 @@ class MessageComposer:
         values: Sequence[bytes | None],
         bounds: Sequence[tuple[int, int]],
     ) -> None:
-        """Entries of all rows, one after the other, and where each row's begin and
-        end among them."""
+        """Add the entries of all rows, one after the other; `bounds` has the first and
+        last index for each row."""
         entries = [
             _sized(_STRING, key) + (NULL if value is None else _sized(_STRING, value))
             for key, value in zip(keys, values, strict=True)
@@ -114,12 +114,11 @@ class MessageComposer:
         ]
 
     def add_bodies(self, bodies: Sequence[bytes | None]) -> None:
-        """None is sent as a body without bytes: some clients cannot read a message
-        that has none."""
+        """Add bodies. None becomes an empty body, which all clients can read."""
         self._bodies = [_DATA + _sized(_BINARY, body or b"") for body in bodies]
 
     def messages(self) -> list[bytes]:
-        """One for each row."""
+        """The encoded messages, one per row."""
         bodies = self._bodies or [_DATA + b"\xa0\x00"] * self._count
         columns = [
             column
@@ -172,7 +171,7 @@ def _list(fields: bytes, count: int) -> bytes:
 
 
 def _map(entries: Sequence[bytes]) -> bytes:
-    """Of entries that are a key and its value each."""
+    """Encode a map; each entry is an encoded key and value."""
     body, count = b"".join(entries), 2 * len(entries)
     size = len(body)
     if size < 255 and count < 256:

@@ -1,6 +1,6 @@
-"""What identifies a message: the ids that are compared to find copies, its session.
+"""What identifies a message: the ids that duplicates are found by, and its session.
 
-Read from the sender's bytes when an entity asks for it, which most do not.
+They are read from the sender's bytes only for entities that need them; most do not.
 """
 
 from typing import Final
@@ -27,13 +27,13 @@ _PARTITION_KEY: Final = "x-opt-partition-key"
 
 MESSAGE_ID_KIND: Final = b"m"
 SEND_ID_KIND: Final = b"s"
-"""First bytes of message ids and send ids in the id ledger."""
+"""First bytes of message ids and send ids in the stored ids."""
 
 
 def duplicate_key(message: Message) -> bytes | None:
-    """The id in the ledger of the message's id; None if it has no id.
+    """The message id in the form that is stored; None if there is none.
 
-    Encoded anew, because equal ids may arrive in different encodings.
+    It is encoded again, because equal ids may arrive in different encodings.
     """
     raw = message.raw
     at = bare_offset(message.layout)
@@ -47,22 +47,22 @@ def duplicate_key(message: Message) -> bytes | None:
 
 
 def send_key(message: Message) -> bytes | None:
-    """The id in the ledger of the message's send id; None if it has none."""
+    """The send id in the form that is stored; None if there is none."""
     if message.layout & SENT_ONCE == 0:
         return None
     return SEND_ID_KIND + send_id_of(_annotations(message))
 
 
 def restored_from(message: Message) -> LedgerRange | None:
-    """What the message was restored from, if it says so. Raises ArgumentError if it
-    does not say so well."""
+    """The message that this one was restored from; None if it does not name one. Raises
+    ArgumentError if the annotation is invalid."""
     if message.layout & RESTORED == 0:
         return None
     return restored_from_of(_annotations(message))
 
 
 def _annotations(message: Message) -> dict[object, object]:
-    """They come before the bare message, which is not looked at."""
+    """The message annotations. They come before the bare message, which is not read."""
     raw, at = message.raw, 0
     code = section_code(raw, at)
     while code == HEADER or code == DELIVERY_ANNOTATIONS:
@@ -76,8 +76,8 @@ def _annotations(message: Message) -> dict[object, object]:
 
 
 def check_keys(message: Message) -> None:
-    """Raises NotAllowed if the message has a session id and another partition key: a
-    session is in one partition (T5)."""
+    """Raises NotAllowed if the message has a session id and a different partition key:
+    a session is in one partition."""
     if message.session_id is None or message.layout & ANNOTATED == 0:
         return
     key = _annotations(message).get(_PARTITION_KEY)

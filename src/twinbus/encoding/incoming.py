@@ -1,10 +1,9 @@
-"""From a sender's bytes to a message the broker can take.
+"""Reads a sender's bytes into a message for the broker.
 
-Located, not decoded: header, annotations, message id and session id are read, the
-rest is only measured. What a delivery will have to take apart (properties, application
-properties) is measured field by field, so that no message gets past the door that
-could not be handed out again. On the hot path this is all that happens to a message
-besides being stored.
+Header, annotations, message id and session id are decoded; of the rest only the sizes
+are read. Sections that a delivery has to split (properties, application properties) are
+checked field by field, so that no message is accepted that could not be delivered. On
+the hot path nothing else happens to a message before it is stored.
 """
 
 from typing import Final
@@ -51,28 +50,27 @@ _PARTITION_KEY: Final = "x-opt-partition-key"
 _NO_HEADER: Final = pack_layout(False, False, DEFAULT_PRIORITY, 0)
 
 _HEADERS: Final[dict[bytes, tuple[int, int]]] = {}
-"""Layout bits and time to live by encoded header: senders repeat themselves."""
+"""Layout bits and time to live, by encoded header: most senders repeat their header."""
 
 _HEADERS_LIMIT: Final = 512
 _HEADER_BYTES: Final = 32
-"""Longer ones are legal, and not worth remembering."""
+"""Longer headers are valid, but rare, and not cached."""
 
 _CONTENT_TYPE: Final = 6
 _EXPIRES: Final = 8
 _CREATED: Final = 9
 _GROUP_ID: Final = 10
-"""Places of the content type, the absolute expiry time, the creation time and the
-session id among the properties."""
+"""Indexes of content type, expiry, creation time and session id in the properties."""
 
 _NULL: Final = 0x40
 _TIMESTAMP: Final = 0x83
 
 _LONGEST_HEADER_TTL_MS: Final = (1 << 32) - 1
-"""What the header holds: 49 days. A longer life is told by two times of the properties,
-as the service's own SDKs tell it."""
+"""The largest value of the header: 49 days. A longer time to live is expressed by
+creation and expiry time in the properties, as the service's SDKs do it."""
 
 _LATEST: Final = (1 << 63) - 1
-"""Instants are kept as signed 64-bit numbers."""
+"""Times are kept as signed 64-bit numbers."""
 
 
 def read_message(
@@ -80,7 +78,7 @@ def read_message(
 ) -> Message:
     """The message in these bytes. Raises ArgumentError, MessageSizeExceeded.
 
-    `offered` are the bits of the layout for extensions that are looked for.
+    `offered` has the layout bits of the extensions to look for.
     """
     try:
         message = _located(raw, offered, properties_bytes)
@@ -96,7 +94,7 @@ def read_message(
 
 
 def _located(raw: bytes, offered: int, properties_bytes: int) -> Message | None:
-    """None if a section is not where, or not as, it is expected to be."""
+    """None if a section is not in its usual place or form."""
     total = len(raw)
     at = 0
     last = 0
@@ -147,7 +145,7 @@ def _located(raw: bytes, offered: int, properties_bytes: int) -> Message | None:
 
 
 def _check_headroom(size_bytes: int, limit_bytes: int, bits: int) -> None:
-    """Raises MessageSizeExceeded if there is none for the properties, or too little."""
+    """Raises MessageSizeExceeded if the properties exceed limit and headroom."""
     if bits & IDENTIFIED and size_bytes <= PROPERTIES_BYTES + TRANSFER_HEADROOM_BYTES:
         return
     raise MessageSizeExceeded(
@@ -157,7 +155,8 @@ def _check_headroom(size_bytes: int, limit_bytes: int, bits: int) -> None:
 
 
 def _may_follow(code: int, last: int) -> bool:
-    """Sections rise; a body has one kind of section, and of two kinds several."""
+    """Sections come in rising order. A body has one kind of section; two of the kinds
+    may be repeated."""
     if code == last:
         return code == DATA or code == AMQP_SEQUENCE
     return code > last and not DATA <= last < code < FOOTER
@@ -191,8 +190,8 @@ def _header(encoded: bytes) -> tuple[int, int]:
 
 
 def _annotations(raw: bytes, at: int, offered: int) -> tuple[int, int]:
-    """The scheduled enqueue time among the message annotations, or 0, and the bits of
-    those that are ours; the partition key is no longer than the service allows."""
+    """The scheduled enqueue time in the message annotations, or 0, and the bits of
+    twinbus annotations. Checks the length of the partition key."""
     annotations, _ = decode(raw, at)
     if not isinstance(annotations, dict):
         raise DecodeError("message annotations are not a map")
@@ -212,16 +211,15 @@ def _annotations(raw: bytes, at: int, offered: int) -> tuple[int, int]:
 
 
 def _properties(raw: bytes, at: int) -> tuple[str | None, int, bool, int]:
-    """The session id (group-id) among the properties, which are a list, the bit of a
-    ping, whether there is no message id, and the time from creation to expiry; neither
-    of the ids is longer than the service allows."""
+    """The session id (group-id) in the properties, the ping bit, whether there is no
+    message id, and the time from creation to expiry. Checks the lengths of both ids."""
     count, first, end = list_header(raw, at)
     at = first
     session_id: str | None = None
     bits = 0
     expires = created = 0
     for i in range(count):
-        # Before it is looked at: a damaged list may end within this field.
+        # First, because an invalid list may end within this field.
         following = skip(raw, at)
         if i == _CONTENT_TYPE:
             if _is_ping(raw, at, following):
@@ -245,14 +243,14 @@ def _properties(raw: bytes, at: int) -> tuple[str | None, int, bool, int]:
 
 
 def _instant(raw: bytes, at: int) -> int:
-    """The timestamp at `at`; 0 if it is none."""
+    """The timestamp at `at`; 0 if it is another value."""
     if raw[at] != _TIMESTAMP:
         return 0
     return int.from_bytes(raw[at + 1 : at + 9], "big", signed=True)
 
 
 def _is_ping(raw: bytes, at: int, end: int) -> bool:
-    """The content type from `at` to `end`, a symbol or a string, is that of a ping."""
+    """Whether the content type from `at` to `end` is that of a ping."""
     code = raw[at]
     start = end - len(PING_CONTENT_TYPE)
     if start == at + 2:
@@ -267,7 +265,7 @@ def _is_ping(raw: bytes, at: int, end: int) -> bool:
 
 
 def _check_length(raw: bytes, at: int, noun: str) -> None:
-    # Only the long string form (0xb1), or a short one past the limit, can be it.
+    # Only a long string (0xb1), or a short one beyond the limit, can be too long.
     code = raw[at]
     if code == 0xB1 or (code == 0xA1 and raw[at + 1] > MESSAGE_ID_CHARACTERS):
         text, _ = decode(raw, at)

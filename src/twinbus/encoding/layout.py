@@ -1,17 +1,17 @@
-"""The layout number: where an encoded message's sections lie, in one integer.
+"""The layout number: the positions of an encoded message's sections, in one integer.
 
-It is found once, when the message arrives, and kept with it, so that a delivery
-copies the sender's bytes without looking at them again:
+It is computed once, when the message arrives, and kept with it, so that a delivery can
+copy the sender's bytes without reading them again:
 
     bit  0      the sender set message or delivery annotations
     bit  1      the sender's header says durable
     bits 2-9    the sender's priority
-    bit  10     the sender's header says a priority
-    bit  11     the sender's header says whether durable
+    bit  10     the sender's header has a priority
+    bit  11     the sender's header has a durable field
     bit  12     it is a ping: never stored, so never set in a stored number
-    bit  13     it carries a send id
-    bit  14     it says what it was restored from, and its sender may do so
-    bit  15     it waits in a transfer queue, whose receivers get these ids, too
+    bit  13     it has a send id
+    bit  14     it names its origin, and its sender may do so
+    bit  15     it is in a transfer queue, whose receivers get these ids, too
     bits 16-    offset of the bare message: properties and everything after
 
 The number is part of the stored format.
@@ -41,13 +41,13 @@ RESTORED: Final = 1 << 14
 IN_TRANSFER: Final = 1 << 15
 
 IDENTIFIED: Final = SENT_ONCE | RESTORED
-"""Those of messages that are known again by an id of twinbus's own."""
+"""Bits of messages that have a twinbus id."""
 
 EXTENSIONS: Final = PING | IDENTIFIED
-"""What a message can ask of this bus and not of Service Bus."""
+"""Bits of extensions that Service Bus does not have."""
 
 HEADER_BITS: Final = 0xFFE
-"""Those that the header of a delivery is made of."""
+"""Bits that the header of a delivery depends on."""
 
 PRIORITY_SHIFT: Final = 2
 BARE_SHIFT: Final = 16

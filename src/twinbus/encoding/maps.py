@@ -1,7 +1,7 @@
-"""Changing an encoded map without decoding its values.
+"""Changes an encoded map without decoding its values.
 
-Entries are copied as bytes, so every AMQP type an application used comes out as it
-went in; only the named entries are replaced or left out.
+Entries are copied as bytes, so all AMQP types are kept; only the named entries are
+replaced or removed.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ from twinbus.amqp.errors import DecodeError
 
 
 def check_map(raw: bytes, at: int, end: int) -> None:
-    """Raises DecodeError unless a map of whole entries lies from `at` to `end`."""
+    """Raises DecodeError unless there is a whole map from `at` to `end`."""
     count, at = map_header(raw, at)
     if count % 2:
         raise DecodeError("a map has a key without a value")
@@ -22,7 +22,7 @@ def check_map(raw: bytes, at: int, end: int) -> None:
 
 
 def map_header(raw: bytes, at: int) -> tuple[int, int]:
-    """How many keys and values there are, and where the first one is."""
+    """The number of keys and values together, and the position of the first."""
     code = raw[at]
     if code == 0xC1 and at + 3 <= len(raw):
         return raw[at + 2], at + 3
@@ -34,8 +34,8 @@ def map_header(raw: bytes, at: int) -> tuple[int, int]:
 def changed_map(
     encoded: bytes, drop: Collection[bytes], add: Mapping[bytes, bytes]
 ) -> bytes:
-    """An encoded map without the keys in `drop`, which are texts in UTF-8, followed
-    by `add`, whose keys and values are encoded already."""
+    """An encoded map without the keys in `drop` (UTF-8 texts), followed by `add`, which
+    has encoded keys and values."""
     entries = _kept_entries(encoded, drop) if encoded else []
     for key, value in add.items():
         entries += (key, value)
@@ -47,7 +47,7 @@ def changed_map(
 
 
 def map_entries(raw: bytes, at: int) -> list[tuple[int, int, int]]:
-    """Of each entry of the map at `at`: where its key and its value start and end."""
+    """Start of key and value, and end, of each entry of the map at `at`."""
     count, at = map_header(raw, at)
     entries: list[tuple[int, int, int]] = []
     for _ in range(count // 2):
@@ -59,7 +59,7 @@ def map_entries(raw: bytes, at: int) -> list[tuple[int, int, int]]:
 
 
 def _kept_entries(encoded: bytes, drop: Collection[bytes]) -> list[bytes]:
-    """Keys and values in turn, as bytes."""
+    """Encoded keys and values, alternating."""
     kept: list[bytes] = []
     for at, value_at, end in map_entries(encoded, 0):
         if _text(encoded, at, value_at) not in drop:
@@ -68,7 +68,7 @@ def _kept_entries(encoded: bytes, drop: Collection[bytes]) -> list[bytes]:
 
 
 def _text(encoded: bytes, at: int, end: int) -> bytes | None:
-    """The string or symbol at `at`, undecoded; None if there is another value."""
+    """The string or symbol at `at`, as bytes; None if it is another value."""
     code = encoded[at]
     if code == 0xA1 or code == 0xA3:
         return encoded[at + 2 : end]
@@ -78,5 +78,5 @@ def _text(encoded: bytes, at: int, end: int) -> bytes | None:
 
 
 def encoded_strings(values: Mapping[str, str]) -> dict[bytes, bytes]:
-    """String entries, encoded for `changed_map`."""
+    """Entries with string values, encoded for `changed_map`."""
     return {encode(key): encode(value) for key, value in values.items()}

@@ -1,9 +1,9 @@
-"""A message as rules see it, read from its bytes when a rule asks.
+"""A message as rules see it; properties are read from its bytes on demand.
 
-Sections are found once per message, and a property is decoded when its name comes up.
-What cannot be decoded is there and equals nothing: a message is not refused because
-of a rule. Names of application properties are compared without their case; of two that
-differ in nothing else the first one counts.
+Sections are found once per message, and a property is decoded when it is first used. A
+value that cannot be decoded exists but equals nothing: a message is not refused because
+of a rule. Names of application properties are compared ignoring case; if two differ
+only in case, the first is used.
 """
 
 from collections.abc import Callable
@@ -47,12 +47,12 @@ ANNOTATION_KEYS: Final = {
 """System properties that are message annotations."""
 
 _NEVER_AT: Final = 253_402_300_799_999
-"""The last millisecond of the year 9999: when a message expires that does not."""
+"""The end of the year 9999: the expiry of a message that does not expire."""
 
 ENTROPY_BYTES: Final = 16
 
 _UNREAD: Final = Opaque(b"")
-"""Stands for a property that nobody has asked for yet."""
+"""A property that was not read yet."""
 
 
 @final
@@ -68,15 +68,15 @@ class EncodedView(MessageView):
         self._message: Message = message
         self._sequence_number: int = sequence_number
         self._entropy: Callable[[int], bytes] = entropy
-        # Where sections are; None until somebody asks.
+        # Positions of sections; None until needed.
         self._sections: dict[int, tuple[int, int]] | None = None
         # Offsets of the fields of the properties, and of their end.
         self._fields: list[int] | None = None
-        # Offsets of key, value and end by name in lower case.
+        # Offsets of key, value and end, by lower-case name.
         self._application: dict[str, tuple[int, int, int]] | None = None
-        # Application properties that the bus keeps beside the bytes, encoded.
+        # Encoded application properties that the bus keeps beside the bytes.
         self._annexed: dict[str, bytes] = _annexed(message.annex)
-        # What was asked before: a thousand rules ask for the same few.
+        # Values read before: a thousand rules use the same few properties.
         self._user_values: dict[str, object] = {}
         self._system_values: dict[str, object] = {}
         self._text_work: TextWork = TextWork()
@@ -127,7 +127,7 @@ class EncodedView(MessageView):
         return self._broker_property(name)
 
     def sections(self) -> dict[int, tuple[int, int]]:
-        """Where the sections' values are."""
+        """Positions of the sections' values."""
         sections = self._sections
         if sections is None:
             sections = find_sections(self._message.raw)
@@ -135,7 +135,7 @@ class EncodedView(MessageView):
         return sections
 
     def application(self) -> dict[str, tuple[int, int, int]]:
-        """Where the application properties' keys and values are, by lower name."""
+        """Positions of the application properties, by lower-case name."""
         application = self._application
         if application is None:
             application = self._locate_application()
@@ -155,7 +155,7 @@ class EncodedView(MessageView):
         return found
 
     def field_offsets(self) -> list[int]:
-        """Where the fields of the properties start, and where the last one ends."""
+        """Start of each field of the properties, and the end of the last."""
         fields = self._fields
         if fields is None:
             section = self.sections().get(PROPERTIES)
@@ -203,7 +203,7 @@ class EncodedView(MessageView):
             return len(message.raw)
         if name == "state":
             return message.state
-        assert name == "deadlettersource", f"{name} is no system property"
+        assert name == "deadlettersource", f"{name} is not a system property"
         return None if message.annex is None else message.annex.dead_letter_source
 
 
@@ -220,7 +220,7 @@ def _annexed(annex: Annex | None) -> dict[str, bytes]:
 
 
 def _as_text(value: object) -> object:
-    """Identifiers may be UUIDs, numbers or binaries; SDKs show them as text."""
+    """Identifiers that are not texts become texts, as the SDKs show them."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bytes):

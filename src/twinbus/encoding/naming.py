@@ -1,8 +1,8 @@
-"""The message id that the bus gives a message whose sender gave it none.
+"""Adds a message id to a message that has none.
 
-As the service does, once, on arrival: from then on it is part of the bytes, so that it
-is the same in every delivery, in the dead letters and behind a forward. Clients rely on
-it: the SDK for JavaScript cannot settle a message without one.
+As in the service, this happens once, on arrival. The id is part of the bytes then, so
+it is the same in every delivery, as a dead letter, and after forwarding. Clients rely
+on it: the SDK for JavaScript cannot settle a message without an id.
 """
 
 from typing import Final
@@ -16,12 +16,12 @@ _PROPERTIES: Final = b"\x00\x53\x73"
 
 
 _ID_ALONE: Final = b"\x00\x53\x73\xc0\x23\x01\xa1\x20"
-"""What stands before an id of 32 characters that is the only property: most messages
-without an id have no properties at all."""
+"""Precedes an id of 32 characters that is the only property: most messages without an
+id have no properties at all."""
 
 
 def name_message(message: Message, message_id: bytes) -> None:
-    """Give the message this id, a text of 32 characters in ASCII."""
+    """Add this id, an ASCII text of 32 characters, to the message."""
     raw = message.raw
     at = bare_offset(message.layout)
     message.lacks_id = False
@@ -29,7 +29,7 @@ def name_message(message: Message, message_id: bytes) -> None:
         message.raw = b"".join((raw[:at], _ID_ALONE, message_id, raw[at:]))
         return
     count, first, end = list_header(raw, at + 3)
-    # The first field is the id, and null.
+    # The first field is the id; it is null.
     following = raw[first + 1 : end] if count > 0 else b""
     fields = b"".join((b"\xa1\x20", message_id, following))
     head = _list_head(len(fields), max(count, 1))

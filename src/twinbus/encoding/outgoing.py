@@ -1,12 +1,12 @@
-"""From the broker's message to the bytes a receiver gets.
+"""Encodes the broker's messages for receivers.
 
-Header and message annotations are the bus's own; the bare message is copied as it
-was sent, with the time of expiry set where there is one. That is the usual case.
-Annotations of the sender, a dead-letter reason or properties changed at settlement
-take the long way, which weaves them in.
+Header and message annotations are written by the bus; the bare message is copied as it
+was sent, with the expiry time set if there is one. That is the usual case. Messages
+with the sender's own annotations, a dead-letter reason or properties changed by a
+settlement take a slower path that merges them.
 
-Types matter (`x-opt-sequence-number` is a long, times are timestamps, the header is
-always there): SDKs read them without asking.
+Types matter, because SDKs do not check them: `x-opt-sequence-number` is a long, times
+are timestamps, and the header is always present.
 """
 
 from typing import Final
@@ -42,7 +42,7 @@ _FIRST_SEQUENCE: Final = b"\xa3\x1dx-opt-enqueue-sequence-number\x81"
 _STATE_ACTIVE: Final = b"\xa3\x13x-opt-message-state\x54\x00"
 _LOCKED: Final = b"\xa3\x12x-opt-locked-until\x83"
 
-# Delivery annotations: the lock token as clients name it, or none.
+# Delivery annotations: the lock token as a uuid, or none.
 _LOCK_TOKEN: Final = b"\x00\x53\x71\xc1\x24\x02\xa3\x10x-opt-lock-token\x98"
 _TOKEN_KEY: Final = _LOCK_TOKEN[6:-1]
 _NO_LOCK_TOKEN: Final = b"\x00\x53\x71\xc1\x01\x00"
@@ -59,24 +59,24 @@ _OWN_ANNOTATIONS: Final = frozenset(
 )
 
 OWN_AND_IDS: Final = _OWN_ANNOTATIONS | {SEND_ID.encode(), RESTORED_FROM.encode()}
-"""What is the bus's to say, and what a message is known again by."""
+"""Annotations that only the bus sets, and the twinbus ids of a message."""
 
 _PROPERTIES_SECTION: Final = b"\x00\x53\x73"
 
 _ABSOLUTE_EXPIRY: Final = 8
-"""Index of absolute-expiry-time among the properties; that of creation-time follows."""
+"""Index of absolute-expiry-time among the properties; creation-time is the next."""
 
 _LONGEST_HEADER_TTL_MS: Final = (1 << 32) - 1
-"""What the header holds: 49 days. It says nothing of a longer life."""
+"""The largest value of the header: 49 days. It is null for a longer time to live."""
 
 _HEADERS: Final[dict[int, bytes]] = {}
-"""Encoded headers by what is in them: they repeat."""
+"""Encoded headers by content; most messages share a few."""
 
 _HEADERS_LIMIT: Final = 1024
 
 
 def _delivery_annotations(token: bytes) -> bytes:
-    """With the uuid whose mixed-endian bytes are the token, the delivery tag."""
+    """With the uuid whose mixed-endian bytes are the token."""
     if not token:
         return _NO_LOCK_TOKEN
     return _LOCK_TOKEN + _uuid_of(token)
@@ -89,7 +89,7 @@ def _uuid_of(token: bytes) -> bytes:
 def _woven_delivery_annotations(
     raw: bytes, sections: dict[int, tuple[int, int]], token: bytes
 ) -> bytes:
-    """Those of the sender, as the service passes them on, with the token of the bus."""
+    """The sender's delivery annotations, as in the service, with the lock token."""
     given = _section(raw, sections, DELIVERY_ANNOTATIONS)
     if not given:
         return _delivery_annotations(token)
@@ -102,8 +102,8 @@ def encoded_time(name: bytes, at: int) -> bytes:
 
 
 def _annotations_head(parts: tuple[bytes, ...]) -> bytes:
-    """How the section begins whose entries these are, their values of 8 bytes, and
-    the state's in it, not counted."""
+    """The head of the section for these entries. Their values of 8 bytes are not part
+    of them, except for the state's value."""
     size = 1
     for part in parts:
         size += len(part) if part is _STATE_ACTIVE else len(part) + 8
@@ -115,7 +115,7 @@ class DeliveryEncoder:
 
     def __init__(self, locked_until: int, tells_state: bool = False) -> None:
         self._locked_until: int = locked_until
-        # Whether active messages are called so; whoever receives knows.
+        # Whether the state of active messages is written; receivers do not need it.
         self._tells_state: bool = tells_state
         self._state: bytes = _STATE_ACTIVE if tells_state else b""
         parts: tuple[bytes, ...] = (_SEQUENCE, _ENQUEUED)
@@ -123,13 +123,13 @@ class DeliveryEncoder:
             parts = (*parts, _LOCKED)
         if tells_state:
             parts = (*parts, _STATE_ACTIVE)
-        # For messages of this entity, and for those that came from another.
+        # For messages of this entity, and for those that came from another one.
         self._own_prefix: bytes = _annotations_head(parts)
         self._prefix: bytes = _annotations_head((*parts, _FIRST_SEQUENCE))
         self._locked: bytes = (
             b"" if locked_until == 0 else encoded_time(_LOCKED, locked_until)
         )
-        # The first half of a token hardly ever changes; what it is encoded as.
+        # The first half of a token rarely changes; its encoding is cached.
         self._token_head: bytes = b""
         self._annotations: bytes = b""
         self._enqueued_at: int = -1
@@ -138,7 +138,7 @@ class DeliveryEncoder:
     def encode(
         self, message: Message, sequence_number: int, token: bytes = b""
     ) -> bytes:
-        """The message as a receiver gets it; `token` is that of its lock, if any."""
+        """The message for a receiver; `token` is that of its lock, if any."""
         layout = message.layout
         if (
             layout & ANNOTATED != 0
@@ -190,8 +190,8 @@ class DeliveryEncoder:
 def encode_delivery(
     message: Message, sequence_number: int, locked_until: int, token: bytes = b""
 ) -> bytes:
-    """One message as a request gets it, with its state; `locked_until` is 0 where
-    there is no lock."""
+    """One message for the reply to a request, with its state; `locked_until` is 0
+    without a lock."""
     return DeliveryEncoder(locked_until, True).encode(message, sequence_number, token)
 
 
@@ -218,7 +218,7 @@ def _encoded_durable(layout: int) -> bytes:
 
 def _encoded_priority(layout: int) -> bytes:
     priority = priority_of(layout)
-    # Messages stored before it was noted whether the sender said one.
+    # Older stored messages do not have this bit.
     if layout & SAYS_PRIORITY or priority != DEFAULT_PRIORITY:
         return bytes((0x50, priority))
     return b"\x40"
@@ -241,10 +241,10 @@ def _header(message: Message) -> bytes:
 
 
 def _left_out(layout: int) -> frozenset[bytes]:
-    """Annotations of the sender that a receiver does not get.
+    """Annotations of the sender that receivers do not get.
 
-    The ids that a ledger goes by are for the syphon alone. An application may send
-    again what it received, annotations and all; that would be taken for a copy.
+    The twinbus ids are for the syphon only. If an application sent a received message
+    again with all its annotations, it would be dropped as a duplicate.
     """
     if layout & IDENTIFIED != 0 and layout & IN_TRANSFER == 0:
         return OWN_AND_IDS
@@ -258,7 +258,7 @@ def _woven(
     token: bytes,
     tells_state: bool,
 ) -> bytes:
-    """The long way: whatever the sender, a settlement and the bus have to say."""
+    """The slow path: merge what sender, settlements and bus have set."""
     raw = message.raw
     sections = find_sections(raw)
     annotations = _section(raw, sections, MESSAGE_ANNOTATIONS)
@@ -311,12 +311,12 @@ def _own_annotations(
 
 
 def _with_expiry(raw: bytes, at: int, expires_at: int, ttl_ms: int) -> bytes:
-    """The bare message at `at`, its absolute-expiry-time set.
+    """The bare message at `at`, with its absolute-expiry-time set.
 
-    Clients take what lies between creation and expiry for the time to live. So where
-    there is a creation time it is that from which the bus counts, which is later than
-    the sender's if the message was scheduled. A life that the header cannot hold is
-    told by these two alone.
+    Clients compute the time to live from creation and expiry time. So a creation time
+    is replaced by the time from which the bus counts; for a scheduled message that is
+    later than the sender's. A time to live that does not fit into the header is
+    expressed by these two times alone.
     """
     created = b""
     if ttl_ms > _LONGEST_HEADER_TTL_MS:
@@ -356,8 +356,8 @@ def _properties_section(
     after: bytes,
     after_count: int = 0,
 ) -> bytes:
-    """A properties section: `count` fields, nulls, the expiry, the creation if there
-    is to be one, and what follows."""
+    """A properties section: `count` fields, nulls, the expiry, the creation time if
+    given, and the fields after it."""
     nulls = b"\x40" * (_ABSOLUTE_EXPIRY - count)
     body = b"".join((before, nulls, encoded_time(b"\x83", expires_at), created, after))
     size = (len(body) + 4).to_bytes(4, "big")
@@ -368,7 +368,7 @@ def _properties_section(
 
 
 def _application_properties(annex: Annex | None, encoded: bytes) -> list[bytes]:
-    """The application properties, with what settlements wrote to them."""
+    """The application properties, with the changes of settlements."""
     changes: dict[bytes, bytes] = {}
     names: list[bytes] = []
     if annex is not None:
@@ -388,7 +388,7 @@ def _application_properties(annex: Annex | None, encoded: bytes) -> list[bytes]:
 
 
 def _body_offset(bare_at: int, sections: dict[int, tuple[int, int]]) -> int:
-    """Where everything after the application properties begins."""
+    """Where the sections after the application properties begin."""
     start = bare_at
     for code in (PROPERTIES, APPLICATION_PROPERTIES):
         if code in sections:

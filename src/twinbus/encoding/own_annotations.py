@@ -1,12 +1,12 @@
-"""Message annotations of twinbus's own, by which a message is known again.
+"""Message annotations of twinbus that identify a message.
 
     x-opt-twinbus-send-id         binary of 1 to 64 bytes, or a string as its UTF-8:
-                                  the copies of one send have the same
+                                  all copies of one send have the same
     x-opt-twinbus-restored-from   SEQUENCE@GENERATION@SOURCE, a string: the message of
-                                  another queue of which this is the restored one
+                                  another queue that this one restores
 
-They stay in the stored message. Receivers do not get them but from a transfer queue:
-see `outgoing.py`.
+They stay in the stored message. Only receivers of a transfer queue get them: see
+`outgoing.py`.
 """
 
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ SEND_ID: Final = "x-opt-twinbus-send-id"
 RESTORED_FROM: Final = "x-opt-twinbus-restored-from"
 
 _HIGHEST: Final = (1 << 63) - 2
-"""A store keeps numbers of 63 bits, and asks for the one behind the last."""
+"""A store keeps numbers of 63 bits, and also needs the one after the last."""
 
 
 def send_id_of(annotations: Mapping[object, object]) -> bytes:
-    """The send id among these annotations, which have one. Raises ArgumentError."""
+    """The send id in these annotations, which must have one. Raises ArgumentError."""
     given = annotations.get(SEND_ID)
     send_id = given.encode() if isinstance(given, str) else given
-    # A decimal is kept as bytes, too, and is no binary.
+    # Decimals are bytes in Python, too, but not binary in AMQP.
     if isinstance(send_id, bytes) and type(send_id) is bytes:
         if 0 < len(send_id) <= SEND_ID_BYTES:
             return send_id
@@ -42,8 +42,8 @@ def send_id_of(annotations: Mapping[object, object]) -> bytes:
 
 
 def restored_from_of(annotations: Mapping[object, object]) -> LedgerRange:
-    """The message of another queue that these annotations name, as a range of one.
-    Raises ArgumentError."""
+    """The origin that these annotations name, as a range of one number. Raises
+    ArgumentError."""
     given = annotations.get(RESTORED_FROM)
     parts = given.split("@", 2) if isinstance(given, str) else []
     if len(parts) == 3:

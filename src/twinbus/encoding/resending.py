@@ -1,9 +1,9 @@
-"""A message as a receiver got it, made one that can be sent.
+"""Makes a received message one that can be sent again.
 
-What a bus says of a message is left out: delivery count, lock token, sequence number,
-times, state, where it was a dead letter. The next bus says it anew. So are ids by
-which the message would be taken for a copy of itself. All the rest keeps its bytes, and
-so its exact types.
+Everything that a bus sets is removed: delivery count, lock token, sequence number,
+times, state, dead-letter source. The next bus sets it again. Ids that would make the
+message a duplicate of itself are removed, too. All other bytes are kept, and so the
+exact types.
 """
 
 from itertools import pairwise
@@ -29,27 +29,26 @@ from twinbus.encoding.sections import find_sections
 from twinbus.errors import ArgumentError
 
 _ANY_SIZE: Final = 1 << 62
-"""How large it may be is for the entity to say that it is sent to."""
+"""The entity that it is sent to checks the size."""
 
 _ABSOLUTE_EXPIRY: Final = 8
-"""Index among the properties. Set by the bus; the header's time to live begins anew."""
+"""Index among the properties. Removed, because the time to live starts again."""
 
 _OF_THE_SENDER: Final = 3
-"""Durable, priority and time to live; the rest of a header is the bus's."""
+"""Durable, priority and time to live; the bus sets the other fields of a header."""
 
 _SEND_ID: Final = encode(Symbol(SEND_ID))
 _LOCK_TOKEN: Final = (b"x-opt-lock-token",)
 _EMPTY_MAP: Final = b"\xc1\x01\x00"
 
 _HEADERS: Final[dict[bytes, bytes]] = {}
-"""Header sections by what they are made of: they repeat."""
+"""Header sections by content; most messages share a few."""
 
 _HEADERS_LIMIT: Final = 1024
 
 
 def resendable(received: bytes, send_id: bytes | None = None) -> bytes:
-    """The message to send, with this send id. Raises ArgumentError if the bytes are no
-    message."""
+    """The message to send, with this send id. Raises ArgumentError."""
     message = read_message(received, 0, _ANY_SIZE)
     raw = message.raw
     sections = find_sections(raw)
@@ -77,7 +76,7 @@ def _section(raw: bytes, sections: dict[int, tuple[int, int]], code: int) -> byt
 
 
 def _header(encoded: bytes) -> bytes:
-    """The section, or nothing if the sender said nothing."""
+    """The section, or nothing if the sender set no field."""
     if not encoded:
         return b""
     known = _HEADERS.get(encoded)
@@ -107,7 +106,7 @@ def _map(
 
 
 def _without_expiry(properties: bytes) -> bytes:
-    """The section, as it was if no expiry is in it."""
+    """The section without the expiry time."""
     offsets = field_offsets(properties, 0)
     section = bytes((0, 0x53, PROPERTIES))
     if len(offsets) <= _ABSOLUTE_EXPIRY + 1:
@@ -116,14 +115,15 @@ def _without_expiry(properties: bytes) -> bytes:
     if _tells_long_life(fields):
         return section + properties
     fields[_ABSOLUTE_EXPIRY] = NULL
-    # Fields that the bus filled up with on the way to the expiry go with it.
+    # Remove nulls that the bus added before the expiry time.
     while fields and fields[-1] == NULL:
         fields.pop()
     return section + encode_list(fields) if fields else b""
 
 
 def _tells_long_life(fields: list[bytes]) -> bool:
-    """The header cannot hold it, so it is what lies between creation and expiry."""
+    """True if the time to live does not fit into the header: it is the time between
+    creation and expiry."""
     if len(fields) <= _ABSOLUTE_EXPIRY + 1:
         return False
     try:

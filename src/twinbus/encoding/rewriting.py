@@ -1,8 +1,8 @@
 """The copy of a message that a rule's action makes.
 
-Sections that an action touches are put together anew, entry by entry: what it does not
-name keeps its bytes, and so its exact type. The body is copied and never looked at. The
-copy says which rule made it, in the application property `RuleName`.
+Sections that an action changes are built again entry by entry; other entries keep their
+bytes, and so their exact types. The body is copied without reading it. The application
+property `RuleName` of the copy names the rule.
 """
 
 from dataclasses import replace
@@ -43,8 +43,8 @@ _NULL: Final = b"\x40"
 
 
 def rewritten(message: Message, rule: Rule, view: EncodedView) -> Message:
-    """A copy of the message, whose view is given, as the rule's action changes it; not
-    in any fragment yet. Raises FilterError if the action fails on this message."""
+    """A copy of the message as the rule's action changes it; it is not in a fragment
+    yet. Raises FilterError if the action fails for this message."""
     assert rule.action is not None and view.message is message
     changes = rule.action.changes(view)
     _check_lengths(changes)
@@ -53,10 +53,10 @@ def rewritten(message: Message, rule: Rule, view: EncodedView) -> Message:
         copy = read_message(encoded, message.layout & IDENTIFIED)
     except (ServiceBusError, LocalError) as error:
         raise FilterError(
-            f"The action of rule '{rule.name}' makes no valid message: {error}"
+            f"The action of rule '{rule.name}' makes an invalid message: {error}"
         ) from None
     copy.ttl_ms = _ttl_ms(message, changes)
-    # An action that sets the time changes what is read, not when it is due.
+    # An action that sets this time does not change when the message becomes active.
     copy.scheduled_at = message.scheduled_at
     copy.annex = _annex(message.annex, changes)
     return copy

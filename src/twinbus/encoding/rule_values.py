@@ -1,8 +1,8 @@
-"""Between AMQP values and the values that rules compute with.
+"""Converts between AMQP values and the values of rules.
 
-What rules have no type for (lists, maps, decimals) is carried as it is encoded: it
-exists, compares with nothing, and can be copied. .NET's own types of durations, times
-and addresses are described values with a name (`com.microsoft:timespan` and so on).
+Values that rules have no type for (lists, maps, decimals) stay encoded: they exist,
+compare with nothing, and can be copied. .NET's types of durations, times and addresses
+are described values with a name (`com.microsoft:timespan` and so on).
 """
 
 from collections.abc import Callable
@@ -37,25 +37,25 @@ _URI: Final = "com.microsoft:uri"
 
 _TICKS_PER_MS: Final = 10_000
 _EPOCH_MS: Final = 62_135_596_800_000
-"""From the year 1, where .NET counts from, to 1970."""
+"""From the year 1, where .NET's times begin, to 1970."""
 
 _HIGHEST_LONG: Final = (1 << 63) - 1
 
 
 @final
 class Opaque:
-    """A value that rules can only carry."""
+    """A value that rules can only copy."""
 
     def __init__(self, encoded: bytes) -> None:
         self.encoded: bytes = encoded
 
 
 def rule_value(raw: bytes, at: int, end: int) -> object:
-    """What the encoded value from `at` to `end` is to a rule."""
+    """The encoded value from `at` to `end`, as a value of rules."""
     try:
         value = plain_value(decode(raw, at)[0])
     except DecodeError:
-        # It was measured when the message arrived, and is passed on as it is.
+        # Its size was checked when the message arrived; it is copied as it is.
         return Opaque(raw[at:end])
     return Opaque(raw[at:end]) if value is _OTHER else value
 
@@ -64,7 +64,7 @@ _OTHER: Final = Described(None, None)
 
 
 def plain_value(value: object) -> object:
-    """A decoded value without its AMQP type; `_OTHER` if rules have none for it."""
+    """A decoded value without its AMQP type; `_OTHER` if rules have no type for it."""
     if value is None or isinstance(value, bool | UUID):
         return value
     if isinstance(value, str):
@@ -97,8 +97,8 @@ def _described(value: Described) -> object:
 
 
 def amqp_value(value: object, existing: object) -> object:
-    """What is to be encoded for a rule's value, in the AMQP type of the value that it
-    replaces where that can hold it."""
+    """The AMQP value for a rule's value. It gets the type of the value that it
+    replaces, if that type can hold it."""
     if isinstance(value, Opaque):
         return Encoded(value.encoded)
     if isinstance(value, Instant):
@@ -110,7 +110,7 @@ def amqp_value(value: object, existing: object) -> object:
             return Symbol(value)
         return value
     if isinstance(value, float):
-        # Not one expression: compiled, its type would be float and nothing more.
+        # Two statements, because mypyc would infer float for one expression.
         if _fits_float(value, existing):
             return Float32(value)
         return value
@@ -120,7 +120,7 @@ def amqp_value(value: object, existing: object) -> object:
 
 
 def _fits_float(value: float, existing: object) -> bool:
-    # 2 ** 128 is where four bytes end; NaN and infinities fit too.
+    # The range of four bytes ends at 2 ** 128; NaN and infinities fit too.
     return isinstance(existing, Float32) and not (1 << 128) <= abs(value) < float("inf")
 
 
@@ -157,7 +157,7 @@ _TYPE_NAMES: Final[dict[type, str]] = {
 
 
 def typed_of_amqp(value: object) -> TypedValue:
-    """A decoded AMQP value as a value of a rule, in its type. Raises ArgumentError."""
+    """A decoded AMQP value as a typed value of a rule. Raises ArgumentError."""
     name = _TYPE_NAMES.get(type(value))
     if name is not None:
         return typed_value(name, str(value))
@@ -165,7 +165,7 @@ def typed_of_amqp(value: object) -> TypedValue:
 
 
 def amqp_of_typed(value: TypedValue) -> object:
-    """The AMQP value for a value of a rule, in its type."""
+    """The AMQP value for a typed value of a rule."""
     plain = value.value
     for type_class, name in _TYPE_NAMES.items():
         if name == value.type_name and isinstance(plain, int):

@@ -1,8 +1,8 @@
-"""Finding the sections of an encoded message without decoding them.
+"""Finds the sections of an encoded message without decoding them.
 
-A section is a described value; SDKs write its descriptor as `00 53 code`, and the
-Python SDK can read no other form. A message whose sender chose another legal form
-is rewritten once, on arrival, so that everything after may rely on the short one.
+A section is a described value. SDKs write its descriptor as `00 53 code`, and the
+Python SDK reads no other form. If a sender used another valid form, the message is
+rewritten once, on arrival, so that all other code finds the short form.
 """
 
 from typing import Final
@@ -33,16 +33,16 @@ def section_code(raw: bytes, at: int) -> int:
 
 
 def check_binary(raw: bytes, at: int) -> None:
-    """Raises DecodeError if the value at `at` is not binary, as data must be."""
+    """Raises DecodeError if the value at `at` is not binary, as required for data."""
     if raw[at] != 0xA0 and raw[at] != 0xB0:
         raise DecodeError("a data section is not binary")
 
 
 def canonical(raw: bytes) -> bytes:
-    """The same message with every section's descriptor in short form, and delivery
-    annotations in their place: the Python SDK puts them at the end.
+    """The same message with all descriptors in short form, and delivery annotations in
+    their place: the Python SDK puts them at the end.
 
-    Raises DecodeError if this is no message at all.
+    Raises DecodeError if the bytes are not a message.
     """
     parts: list[bytes] = []
     annotations_at = 0
@@ -67,8 +67,8 @@ def canonical(raw: bytes) -> bytes:
 
 
 def find_sections(raw: bytes) -> dict[int, tuple[int, int]]:
-    """Where the value of each section starts and ends; for repeated body sections
-    the first one's start and the last one's end."""
+    """Start and end of each section's value; for repeated body sections the start of
+    the first and the end of the last."""
     found: dict[int, tuple[int, int]] = {}
     at = 0
     while at < len(raw):

@@ -1,12 +1,12 @@
-"""What an entity takes from one connection: sizes, and what messages may ask for.
+"""Reads messages that a connection sends to an entity, and checks their sizes.
 
-The limit is that of the entity as it is announced. A message that carries an id of
-twinbus's own may be larger by the head-room, because whoever restores it added the id
-to a message that was within the limit (P10).
+The limit is the one that the entity announces. A message with a twinbus id may be
+slightly larger (the headroom), because the client that restores it added the id to a
+message within the limit.
 
-Ranges of restored messages are shared by all entities of a store, so a right to send to
-one entity must not make the restores of another vanish: what a message was restored
-from counts only if its sender may send to the whole namespace (D12).
+The records of restored messages are shared by all entities of a store. So a client that
+may send only to one entity must not be able to block restores to another: the origin of
+a message is used only if its sender may send to the whole namespace.
 """
 
 from collections.abc import Callable
@@ -40,17 +40,17 @@ class Arrivals:
     ) -> None:
         self._path: str = path
         self._offered: int = extensions.offered
-        # As it is announced; that of a transfer queue has its head-room in it.
+        # The announced limit; that of a transfer queue includes the headroom.
         self.max_message_bytes: int = max_message_bytes
-        # What is not even read beyond.
+        # Larger deliveries are not read at all.
         self.tolerated_bytes: int = max_message_bytes
         if headroom_bytes == 0:
             self.tolerated_bytes += extensions.headroom_bytes
         self._properties_bytes: int = PROPERTIES_BYTES + headroom_bytes
         self._place: int = 0 if headroom_bytes == 0 else IN_TRANSFER
-        # Whether the connection may send to the whole namespace, at an instant.
+        # Whether the connection may send to the whole namespace at a given time.
         self._may_restore: Callable[[int], bool] = may_restore
-        # Bits of the layouts of those that were read last, all together.
+        # Layout bits of the messages that were read last, combined.
         self.marks: int = 0
 
     def read(self, payload: bytes, message_format: int, now: int) -> list[Message]:
@@ -71,7 +71,8 @@ class Arrivals:
         return messages
 
     def read_one(self, payload: bytes, now: int) -> Message:
-        """The one message of a request. Raises ArgumentError, MessageSizeExceeded."""
+        """Read the single message of a request. Raises ArgumentError,
+        MessageSizeExceeded."""
         if len(payload) > self.tolerated_bytes:
             raise MessageSizeExceeded.measured(
                 len(payload),
@@ -81,8 +82,8 @@ class Arrivals:
         return self.read(payload, 0, now)[0]
 
     def _judge(self, messages: list[Message], now: int) -> bool:
-        """Whether the sender may say what the messages were restored from; if not,
-        they do not say so. Raises ArgumentError."""
+        """Whether the sender may name the origin of restored messages. If not, the
+        origin is ignored. Raises ArgumentError."""
         may_restore = self._may_restore(now)
         for message in messages:
             if message.layout & RESTORED == 0:
@@ -96,6 +97,6 @@ class Arrivals:
     def too_large(self) -> MessageSizeExceeded:
         return MessageSizeExceeded(
             f"The message is larger than {self.max_message_bytes} bytes, the limit of "
-            f"'{self._path}'. Send a smaller one, or raise it.",
+            f"'{self._path}'. Send a smaller message, or raise the limit.",
             entity_path=self._path,
         )

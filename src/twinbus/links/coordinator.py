@@ -1,9 +1,9 @@
-"""The transactions of one connection: declared, found by their ids, ended.
+"""The open transactions of one connection.
 
-A transaction belongs to the control link that declared it and ends with that link,
-committed or not; ids mean nothing on another connection. One that is not discharged
-in time is rolled back, and its id is remembered for a while, so that the client is
-told why; after that it is unknown like any other.
+A transaction belongs to the control link that declared it and ends with that link at
+the latest; its id is not valid on other connections. A transaction that is not
+discharged in time is rolled back. Its id is remembered for a while, so that the client
+gets the reason; after that the id is unknown.
 """
 
 from collections.abc import Callable
@@ -18,21 +18,21 @@ _ID_BYTES: Final = 16
 
 @final
 class Coordinator:
-    """Knows the open transactions."""
+    """Declares, finds and ends transactions."""
 
     def __init__(
         self, limits: TransactionLimits, entropy: Callable[[int], bytes]
     ) -> None:
         self._limits: TransactionLimits = limits
         self._entropy: Callable[[int], bytes] = entropy
-        # Open ones by id, oldest first, with the control link of each.
+        # Open transactions by id, oldest first, and the control link of each.
         self._open: dict[bytes, Transaction] = {}
         self._declared_on: dict[bytes, object] = {}
-        # Ids of those that ran out of time, oldest first.
+        # Ids of transactions that timed out, oldest first.
         self._timed_out: dict[bytes, None] = {}
 
     def held_bytes(self) -> int:
-        """What the open ones take, besides their work."""
+        """Memory of the open transactions, without their work."""
         return len(self._open) * TRANSACTION_HELD_BYTES
 
     def declare(self, control: object, now: int) -> Transaction:
@@ -54,7 +54,7 @@ class Coordinator:
         return transaction
 
     def find(self, txn_id: bytes, now: int) -> Transaction:
-        """The open transaction of that id.
+        """The open transaction with that id.
 
         Raises TransactionNotFound, TransactionTimedOut.
         """
@@ -67,13 +67,13 @@ class Coordinator:
         if txn_id in self._timed_out:
             raise TransactionTimedOut(
                 "The transaction was rolled back because it was not discharged "
-                f"within {self._limits.lifetime_ms // 1000} seconds. Do its work "
-                "again in another one."
+                f"within {self._limits.lifetime_ms // 1000} seconds. Repeat its work "
+                "in a new one."
             )
         raise TransactionNotFound()
 
     def take(self, txn_id: bytes, now: int) -> Transaction:
-        """The open transaction of that id, to be ended by the caller.
+        """Remove the open transaction with that id; the caller ends it.
 
         Raises TransactionNotFound, TransactionTimedOut.
         """
@@ -82,7 +82,7 @@ class Coordinator:
         return transaction
 
     def tick(self, now: int) -> None:
-        """Roll back what is too old."""
+        """Roll back transactions that are too old."""
         for transaction in list(self._open.values()):
             if now >= transaction.expires_at:
                 self._time_out(transaction)
@@ -95,13 +95,13 @@ class Coordinator:
             del self._timed_out[next(iter(self._timed_out))]
 
     def roll_back_of(self, control: object) -> None:
-        """A control link is gone, and its open transactions with it."""
+        """A control link was detached: roll back its open transactions."""
         for txn_id, declared_on in list(self._declared_on.items()):
             if declared_on is control:
                 self._roll_back(txn_id)
 
     def roll_back_all(self) -> None:
-        """The connection is gone."""
+        """The connection was closed: roll back everything."""
         for txn_id in list(self._open):
             self._roll_back(txn_id)
 

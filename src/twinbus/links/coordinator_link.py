@@ -1,14 +1,14 @@
-"""A control link: where a client declares transactions and discharges them.
+"""A control link: clients declare and discharge transactions on it.
 
-| the client sends        | and is answered                                        |
+| the client sends        | the answer                                             |
 |-------------------------|--------------------------------------------------------|
 | declare                 | declared, with the id of the transaction, at once      |
 | discharge, to commit    | accepted, after everything is durable; or rejected     |
 | discharge, to roll back | accepted, at once                                      |
 
-A commit is an admission: it waits for the look at the store that its messages need,
-and is then checked and applied in one go. Rejected means that nothing of it happened,
-except where the error says that nobody knows.
+A commit is an admission: first the ids of its messages are looked up in the store, then
+all of it is checked and applied. Rejected means that nothing was committed, unless the
+error says that the outcome is unknown.
 """
 
 from typing import Final, final
@@ -36,24 +36,24 @@ from twinbus.links.refusal import amqp_error, overrun
 from twinbus.links.transaction_commit import Commit, TransactionListener
 
 NOBODY: Final = -1
-"""In place of a delivery id: the request came settled and wants no answer."""
+"""Instead of a delivery id: the request was sent settled and gets no answer."""
 
 
 @final
 class CoordinatorLink(TransactionListener):
-    """Declares and discharges for one client."""
+    """Declares and discharges transactions for one client."""
 
     def __init__(self, link: Link, coordinator: Coordinator, output: Output) -> None:
         super().__init__()
         self._link: Link = link
         self._coordinator: Coordinator = coordinator
         self._output: Output = output
-        # Being committed, by number: each with the delivery that asked for it.
+        # Commits in progress, by number, with the delivery id of the discharge.
         self._committing: dict[int, tuple[Transaction, int]] = {}
         self._commit_count: int = 0
 
     def start(self) -> None:
-        """The attach was answered: let the client declare."""
+        """The attach was answered: give the client credit."""
         self._link.issue_credit(MANAGEMENT_CREDIT)
 
     def on_message(self, delivery: MessageReceived, now: int) -> None:
@@ -72,7 +72,7 @@ class CoordinatorLink(TransactionListener):
         self._output.mark()
 
     def _top_up(self) -> None:
-        """Renew the credit; a client that did not heed it is not read any further."""
+        """Renew the credit, or detach a client that has exceeded it."""
         if self._link.credit >= 0:
             self._link.issue_credit(MANAGEMENT_CREDIT)
             return
@@ -83,7 +83,7 @@ class CoordinatorLink(TransactionListener):
         if request.global_id is not None:
             raise NotSupported("Global transactions are not supported.")
         if answer_to == NOBODY:
-            raise ArgumentError("A settled declare cannot be told its transaction.")
+            raise ArgumentError("A declare must be unsettled, to get a transaction id.")
         transaction = self._coordinator.declare(self, now)
         self._answer(answer_to, encode_composite(Declared(txn_id=transaction.txn_id)))
 
@@ -107,7 +107,7 @@ class CoordinatorLink(TransactionListener):
         self.note(transaction.home, self._commit_count)
 
     def refused(self, answer_to: int, error: ServiceBusError) -> None:
-        """It could not be committed; nothing was applied."""
+        """The transaction could not be committed; nothing was applied."""
         self._reject(answer_to, TransactionRolledBack.because(error))
 
     def committed(self, items: list[int]) -> None:
@@ -121,7 +121,7 @@ class CoordinatorLink(TransactionListener):
             transaction, answer_to = self._committing.pop(item)
             transaction.roll_back()
             if isinstance(error, InternalError):
-                # Nobody knows whether it happened, and it must not be called undone.
+                # The outcome is unknown, so it must not be called rolled back.
                 self._reject(answer_to, error)
             else:
                 self.refused(answer_to, error)
@@ -136,17 +136,17 @@ class CoordinatorLink(TransactionListener):
         self._answer(answer_to, encode_rejected(amqp_error(error)))
 
     def close(self) -> None:
-        """The link is gone, and what was declared on it is rolled back. A commit that
-        was asked for before goes on."""
+        """The link was detached: roll back its transactions. A commit that was already
+        requested continues."""
         self._coordinator.roll_back_of(self)
 
 
 def _request(delivery: MessageReceived) -> Declare | Discharge:
-    """What the client asks for. Raises ArgumentError, MessageSizeExceeded."""
+    """Decode the client's request. Raises ArgumentError, MessageSizeExceeded."""
     if delivery.oversize:
         raise MessageSizeExceeded(
             f"A declare or discharge can have {CONTROL_REQUEST_BYTES} bytes, and "
-            "this one has more."
+            "this one is larger."
         )
     try:
         body = decode_message(delivery.payload).body
@@ -155,4 +155,4 @@ def _request(delivery: MessageReceived) -> Declare | Discharge:
         raise ArgumentError(f"The request is malformed: {error}.") from None
     if isinstance(request, Declare | Discharge):
         return request
-    raise ArgumentError("A coordinator takes messages to declare and to discharge.")
+    raise ArgumentError("A coordinator accepts only declare and discharge messages.")

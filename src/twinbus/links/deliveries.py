@@ -1,8 +1,8 @@
-"""The hot events of a connection, applied in one compiled loop.
+"""Applies the frequent events of a connection in one compiled loop.
 
-Nearly every event of a busy connection is a message sent to a queue or a settlement
-of one received. They are applied here; the first event of another kind ends the
-loop, because order matters: a transfer may follow the attach it depends on.
+Nearly every event of a busy connection is a message sent to a queue, or a settlement of
+a received one. The first event of another kind ends the loop, because order matters: a
+transfer may follow the attach that it needs.
 """
 
 from twinbus.amqp.events import DispositionReceived, Event, MessageReceived
@@ -17,7 +17,7 @@ from twinbus.links.transactional_disposition import on_transactional_disposition
 def apply_deliveries(
     events: list[Event], at: int, coordinator: Coordinator, output: Output, now: int
 ) -> int:
-    """Apply events from `at` on; returns the index of the first of another kind."""
+    """Apply events from `at` on; return the index of the first of another kind."""
     while at < len(events):
         event = events[at]
         if isinstance(event, MessageReceived):

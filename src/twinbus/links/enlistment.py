@@ -1,7 +1,7 @@
-"""The part of a transaction that a request wants to be.
+"""Adds the work of a request to a transaction.
 
-A request takes its time, and its transaction may be over meanwhile; so the transaction
-is looked up whenever something is done with it.
+A request takes time, and its transaction may end meanwhile. So the transaction is
+looked up each time it is used.
 """
 
 from typing import final
@@ -25,8 +25,7 @@ class Enlistment:
         self._find(now)
 
     def enlist(self, work: Work, now: int) -> None:
-        """Make work part of the transaction. Raises as `check` and as
-        `Transaction.enlist` do."""
+        """Add work. Raises as `check` and `Transaction.enlist` do."""
         self._find(now).enlist(work)
 
     def enlist_lock(self, lock: MessageLock, work: Work, now: int) -> None:
@@ -34,11 +33,11 @@ class Enlistment:
         self._find(now).enlist_lock(lock, work)
 
     def work(self, now: int) -> list[Work]:
-        """What the transaction consists of so far. Raises as `check` does."""
+        """The work of the transaction so far. Raises as `check` does."""
         return self._find(now).work()
 
     def doom(self, reason: ServiceBusError, now: int) -> None:
-        """The request is refused, and the transaction can only be rolled back."""
+        """The request was refused: the transaction can only be rolled back."""
         try:
             transaction = self._find(now)
         except ServiceBusError:

@@ -1,7 +1,7 @@
-"""What this bus offers beyond Service Bus (D9).
+"""Features of this bus that Service Bus does not have.
 
-Clients read the names in the properties of the AMQP open. A strict bus offers none of
-it, so that what is sent means what it means to Service Bus.
+Clients find their names in the properties of the AMQP open. A strict bus has none of
+them, so that every message means the same as in Service Bus.
 """
 
 from typing import Final, final
@@ -20,16 +20,16 @@ EXTENSION_NAMES: Final = (
 
 @final
 class Extensions:
-    """What one bus offers."""
+    """The features of one bus."""
 
     def __init__(
         self, *, is_strict: bool = False, send_id_window_ms: int = SEND_ID_WINDOW_MS
     ) -> None:
         self.is_strict: bool = is_strict
-        # Bits of a message's layout that are looked for when it arrives.
+        # Layout bits that are set for incoming messages.
         self.offered: int = 0 if is_strict else EXTENSIONS
-        # How long the id of a send is remembered.
+        # How long the ids of sends are remembered.
         self.send_id_window_ms: int = send_id_window_ms
-        # What messages between paired namespaces may have beyond the limits.
+        # Bytes that messages between paired namespaces may have above the limit.
         self.headroom_bytes: int = 0 if is_strict else TRANSFER_HEADROOM_BYTES
         self.names: tuple[str, ...] = () if is_strict else EXTENSION_NAMES

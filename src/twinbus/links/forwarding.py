@@ -1,10 +1,10 @@
-"""Auto-forwarding: a receiver inside the bus that sends on what it receives.
+"""Auto-forwarding: a receiver inside the bus that sends messages on to another entity.
 
-It takes ready messages of its source as any receiver does, and puts them into the
-target in the same change set, so that a message is in one place or in the other
-whatever happens. What cannot go on becomes a dead letter of the source; a dead-letter
-queue keeps its messages instead, and tries again when time has passed: at once, and
-what can never go on would be tried for ever.
+It takes ready messages of its source like any receiver, and puts them into the target
+in the same change set: a message is always in exactly one of them. A message that the
+target refuses becomes a dead letter of the source. A source that is a dead-letter queue
+keeps it instead, and tries again after a while; without the delay, a message that is
+always refused would be tried without pause.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from twinbus.links.sending import finds_duplicates
 
 _PORTION: Final = 1_000
 _RETRY_MS: Final = 5_000
-"""How long a dead-letter queue keeps what the target did not take."""
+"""How long a dead-letter queue waits before it tries again."""
 
 _TOO_MANY_HOPS: Final = "MaxTransferHopCountExceeded"
 _REFUSED: Final = "AutoForwardingFailed"
@@ -52,11 +52,11 @@ class Forwarder(Receiver):
     ) -> None:
         super().__init__(actor, False)
         self._source: Fragment = source
-        # Raises ServiceBusError if the target is gone, or takes nothing now.
+        # Raises ServiceBusError if the target does not exist, or accepts nothing now.
         self._find_target: Callable[[], Fragment] = find_target
         self.forwards = True
-        # Of a dead-letter queue: what the target did not take, from which window, and
-        # when it is tried again.
+        # Of a dead-letter queue: messages that the target refused, the window they came
+        # from, and when to try again.
         self._kept: list[Message] = []
         self._kept_from: Window = source.window
         self._retry_at: int = 0
@@ -75,8 +75,8 @@ class Forwarder(Receiver):
         return True
 
     def _target(self) -> Fragment:
-        """Raises ServiceBusError if it is gone, takes nothing now, or is elsewhere:
-        there is no commit over two stores."""
+        """Raises ServiceBusError if the target does not exist, accepts nothing now, or
+        is in another store: a commit cannot span two stores."""
         target = self._find_target()
         if target.home is not self._source.home:
             raise NotAllowed.across_stores(
@@ -118,10 +118,10 @@ class Forwarder(Receiver):
         now: int,
         changes: ChangeSet,
     ) -> bool:
-        """False if the target does not take it; then it is a dead letter here."""
+        """False if the target refuses the message; then it is dead-lettered here."""
         if target.settings.requires_session and copy.session_id is None:
-            text = f"'{target.settings.path}' requires sessions: it takes no message "
-            text += "without a session id."
+            text = f"'{target.settings.path}' requires sessions: it accepts no "
+            text += "message without a session id."
             self._fail(message, SESSION_ID_IS_NULL, text, now, changes)
             return False
         try:
@@ -139,23 +139,23 @@ class Forwarder(Receiver):
         now: int,
         changes: ChangeSet,
     ) -> None:
-        """From here to there, in one change set."""
+        """Move the message in one change set."""
         changes.log.record(operation_log.FORWARD, self.actor, message, now)
         self._source.forget(message, changes)
         target.adopt(copy, now, changes)
 
     def drop(self, message: Message, now: int, changes: ChangeSet) -> None:
-        """The target has had it already."""
+        """Remove a message that the target has had already."""
         changes.log.record(operation_log.DUPLICATE, self.actor, message, now)
         self._source.forget(message, changes)
 
     def window(self) -> Window:
-        """The source's; a source that was restored from its store has another."""
+        """The current window of the source; a restored source has a new one."""
         return self._source.window
 
     def _copy(self, message: Message) -> Message:
-        """As it was sent; the target decides on its time to live anew."""
-        # What got in here may have needed the head-room.
+        """A copy as it was sent; the target sets a new time to live."""
+        # The message may have used the headroom to get in here.
         limit = PROPERTIES_BYTES + TRANSFER_HEADROOM_BYTES
         copy = read_message(message.raw, message.layout & IDENTIFIED, limit)
         copy.scheduled_at = 0
@@ -178,7 +178,7 @@ class Forwarder(Receiver):
             source.move_to_dead_letters(message, reason, text, now, changes)
 
     def _keep(self, message: Message, now: int) -> None:
-        """The message stays where it is, and is out of the way for a while."""
+        """The message stays in its queue, and is set aside for a while."""
         window = self._source.window
         if self._kept_from is not window:
             self._kept, self._kept_from = [], window
@@ -187,44 +187,44 @@ class Forwarder(Receiver):
         message.place = LOCKED
         self._kept.append(message)
         if self._is_stopped:
-            # It was still on its way, and nobody is left to try again.
+            # The forwarder was stopped meanwhile, so nothing would try again.
             self.give_back()
 
     def retry(self, now: int) -> None:
-        """Time has passed: try again what could not go on."""
-        # A clock that was set back must not stop this for long.
+        """Try refused messages again if enough time has passed."""
+        # A clock that was set back must not delay this for long.
         if not 0 < self._retry_at - now <= _RETRY_MS:
             self.give_back()
 
     def stop(self) -> None:
-        """Nothing is forwarded any more but what is on its way."""
+        """Stop forwarding; messages that wait for a look-up still move."""
         self._is_stopped = True
         self.give_back()
 
     def give_back(self) -> None:
-        """What was kept is ready again; nothing durable has changed."""
+        """Make refused messages ready again; nothing durable changes."""
         kept, self._kept = self._kept, []
-        # A window that is no longer the source's is void, with all that it had.
+        # If the source has a new window, the old one is void with its messages.
         if self._kept_from is self._source.window:
             for message in kept:
                 self._kept_from.give_back(message)
 
     def deliver_locked(self, locks: list[MessageLock]) -> None:
-        raise AssertionError("a forwarder locks nothing")
+        raise AssertionError("a forwarder does not lock messages")
 
     def deliver_removed(self, messages: list[Message]) -> None:
-        raise AssertionError("a forwarder is promised nothing")
+        raise AssertionError("a forwarder gets no promised messages")
 
     def served(self) -> None:
         pass
 
     def session_lost(self) -> None:
-        raise AssertionError("what requires sessions does not forward")
+        raise AssertionError("an entity with sessions does not forward")
 
 
 @final
 class Forwarding(Admission):
-    """A message on its way into an entity that detects duplicates."""
+    """A message to forward to an entity that detects duplicates."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class Forwarding(Admission):
         forwarder, message = self._forwarder, self._message
         changes = self._target.home.changes
         if forwarder.window() is not self._window:
-            return  # the source was deleted, or will forward this anew
+            return  # the source was deleted, or will forward this again
         message.place = LEAVING
         copy, target, unique_id = self._copy, self._target, self._unique_id
         if not forwarder.may_move(message, copy, target, now, changes):

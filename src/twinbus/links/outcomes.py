@@ -1,4 +1,4 @@
-"""What a client's delivery state means to the domain (protocol brief 4.1).
+"""Translates a client's delivery state to a settlement.
 
 | state                          | settlement                     |
 |--------------------------------|--------------------------------|
@@ -8,8 +8,8 @@
 | rejected                       | dead-letter                    |
 | released, or settled and empty | release                        |
 
-The kinds are what a confirmation carries; `STATE_OF` is how it is echoed: the
-same kind of outcome, and for a rejected one without an error.
+A confirmation contains the kind of settlement. `STATE_OF` has the state that is sent
+for it: the same outcome, and for a rejected one without an error.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ from twinbus.broker.message_lock import MessageLock
 from twinbus.errors import ArgumentOutOfRange, NotSupported
 from twinbus.limits import DEAD_LETTER_TEXT_CHARACTERS
 
-# What a settlement makes of a message: see `broker/settlement.py`.
+# Kinds of settlements: see `broker/settlement.py`.
 COMPLETE: Final = 0
 ABANDON: Final = 1
 DEFER: Final = 2
@@ -60,13 +60,13 @@ DESCRIPTION: Final = "DeadLetterErrorDescription"
 
 
 def is_terminal(state: object, settled: bool) -> bool:
-    """The delivery ends with this state; `received` and the like say nothing yet."""
+    """True if the delivery ends with this state, unlike `received`, for example."""
     return settled or not (state is None or isinstance(state, Received))
 
 
 @final
 class Settlement:
-    """What a client wants to become of a message that it holds, checked."""
+    """A settlement that a client asked for, checked."""
 
     def __init__(
         self,
@@ -81,14 +81,14 @@ class Settlement:
         self._description: str | None = description
 
     def size_bytes(self) -> int:
-        """What it holds in memory until it is applied."""
+        """Bytes that it holds in memory until it is applied."""
         texts = len(self._reason or "") + len(self._description or "")
         modified = self._modified or {}
         return texts + sum(len(name) + len(value) for name, value in modified.items())
 
     def check(self, fragment: Fragment, lock: MessageLock) -> None:
-        """Raises if the message cannot be settled so, by a lock that is held:
-        MessageSizeExceeded, QuotaExceeded."""
+        """Raises MessageSizeExceeded or QuotaExceeded if the message cannot be settled
+        like this. The lock must be held."""
         if self._modified:
             settlement.check_properties(fragment, lock, self._modified)
         if self.kind in (ABANDON, DEAD_LETTER):
@@ -127,7 +127,7 @@ def settle(
     now: int,
     changes: ChangeSet,
 ) -> int:
-    """Apply a client's outcome; returns the kind of settlement to confirm.
+    """Apply a client's outcome; return the kind of settlement to confirm.
 
     Raises as `Settlement.apply` and `settlement_of` do.
     """
@@ -140,7 +140,7 @@ def settle(
 
 
 def settlement_of(state: object, path: str) -> Settlement:
-    """What an outcome asks for. Raises ArgumentOutOfRange, NotSupported."""
+    """The settlement for an outcome. Raises ArgumentOutOfRange, NotSupported."""
     if isinstance(state, Accepted):
         return Settlement(COMPLETE)
     if isinstance(state, Modified):
@@ -161,7 +161,7 @@ def settlement_of(state: object, path: str) -> Settlement:
 def modified_properties(
     properties: Mapping[object, object] | None,
 ) -> dict[str, bytes] | None:
-    """Properties to set, their values encoded as they came."""
+    """Properties to set, with encoded values."""
     if not properties:
         return None
     return {str(name): encode(value) for name, value in properties.items()}
@@ -170,7 +170,7 @@ def modified_properties(
 def _dead_letter_texts(
     info: Mapping[object, object],
 ) -> tuple[str | None, str | None, dict[str, bytes] | None]:
-    """Reason, description, and the properties to set besides."""
+    """Reason, description, and the other properties to set."""
     texts = {str(name): value for name, value in info.items()}
     reason = dead_letter_text(texts.pop(REASON, None))
     description = dead_letter_text(texts.pop(DESCRIPTION, None))
@@ -179,7 +179,7 @@ def _dead_letter_texts(
 
 
 def dead_letter_text(value: object) -> str | None:
-    """A reason or description as it was given. Raises ArgumentOutOfRange."""
+    """A reason or description as text. Raises ArgumentOutOfRange."""
     if value is None:
         return None
     text = str(value)
@@ -192,16 +192,16 @@ def dead_letter_text(value: object) -> str | None:
 
 
 # --- as part of a transaction -------------------------------------------------------
-# Only success names the transaction: it holds if that is committed. A refusal is a
-# plain rejected, because an SDK takes every such state for a success.
+# Only an answer that means success has the transaction's state. A refusal is a plain
+# rejected, because SDKs take any transactional state for success.
 
 
 def accepted_in(txn_id: bytes) -> bytes:
-    """A message was accepted, if the transaction is."""
+    """The message is accepted if the transaction commits."""
     return settled_in(txn_id, COMPLETE)
 
 
 def settled_in(txn_id: bytes, kind: int) -> bytes:
-    """A settlement of this kind was accepted, if the transaction is."""
+    """The settlement is accepted if the transaction commits."""
     outcome = _OUTCOME_OF[kind]
     return encode_composite(TransactionalState(txn_id=txn_id, outcome=outcome))

@@ -1,8 +1,8 @@
-"""Which connections have something to write, so that each writes once per turn.
+"""Collects connections that have output, so that each writes once per turn.
 
-Links of many connections are served in one turn of a store's owner. Each marks its
-connection; at the end of the turn every marked connection makes one write of all
-its frames.
+In one turn of a store's owner, links of many connections are served. Each marks its
+connection; at the end of the turn every marked connection writes all its frames at
+once.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import final
 
 @final
 class Outputs:
-    """The connections of the server that have something to write."""
+    """The connections of the server that have output."""
 
     def __init__(self) -> None:
         self._marked: list[Output] = []
@@ -33,22 +33,22 @@ class Output:
 
     def __init__(self, outputs: Outputs, write: Callable[[], None]) -> None:
         self._outputs: Outputs = outputs
-        # Writes what the connection's engine has to send.
+        # Writes the output of the connection's engine.
         self._write: Callable[[], None] = write
         self._is_marked: bool = False
-        # The peer reads; bytes do not pile up. Set by the connection.
+        # True while the peer reads fast enough. Set by the connection.
         self.is_writable: bool = True
-        # More of what the peer has sent is here already. Set by the connection.
+        # Received input is waiting to be processed. Set by the connection.
         self.is_behind: bool = False
-        # Credit to renew when that is no longer so: what was sent before credit was
-        # given cannot be sent because of it.
+        # Credit to renew after that. Until then, messages that were sent under the old
+        # credit are still waiting.
         self._renewals: list[Callable[[], None]] = []
 
     def renew_later(self, renew: Callable[[], None]) -> None:
         self._renewals.append(renew)
 
     def caught_up(self) -> None:
-        """All that was received has been taken."""
+        """All received input has been processed."""
         self.is_behind = False
         if self._renewals:
             renewals, self._renewals = self._renewals, []
@@ -56,7 +56,7 @@ class Output:
                 renew()
 
     def mark(self) -> None:
-        """There is something to write."""
+        """The connection has output."""
         if not self._is_marked:
             self._is_marked = True
             self._outputs.add(self)
@@ -66,5 +66,5 @@ class Output:
         self._write()
 
     def flush_all(self) -> None:
-        """Write now, from where no turn's end will do it."""
+        """Write now; used outside of a turn."""
         self._outputs.flush()

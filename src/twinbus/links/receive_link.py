@@ -1,9 +1,9 @@
-"""A link on which a client receives from a queue, or from one session of it.
+"""A link on which a client receives from an entity, or from one of its sessions.
 
-Hands out messages while the client has credit, its session window is open and it
-reads what is written; applies its dispositions, and confirms each after the commit
-with a settled disposition of the same outcome, as the SDKs demand. In
-receive-and-delete mode messages go out settled, after their removal is durable.
+It delivers messages while the client has credit, the AMQP session's window is open and
+the client reads its socket. It applies the client's dispositions, and confirms each
+after the commit with a settled disposition of the same outcome, as the SDKs require. In
+receive-and-delete mode messages are sent settled, after their removal is durable.
 """
 
 from collections import OrderedDict
@@ -38,7 +38,7 @@ from twinbus.links.transactional_work import TransactionalSettlement
 _OUTCOME_BITS: Final = 3
 
 _UNSETTLED_SLACK: Final = 1_024
-"""Deliveries that nobody will settle are looked for when there are so many more."""
+"""After so many more unsettled deliveries, those with ended locks are removed."""
 
 
 @final
@@ -59,17 +59,17 @@ class ReceiveLink(Receiver):
             self.session = session
             session.receiver = self
         self._link: Link = link
-        # The path that the claim is for.
+        # The path that authorization is checked for.
         self.path: str = fragment.settings.path
         self._fragment: Fragment = fragment
         self._output: Output = output
         self._confirmations: Confirmations = Confirmations(link.session, output)
-        # At so many unsettled deliveries of the session those are looked for whose
-        # locks have ended.
+        # At this number of unsettled deliveries of the AMQP session, those whose locks
+        # have ended are removed.
         self._sweep_at: int = _UNSETTLED_SLACK
-        # The client holds as many unsettled deliveries as it may.
+        # The client has as many unsettled deliveries as it may.
         self._is_stalled: bool = False
-        # Deliveries of this link are or were among the unsettled ones.
+        # The AMQP session may have unsettled deliveries of this link.
         self._has_delivered: bool = False
         fragment.home.join(fragment, self)
 
@@ -89,7 +89,7 @@ class ReceiveLink(Receiver):
         return min(self._link.credit, session.remote_incoming_window, room)
 
     def offer_capacity(self) -> None:
-        """Credit, window or socket allow more than before."""
+        """Credit, window or socket allow more messages than before."""
         self._fragment.home.offer_capacity(self._fragment, self)
 
     def deliver_locked(self, locks: list[MessageLock]) -> None:
@@ -110,9 +110,9 @@ class ReceiveLink(Receiver):
         self._output.mark()
 
     def _forget_lost(self) -> None:
-        """Let go of deliveries whose locks have ended: their messages were delivered
-        again, or settled by token, and a client that never settles would keep them
-        all in memory. To settle one afterwards is refused as for any unknown id."""
+        """Remove deliveries whose locks have ended. A client that never settles would
+        keep them all in memory. If it settles one of them later, that is refused as for
+        any unknown id."""
         unsettled = self._link.session.unsettled
         lost = [
             delivery_id
@@ -129,13 +129,13 @@ class ReceiveLink(Receiver):
     def deliver_removed(self, messages: list[Message]) -> None:
         link = self._link
         if link.credit < len(messages):
-            # The link went away, or took its credit back, while the removal was
-            # being made durable. Receive-and-delete promises no more than this.
+            # The link was closed, or its credit withdrawn, while the removal was
+            # committed. Receive-and-delete does not guarantee delivery.
             messages = messages[: max(link.credit, 0)]
         encoder = DeliveryEncoder(0)
         for message in messages:
             number = self._fragment.sequence_number(message)
-            # There is no lock, so there is no tag: as in the service.
+            # Without a lock the tag is empty, as in the service.
             link.send(encoder.encode(message, number), b"", True)
         self._output.mark()
 
@@ -173,7 +173,7 @@ class ReceiveLink(Receiver):
         outcome: object,
         settled: bool,
     ) -> bytes:
-        """Make a settlement part of a transaction; returns the state to answer with.
+        """Add a settlement to a transaction; return the state to answer with.
 
         Raises NotAllowed, QuotaExceeded, ServerBusy, and as `settlement_of`.
         """
@@ -186,15 +186,15 @@ class ReceiveLink(Receiver):
         return settled_in(transaction.txn_id, settlement.kind)
 
     def settled_some(self) -> None:
-        """Settlements were applied; have them committed."""
+        """Settlements were applied: have them committed."""
         self._fragment.home.wake()
         if self._is_stalled:
             self._is_stalled = False
             self.offer_capacity()
 
     def tick(self, swept: set[AmqpSession]) -> None:
-        """Time passed: locks may have ended without being settled. A thousand links
-        may wait for that on one session, which is looked through once."""
+        """Locks may have ended without being settled. A thousand links of one AMQP
+        session may wait for that; `swept` makes sure that it is searched once."""
         if self._is_stalled:
             self._is_stalled = False
             if self._link.session not in swept:
@@ -205,7 +205,7 @@ class ReceiveLink(Receiver):
     # --- ending ---------------------------------------------------------------
 
     def detach(self, error: ServiceBusError) -> None:
-        """The queue is gone, or does not hand out messages any more."""
+        """The entity was deleted, or can no longer be received from."""
         self._link.detach(amqp_error(error))
         self.close()
         self._output.mark()
@@ -216,14 +216,14 @@ class ReceiveLink(Receiver):
         self.detach(SessionLockLost.named(session.session_id, entity_path=self.path))
 
     def close(self) -> None:
-        """The link is gone. Its locks stay until they run out or are settled; those
-        of a session end with it."""
+        """The link was closed. Its locks stay until they run out or are settled, those
+        of a session until its end."""
         waiting_links(self._link.session).discard(self)
         self._fragment.home.leave(self._fragment, self)
 
     def forget_deliveries(self) -> None:
-        """The client has ended the link. A disposition that comes after that settles
-        nothing: the client does not wait for its answer, and settles by token."""
+        """The client detached the link. A later disposition settles nothing: the client
+        does not wait for its answer, and settles by token."""
         if self._has_delivered:
             forget_deliveries(self._link.session, {self})
 
@@ -233,8 +233,8 @@ class ReceiveLink(Receiver):
 
 
 def forget_deliveries(session: AmqpSession, receivers: set[ReceiveLink]) -> None:
-    """Nothing that these have delivered is settled on the session any more. All of
-    them at once: each look goes over everything that is unsettled there."""
+    """Remove the unsettled deliveries of these links. It is done for all links at once,
+    because it reads all unsettled deliveries of the AMQP session."""
     unsettled = session.unsettled
     theirs = [
         delivery_id
@@ -247,11 +247,10 @@ def forget_deliveries(session: AmqpSession, receivers: set[ReceiveLink]) -> None
 
 @final
 class WaitingLinks:
-    """Links of an AMQP session that deliver nothing because its window is closed.
+    """Links of an AMQP session that wait for its window to open.
 
-    When it opens they go on one after the other, and only as long as it is open: a
-    client that opens it for one frame, over and over, must not have a thousand links
-    asked each time.
+    Then they continue one after the other, while it is open: a client that opens it for
+    one frame, again and again, must not cause a thousand links to be asked each time.
     """
 
     def __init__(self) -> None:
@@ -264,14 +263,14 @@ class WaitingLinks:
         self._links.pop(link, None)
 
     def go_on(self, session: AmqpSession) -> None:
-        """The window of the session has opened."""
+        """The window of the AMQP session has opened."""
         while self._links and session.window_open():
             link, _ = self._links.popitem(last=False)
             link.offer_capacity()
 
 
 def waiting_links(session: AmqpSession) -> WaitingLinks:
-    """Those of the session, which are its context."""
+    """The waiting links of the AMQP session; they are its context."""
     waiting = session.context
     if not isinstance(waiting, WaitingLinks):
         waiting = WaitingLinks()
@@ -289,7 +288,7 @@ class Confirmations(CommitListener):
         self._output: Output = output
 
     def committed(self, items: list[int]) -> None:
-        """One frame for each run of ids with the same outcome."""
+        """Send one frame for each run of ids with the same outcome."""
         step = 1 << _OUTCOME_BITS
         first = last = items[0]
         for item in items:
@@ -318,7 +317,7 @@ class Confirmations(CommitListener):
 
 
 def on_disposition(event: DispositionReceived, output: Output, now: int) -> None:
-    """A client settles deliveries, of one or of several links of its session."""
+    """A client settles deliveries of one or several links of an AMQP session."""
     if not event.peer_is_receiver or not is_terminal(event.state, event.settled):
         return
     session = event.session
@@ -342,7 +341,7 @@ def on_disposition(event: DispositionReceived, output: Output, now: int) -> None
 def refuse_unknown(
     event: DispositionReceived, known: list[int], confirmations: Confirmations
 ) -> None:
-    """Every id must be answered: those without a delivery have lost their lock."""
+    """Every id must be answered: ids without a delivery have lost their lock."""
     error = MessageLockLost()
     mask = 0xFFFFFFFF
     start = event.first
@@ -353,7 +352,7 @@ def refuse_unknown(
 
 
 def confirm_answer(delivery_id: int, event: DispositionReceived) -> None:
-    """The answer of a node, sent unsettled: whatever the client did, it is over."""
+    """A node sent its answer unsettled: any outcome of the client ends the delivery."""
     if not event.settled:
         event.session.send_disposition(False, delivery_id, delivery_id, True, ACCEPTED)
 

@@ -1,6 +1,6 @@
-"""How the domain's errors look on AMQP: the one translation of `errors.py`.
+"""Translates the errors of `errors.py` to AMQP.
 
-Every refusal gets a tracking id, which the peer is told and the log contains.
+Every refusal gets a tracking id, which is sent to the peer and written to the log.
 """
 
 import logging
@@ -16,18 +16,18 @@ _TRANSFER_LIMIT_EXCEEDED: Final = "amqp:link:transfer-limit-exceeded"
 
 
 def amqp_error(error: ServiceBusError) -> AmqpError:
-    """The error as it travels in a detach, a close or a rejected."""
+    """The error for a detach, a close or a rejected."""
     track(error)
     return AmqpError(error.condition, error.description)
 
 
 def overrun(text: str) -> AmqpError:
-    """For a peer that sends more than the link's credit allows."""
+    """The error for a peer that exceeds the link's credit."""
     return AmqpError(_TRANSFER_LIMIT_EXCEEDED, text)
 
 
 def track(error: ServiceBusError) -> None:
-    """Give the error a tracking id, and leave a trace of it in the log."""
+    """Give the error a tracking id, and write it to the log."""
     if not error.tracking_id:
         error.tracking_id = str(uuid4())
         _log.info("refused: %s %s", error.condition, error.description)

@@ -1,11 +1,11 @@
-"""A link on which a client sends to a queue.
+"""A link on which a client sends to an entity.
 
-Every message is located, checked and enqueued as it arrives; its acceptance goes
-out after the commit, as one disposition for each run of delivery ids. A refusal
-goes out at once. A batch is taken whole or not at all.
+A message is parsed, checked and enqueued when it arrives. It is accepted after the
+commit, with one disposition for each run of delivery ids. A refusal is sent at once. A
+batch is accepted as a whole or not at all.
 
-What needs a look at the store is enqueued a turn later; what follows it on this link
-waits with it, so that messages stay in the order in which they were sent.
+A message that needs a look-up in the store is enqueued a turn later. Messages that
+follow it on this link wait too, so that they stay in the order of sending.
 """
 
 from typing import Final, final
@@ -41,7 +41,7 @@ _TOP_UP_AT: Final = CREDIT // 2
 
 @final
 class SendLink(CommitListener):
-    """Takes messages for one queue or topic."""
+    """Accepts messages for one queue or topic."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class SendLink(CommitListener):
     ) -> None:
         super().__init__()
         self._link: Link = link
-        # The path that the claim is for.
+        # The path that authorization is checked for.
         self.path: str = fragment.settings.path
         self._fragment: Fragment = fragment
         self._actor: int = actor
@@ -63,15 +63,15 @@ class SendLink(CommitListener):
         self._output: Output = output
         # The transactions of the connection.
         self._coordinator: Coordinator = coordinator
-        # If the messages are for another entity than the one attached to.
+        # Set if the messages are for another entity than the one attached to.
         self._via: Via | None = via
-        # The last of those that looked at the store first.
+        # The last work that waits for a look-up in the store.
         self._admitted: Sending | None = None
-        # The credit is renewed when all is taken that was received.
+        # Credit is renewed when all received input has been processed.
         self._is_renewing: bool = False
 
     def start(self) -> None:
-        """The attach was answered: let the client send."""
+        """The attach was answered: give the client credit."""
         self._link.issue_credit(CREDIT)
 
     def on_message(self, delivery: MessageReceived, now: int) -> None:
@@ -88,7 +88,7 @@ class SendLink(CommitListener):
             self._top_up()
 
     def _top_up(self) -> None:
-        """Renew the credit; a client that did not heed it is not read any further."""
+        """Renew the credit, or detach a client that has exceeded it."""
         if self._link.credit >= 0:
             if not self._output.is_behind:
                 self._renew()
@@ -108,7 +108,7 @@ class SendLink(CommitListener):
         self._link.issue_credit(CREDIT)
 
     def _take(self, delivery: MessageReceived, now: int) -> bool:
-        """True if it is taken; False if that is decided later."""
+        """True if it was enqueued; False if it is answered later."""
         if delivery.state is not None:
             self._take_in_transaction(delivery, now)
             return False
@@ -127,7 +127,7 @@ class SendLink(CommitListener):
         return True
 
     def _must_look(self) -> bool:
-        """What was read last may be here already, or follows on what may be."""
+        """True if the messages just read need a look-up, or follow some that do."""
         admitted = self._admitted
         if admitted is not None and admitted.is_applied:
             admitted = self._admitted = None
@@ -138,7 +138,7 @@ class SendLink(CommitListener):
         )
 
     def _look(self, messages: list[Message], delivery: MessageReceived) -> None:
-        """Look at the store, and enqueue what is not there."""
+        """Look the messages up in the store, and enqueue those that are new."""
         fragment, link = self._fragment, None if delivery.settled else self
         self._admitted = Sending(
             fragment, messages, self._actor, delivery.delivery_id, link
@@ -146,7 +146,7 @@ class SendLink(CommitListener):
         fragment.home.admit(self._admitted)
 
     def _read(self, delivery: MessageReceived, now: int) -> list[Message]:
-        """The messages of a delivery, if the entity takes them."""
+        """The messages of a delivery, if the entity accepts them."""
         if delivery.oversize:
             raise self._arrivals.too_large()
         payload = delivery.payload
@@ -158,11 +158,11 @@ class SendLink(CommitListener):
         return messages
 
     def _take_in_transaction(self, delivery: MessageReceived, now: int) -> None:
-        """Keep the messages until the commit; their acceptance means no more."""
+        """Keep the messages until the commit. The accepted state confirms only that."""
         state = delivery.state
         if not isinstance(state, TransactionalState):
             raise ArgumentError(
-                "A message can be sent with the state of a transaction, or with none.",
+                "A message must be sent with a transactional state, or with none.",
                 entity_path=self.path,
             )
         transaction = self._coordinator.find(state.txn_id, now)
@@ -184,7 +184,7 @@ class SendLink(CommitListener):
         return TransactionalSend(self._fragment, messages, self._actor)
 
     def committed(self, items: list[int]) -> None:
-        """Accept what is durable: one frame for each run of ids."""
+        """Accept durable messages: one frame for each run of ids."""
         session = self._link.session
         first = last = items[0]
         for delivery_id in items:
@@ -205,6 +205,6 @@ class SendLink(CommitListener):
         self._output.mark()
 
     def detach(self, error: ServiceBusError) -> None:
-        """The queue is gone, or does not take messages any more."""
+        """The entity was deleted, or no longer accepts messages."""
         self._link.detach(amqp_error(error))
         self._output.mark()

@@ -1,11 +1,10 @@
-"""How a message gets into an entity: checked, looked up if need be, enqueued.
+"""How a message gets into an entity: checked, looked up if needed, enqueued.
 
-The one way in for senders, schedules and transactions. `check` says whether the
-entity takes the message at all; `accept` takes it. Where duplicates are detected, or
-the message has an id of twinbus's own, the two are parted by a look at the store
-(`Sending`).
+Senders, schedules and transactions all use this. `check` says whether the entity
+accepts the message; `accept` enqueues it. If duplicates are detected, or the message
+has a twinbus id, there is a look-up in the store in between (`Sending`).
 
-A ping is checked as a message, and then never becomes one.
+A ping is checked like a message, but not stored.
 """
 
 from typing import final
@@ -42,13 +41,13 @@ def check_room(fragment: Fragment, size_bytes: int, now: int) -> None:
 
 
 def check_status(fragment: Fragment) -> None:
-    """Raises EntityDisabled if the entity takes no messages at present."""
+    """Raises EntityDisabled if the entity accepts no messages at present."""
     if not fragment.settings.takes_messages:
         raise EntityDisabled(entity_path=fragment.settings.path)
 
 
 def check(fragment: Fragment, message: Message) -> None:
-    """Raises NotAllowed if the entity does not take this message."""
+    """Raises NotAllowed if the entity does not accept this message."""
     if message.layout & PING != 0:
         return
     if fragment.settings.requires_session and message.session_id is None:
@@ -62,7 +61,7 @@ def check(fragment: Fragment, message: Message) -> None:
 
 
 def accept(fragment: Fragment, message: Message, actor: int, now: int) -> None:
-    """Enqueue the message, or put it on the schedule."""
+    """Enqueue or schedule the message."""
     home = fragment.home
     if message.layout & PING != 0:
         fragment.take_ping(len(message.raw), actor, now, home.changes)
@@ -76,8 +75,8 @@ def accept(fragment: Fragment, message: Message, actor: int, now: int) -> None:
 
 
 def give_id(home: Home, message: Message) -> None:
-    """If it has none. Not before duplicates were looked for: an id of ours finds none,
-    and need not be remembered."""
+    """Add a message id if there is none. This comes after the look-up of duplicates: a
+    new random id is no duplicate, and need not be remembered."""
     if message.lacks_id:
         name_message(message, home.message_ids.next())
 
@@ -89,8 +88,7 @@ def accept_unless_seen(
     now: int,
     duplicates: Duplicates,
 ) -> None:
-    """Enqueue the message; a duplicate is accepted, too, and dropped. It has no row
-    id then."""
+    """Enqueue the message. A duplicate is accepted and dropped; its row id stays 0."""
     if was_seen(fragment, message, now, duplicates):
         fragment.home.changes.log.record(operation_log.DUPLICATE, actor, message, now)
     else:
@@ -100,7 +98,7 @@ def accept_unless_seen(
 def was_seen(
     fragment: Fragment, message: Message, now: int, duplicates: Duplicates
 ) -> bool:
-    """The message is here already, or was; what tells it from others is remembered."""
+    """True for a duplicate. The ids of a new message are remembered."""
     if message.layout & PING != 0:
         return False
     if message.layout & IDENTIFIED != 0 and _is_known(
@@ -119,7 +117,8 @@ def was_seen(
 def _is_known(
     fragment: Fragment, message: Message, now: int, duplicates: Duplicates
 ) -> bool:
-    """By an id of twinbus's own. What is dropped for its send id was restored, too."""
+    """True if the message was seen under one of its twinbus ids. If it is dropped
+    because of its send id, its origin is still recorded as restored."""
     home = fragment.home
     origin = restored_from(message)
     if origin is not None and not duplicates.is_first_restore(origin, home.changes):
@@ -138,8 +137,8 @@ def finds_duplicates(fragment: Fragment) -> bool:
 def ask_for_duplicates(
     fragment: Fragment, messages: list[Message], admission: Admission
 ) -> None:
-    """Have the ids of the messages looked up: those of twinbus's own, and message ids
-    if the entity detects duplicates."""
+    """Look up the ids of the messages: twinbus ids, and message ids if the entity
+    detects duplicates."""
     detects = finds_duplicates(fragment)
     for message in messages:
         if message.layout & PING != 0:
@@ -162,7 +161,7 @@ def _ask_for_known(fragment: Fragment, message: Message, admission: Admission) -
 
 @final
 class Sending(Admission):
-    """Messages that may be here already, or that are to be numbered first."""
+    """Messages that may be duplicates, or that follow such messages."""
 
     def __init__(
         self,
@@ -177,9 +176,9 @@ class Sending(Admission):
         self._messages: list[Message] = messages
         self._actor: int = actor
         self._delivery_id: int = delivery_id
-        # Who is to be told; None if nobody waits.
+        # Gets the outcome; None if it is not needed.
         self._link: CommitListener | None = link
-        # Nothing that follows may be enqueued before.
+        # Until then no later message may be enqueued.
         self.is_applied: bool = False
         for message in messages:
             self.pending_bytes += len(message.raw)

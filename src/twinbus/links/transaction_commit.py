@@ -1,7 +1,7 @@
 """The commit of a transaction: checked as a whole, then applied as a whole.
 
-It is an admission, because some of the work must be looked up in the store first. From
-the check to the last change nothing else runs; all changes are in one change set.
+It is an admission, because some work needs a look-up in the store first. Nothing else
+runs between the check and the last change; all changes are in one change set.
 """
 
 from abc import abstractmethod
@@ -17,20 +17,20 @@ from twinbus.errors import ServiceBusError
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TransactionListener(CommitListener):
-    """Whoever asked for commits."""
+    """Gets the outcomes of commits that it asked for."""
 
     @abstractmethod
     def applied(self, transaction: Transaction, answer_to: int) -> None:
-        """Everything is in the open change set; note it there."""
+        """Everything is in the open change set; the listener waits for its commit."""
 
     @abstractmethod
     def refused(self, answer_to: int, error: ServiceBusError) -> None:
-        """It could not be committed; nothing was applied."""
+        """The transaction could not be committed; nothing was applied."""
 
 
 @final
 class Commit(Admission):
-    """A transaction on its way into the change set that is committed next."""
+    """A transaction that waits to be applied to the next change set."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
-"""Settlements that a client makes part of a transaction.
+"""Settlements that are part of a transaction.
 
-They are answered at once and unsettled, with the outcome in the transaction's name;
-the deliveries are settled by the commit. Some clients settle them on their own after
-the answer, repeating the state: that says nothing new. A settlement that is refused
-is answered settled, like any other, and dooms its transaction.
+They are answered at once and unsettled, with the outcome in a transactional state; the
+commit settles the deliveries. After the answer some clients settle them too, with the
+same state; that changes nothing. A refused settlement is answered settled, as usual,
+and its transaction can only be rolled back.
 """
 
 from twinbus.amqp.events import DispositionReceived
@@ -29,7 +29,7 @@ def on_transactional_disposition(
     output: Output,
     now: int,
 ) -> None:
-    """A client settles deliveries, if its transaction is committed."""
+    """A client settles deliveries within a transaction."""
     if not event.peer_is_receiver or not is_terminal(state.outcome, event.settled):
         return
     session = event.session

@@ -1,16 +1,17 @@
-"""The work of a transaction: what its commit sends, schedules, cancels and settles.
+"""The work of a transaction: messages that its commit sends, schedules, cancels,
+settles.
 
-Messages that are sent get their sequence numbers with the commit, so they come after
-what was sent meanwhile, in the order in which the transaction sent them.
+Sent messages get their sequence numbers by the commit, in the order in which the
+transaction sent them. So they come after messages that were sent meanwhile.
 
-A client is told the numbers of scheduled messages at once, so they are taken when the
-work is enlisted; a rollback leaves a gap. To cancel, a client claims the message: if
-it leaves the schedule before the commit, because it is due or somebody else cancels
-it, the claim is broken and the commit fails.
+The numbers of scheduled messages are returned at once, so they are taken when the work
+is enlisted; a rollback leaves a gap. To cancel, a transaction claims the message. If it
+leaves the schedule before the commit, because it is due or another client cancels it,
+the claim is lost and the commit fails.
 
-A message that is to be settled stays locked until the commit, and nobody can settle it
-otherwise. If its lock runs out before, the commit fails. The delivery stays unsettled
-on its link, so that the client can settle it again after a rollback.
+A message to settle stays locked until the commit, and cannot be settled otherwise. If
+its lock runs out before, the commit fails. The delivery stays unsettled on its link, so
+that the client can settle it after a rollback.
 """
 
 from typing import final
@@ -69,16 +70,16 @@ class TransactionalSend(Work):
 
 
 def number_of(fragment: Fragment, message: Message) -> int:
-    """The number that clients see; 0 of what was dropped, and of a ping."""
+    """The sequence number that clients see; 0 for a dropped message or a ping."""
     return fragment.sequence_number(message) if message.row_id != 0 else 0
 
 
 @final
 class TransactionalSchedule(Work):
-    """Messages that are scheduled by the commit, under numbers that are known before.
+    """Messages that the commit schedules, with sequence numbers that are known before.
 
-    Also one that is due by then goes through the schedule: as an active message it
-    would come behind others with higher numbers.
+    A message that is due by then is scheduled, too: if it became active at once, it
+    would come after messages with higher numbers.
     """
 
     def __init__(self, fragment: Fragment, messages: list[Message], actor: int) -> None:
@@ -86,7 +87,7 @@ class TransactionalSchedule(Work):
         self._fragment: Fragment = fragment
         self._messages: list[Message] = messages
         self._actor: int = actor
-        # The numbers are void when the fragment has been restored since.
+        # If the fragment was restored since, the numbers are not valid.
         self._restore_count: int = fragment.restore_count
         self.target = fragment
         self.message_count = len(messages)
@@ -94,7 +95,7 @@ class TransactionalSchedule(Work):
             self.added_bytes += len(message.raw)
 
     def reserve(self) -> list[int]:
-        """Take the numbers of the messages; a ping has none."""
+        """Take sequence numbers for the messages; a ping gets none."""
         for message in self._messages:
             if message.layout & PING == 0:
                 schedule.reserve(self._fragment, message)
@@ -109,8 +110,8 @@ class TransactionalSchedule(Work):
         check_status(fragment)
         if fragment.restore_count != self._restore_count:
             raise ServerBusy(
-                "The message store had to begin anew since messages were scheduled "
-                f"in '{fragment.settings.path}', and their numbers are void.",
+                "The message store has failed since messages were scheduled in "
+                f"'{fragment.settings.path}': their numbers are no longer valid.",
                 entity_path=fragment.settings.path,
             )
 
@@ -131,7 +132,7 @@ class TransactionalSchedule(Work):
 
 @final
 class TransactionalCancel(Work):
-    """A scheduled message that is cancelled by the commit."""
+    """A scheduled message that the commit cancels."""
 
     def __init__(self, fragment: Fragment, message: Message, actor: int) -> None:
         super().__init__(fragment.home)
@@ -177,13 +178,13 @@ class TransactionalSettlement(Work):
         self._lock: MessageLock = lock
         self._settlement: Settlement = settlement
         self._actor: int = actor
-        # The delivery that ends with it; None if there is none, or it has ended.
+        # The delivery that the commit settles; None if there is none, or it is settled.
         self._session: AmqpSession | None = None
         self._delivery_id: int = 0
         self.added_bytes = settlement.size_bytes()
 
     def ends(self, session: AmqpSession, delivery_id: int) -> None:
-        """A delivery is unsettled until the commit, and settled by it."""
+        """The commit settles this delivery."""
         self._session = session
         self._delivery_id = delivery_id
 

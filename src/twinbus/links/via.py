@@ -1,10 +1,10 @@
-"""Sending by way of another entity: the destination gets it, or the way keeps it.
+"""Sends messages to one entity (the destination) through another (the way).
 
-A sender that is attached to one entity (the way) names another as its destination.
-Its messages are accepted by the way, and go on in the same commit; what the
-destination does not take (it is missing, disabled or full) is kept in the transfer
-dead-letter queue of the way. So a transaction that only touches the way cannot fail
-because of the destination. A ping asks for the way alone, which is what accepts.
+A sender is attached to the way and names the destination. The way accepts its messages,
+and the same commit moves them on. If the destination refuses a message (it does not
+exist, is disabled or full), the transfer dead-letter queue of the way keeps it. So a
+transaction with the way cannot fail because of the destination. A ping tests the way
+only, because the way accepts the messages.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ _REFUSED: Final = "TransferFailed"
 
 @final
 class Via:
-    """The way of one sender's messages."""
+    """Sends the messages of one sender on."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Via:
         actor: int,
     ) -> None:
         self.way: Fragment = way
-        # Raises ServiceBusError if it is gone, or takes nothing now.
+        # Raises ServiceBusError if it does not exist, or accepts nothing now.
         self._find_destination: Callable[[], Fragment] = find_destination
         self._actor: int = actor
 
@@ -51,7 +51,7 @@ class Via:
         delivery_id: int,
         link: CommitListener | None,
     ) -> None:
-        """Send on after a look at the store; the link is told when that is durable."""
+        """Send after a look-up; the link is notified when that is durable."""
         self.way.home.admit(ViaSending(self, messages, delivery_id, link))
 
     def work(self, messages: list[Message]) -> Work:
@@ -59,7 +59,7 @@ class Via:
         return TransactionalViaSend(self, messages)
 
     def check(self, now: int) -> None:
-        """Raises if the way itself takes nothing: ServerBusy, QuotaExceeded,
+        """Raises if the way itself accepts nothing: ServerBusy, QuotaExceeded,
         EntityDisabled, MessagingEntityNotFound."""
         check_room(self.way, 0, now)
         check_status(self.way)
@@ -73,7 +73,7 @@ class Via:
         ask_for_duplicates(destination, messages, admission)
 
     def apply(self, messages: list[Message], duplicates: Duplicates, now: int) -> None:
-        """Each message to the destination, or to the dead letters of the way."""
+        """Put each message into the destination, or dead-letter it at the way."""
         for message in messages:
             if message.layout & PING != 0:
                 accept(self.way, message, self._actor, now)
@@ -88,8 +88,8 @@ class Via:
             accept_unless_seen(destination, message, self._actor, now, duplicates)
 
     def _destination(self) -> Fragment:
-        """Raises ServiceBusError if it is gone, takes nothing now, or is elsewhere:
-        there is no commit over two stores."""
+        """Raises ServiceBusError if the destination does not exist, accepts nothing
+        now, or is in another store: a commit cannot span two stores."""
         destination = self._find_destination()
         if destination.home is not self.way.home:
             raise NotAllowed.across_stores(
@@ -105,7 +105,7 @@ class Via:
 
 @final
 class ViaSending(Admission):
-    """A delivery on its way to another entity."""
+    """A delivery that is sent on to another entity."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class ViaSending(Admission):
         self._via: Via = via
         self._messages: list[Message] = messages
         self._delivery_id: int = delivery_id
-        # Who is to be told; None if nobody waits.
+        # Gets the outcome; None if it is not needed.
         self._link: CommitListener | None = link
         for message in messages:
             self.pending_bytes += len(message.raw)
@@ -139,7 +139,7 @@ class ViaSending(Admission):
 
 @final
 class TransactionalViaSend(Work):
-    """A delivery that goes on its way with the commit."""
+    """A delivery that is sent on by the commit of a transaction."""
 
     def __init__(self, via: Via, messages: list[Message]) -> None:
         super().__init__(via.way.home)

@@ -1,13 +1,13 @@
-"""The front door: the first byte says which protocol a connection speaks (D7).
+"""Detects the protocol of a new connection by its first byte.
 
-    0x16             TLS; what is inside begins with one of the others
+    0x16             TLS; one of the others is inside
     G P D H O T C    the verb of an HTTP request
     anything else    AMQP, which answers a wrong header with its own
 
-No two of them share a first byte, so one is enough. It is looked at while it is still
-in the socket: who takes over reads the stream from its start, as if nobody had been
-here. Inside TLS that cannot be, so there the first bytes are handed over. Who says
-nothing in time is let go.
+The first bytes are all different, so one is enough. It is peeked from the socket, so
+that the protocol that takes over reads the stream from its start. Inside TLS that is
+not possible, and the first bytes are handed over. A client that sends nothing in time
+is disconnected.
 """
 
 import asyncio
@@ -31,20 +31,20 @@ _FIRST_LETTERS_OF_VERBS: Final = b"GPDHOTC"
 
 
 def _protocol(first: int, server: "Server") -> AmqpConnection | HttpConnection:
-    """Who goes on with a connection that began with this byte."""
+    """The protocol for a connection that begins with this byte."""
     if first in _FIRST_LETTERS_OF_VERBS:
         return HttpConnection(server)
     return AmqpConnection(server)
 
 
 class Arrival:
-    """A connected socket of which nothing has been read yet."""
+    """A connected socket from which nothing was read yet."""
 
     def __init__(self, connected: socket.socket, server: "Server") -> None:
         self._socket = connected
         self._server = server
         self._started_at = server.clock.monotonic()
-        # The handshake, if it is TLS that is spoken.
+        # The TLS handshake, if there is one.
         self._admission: asyncio.Task[None] | None = None
         self.requests: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
@@ -73,7 +73,7 @@ class Arrival:
         self, protocol: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None
     ) -> None:
         try:
-            # Small frames are answered at once, not when there are more of them.
+            # Small frames are sent at once, not when there are more of them.
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._loop.connect_accepted_socket(
                 protocol,
@@ -82,25 +82,25 @@ class Arrival:
                 ssl_handshake_timeout=self._server.handshake_ms / 1000 if tls else None,
             )
         except (OSError, EOFError) as error:
-            # Also what ssl raises: a peer that distrusts us, or speaks something else.
+            # Also errors of ssl: the peer does not trust us, or speaks something else.
             _log.info("a connection ended in its handshake: %s", error)
             self._socket.close()
         finally:
             self._server.left(self)
 
-    # --- as the server sees any connection ------------------------------------
+    # --- interface to the server ----------------------------------------------
 
     def tick(self, now: int, monotonic: int) -> None:
-        """TLS has its own deadline once it has begun."""
+        """Once TLS has begun, it has its own deadline."""
         waited_ms = monotonic - self._started_at
         if self._admission is None and waited_ms > self._server.handshake_ms:
             self.abort()
 
     def pause_reading(self) -> None:
-        """Nothing is read here."""
+        """Does nothing: nothing is read here."""
 
     def resume_reading(self) -> None:
-        """Nothing is read here."""
+        """Does nothing: nothing is read here."""
 
     def close(self, error: ServiceBusError | None, monotonic: int) -> None:
         self.abort()
@@ -114,12 +114,12 @@ class Arrival:
         self._server.left(self)
 
     def cut(self, error: ServiceBusError) -> None:
-        """Nothing can be told yet."""
+        """No error can be sent yet."""
         self.abort()
 
 
 class TlsArrival(asyncio.Protocol):
-    """A TLS connection on which nothing has been said yet."""
+    """A TLS connection on which nothing was received yet."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server
@@ -148,10 +148,10 @@ class TlsArrival(asyncio.Protocol):
             self.abort()
 
     def pause_reading(self) -> None:
-        """Who takes over is told when it joins."""
+        """Does nothing: the next protocol learns it when it joins."""
 
     def resume_reading(self) -> None:
-        """Who takes over is told when it joins."""
+        """Does nothing: the next protocol learns it when it joins."""
 
     def close(self, error: ServiceBusError | None, monotonic: int) -> None:
         self.abort()
@@ -161,5 +161,5 @@ class TlsArrival(asyncio.Protocol):
             self._transport.abort()
 
     def cut(self, error: ServiceBusError) -> None:
-        """Nothing can be told yet."""
+        """No error can be sent yet."""
         self.abort()

@@ -1,9 +1,9 @@
-"""A certificate authority in a folder: made once, kept, used to issue certificates.
+"""A certificate authority in a folder: created once, and used to issue certificates.
 
-A private key and its certificate share a file, so that no crash can part them, and
-a file appears under its name only when it is whole. An authority that is damaged is
-not replaced: clients trust it, and a new one would look to them like an attack.
-Only this file and `trust_files.py` know the library `cryptography`.
+A private key and its certificate share a file, so that no crash can separate them, and
+a file appears under its name only when it is complete. A damaged authority is not
+replaced: clients trust it, and a new one would look like an attack. Only this file and
+`trust_files.py` use the library `cryptography`.
 """
 
 from collections.abc import Iterable
@@ -24,19 +24,19 @@ from twinbus.process.whole_files import PRIVATE, PUBLIC, write_whole
 _AUTHORITY_LIFE: Final = timedelta(days=3650)
 
 _CERTIFICATE_LIFE: Final = timedelta(days=825)
-"""The longest that every platform accepts from a private authority."""
+"""The longest lifetime that every platform accepts from a private authority."""
 
 _RENEWAL: Final = timedelta(days=120)
-"""Looked at when a server starts, and few run longer than that without a restart."""
+"""Checked when a server starts; few run longer than that without a restart."""
 
 _SKEW: Final = timedelta(days=1)
-"""Valid from a little earlier, for clients whose clock is behind."""
+"""Certificates are valid from a bit earlier, for clients whose clock is slow."""
 
 _AUTHORITY_NAME: Final = "twinbus local authority"
 
 
 class CertificateAuthority:
-    """Issues certificates for this machine's names."""
+    """Issues certificates for the names of this machine."""
 
     def __init__(
         self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
@@ -45,7 +45,7 @@ class CertificateAuthority:
         self._key = key
 
     def still_serves(self, file: Path, names: Iterable[str], now: datetime) -> bool:
-        """Whether the certificate in the file is ours, has the names, and lasts."""
+        """Whether the certificate in the file is ours, has the names, and is valid."""
         try:
             certificate = x509.load_pem_x509_certificate(file.read_bytes())
             certificate.verify_directly_issued_by(self.certificate)
@@ -80,7 +80,7 @@ class CertificateAuthority:
 
 
 def authority_of(folder: Path, now: datetime) -> CertificateAuthority:
-    """The folder's authority, made at the first need or when it nears its end.
+    """The folder's authority; created if it does not exist or expires soon.
 
     Raises ConfigError if it is damaged, OSError.
     """
@@ -106,8 +106,8 @@ def _loaded(file: Path) -> CertificateAuthority:
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ConfigError(
-            f"{file} is damaged. Restore it; or remove it, and let all clients trust "
-            "the new authority that is then made."
+            f"{file} is damaged. Restore it. Or remove it: then a new authority is "
+            "made, which all clients have to trust."
         )
     return CertificateAuthority(certificate, key)
 
@@ -129,7 +129,7 @@ def _make(file: Path, now: datetime) -> CertificateAuthority:
 def _builder(
     name: str, key: ec.EllipticCurvePrivateKey, now: datetime, until: datetime
 ) -> x509.CertificateBuilder:
-    """What all certificates have."""
+    """The parts that all certificates have."""
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     return (
         x509.CertificateBuilder()

@@ -1,12 +1,12 @@
-"""The certificate of the TLS listener: one that is brought, or one of our own.
+"""The certificate of the TLS listener: a configured one, or our own.
 
-Our own is signed by an authority that only this data folder has. Clients trust the
-authority once; certificates come and go under it: a new one is made when the old
-one nears its end or lacks a name. Names come with each port, too: Go's SDK asks for
-the name `localhost:5671` where its Endpoint has the port.
+Our own is signed by an authority that exists only in this data folder. Clients trust
+the authority once; a new certificate is made when the old one expires soon or lacks a
+name. Names are also added with each port: Go's SDK asks for the name `localhost:5671`
+if the Endpoint has a port.
 
-    tls/ca.pem       the authority, for clients to trust; `trust_files.py` has more
-    tls/ca-key.pem   the authority with its private key, readable by the owner alone
+    tls/ca.pem       the authority, for clients to trust; see also `trust_files.py`
+    tls/ca-key.pem   the authority with its private key, readable by the owner only
     tls/server.pem   certificate and private key, likewise
 """
 
@@ -21,14 +21,14 @@ from typing import Final
 from twinbus.config import Config, ConfigError
 
 JAVA_PASSWORD: Final = "changeit"
-"""Of the trust store for Java, as of Java's own: nothing in there is secret, and Java
-reads none without."""
+"""The password of Java's trust store, the same as for Java's own: it protects no
+secret, but Java needs one."""
 
 _WILDCARDS: Final = ("", "0.0.0.0", "::")
 
 
 def tls_context(config: Config, now: int) -> ssl.SSLContext:
-    """What the TLS listener needs. Makes what is missing. Raises ConfigError."""
+    """The TLS context of the listener. Creates missing files. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if config.tls_cert:
@@ -36,13 +36,13 @@ def tls_context(config: Config, now: int) -> ssl.SSLContext:
     else:
         chain = key = _own_certificate(config, now)
     try:
-        # An encrypted key is refused; the library would ask the terminal for it.
+        # An encrypted key is refused; otherwise the library would ask on the terminal.
         context.load_cert_chain(chain, key, password=lambda: b"")
     except ssl.SSLError as error:
-        reason = error.reason or "it is no certificate with its private key"
+        reason = error.reason or "it has no certificate with a private key"
         raise ConfigError(
             f"{chain} can't be used for TLS with the key in {key}: {reason}. Both "
-            "must be PEM and belong together, and the key not be encrypted."
+            "must be PEM and belong together, and the key must not be encrypted."
         ) from None
     except OSError as error:
         why = os.strerror(error.errno or 0)
@@ -52,7 +52,7 @@ def tls_context(config: Config, now: int) -> ssl.SSLContext:
 
 
 def name_port(context: ssl.SSLContext, config: Config, port: int, now: int) -> None:
-    """The main port, where it was left to be found: our own certificate gets it."""
+    """Add the main port, if it was chosen by the system, to our own certificate."""
     if not config.tls_cert:
         own = _own_certificate(replace(config, port=port), now)
         context.load_cert_chain(own)
@@ -64,19 +64,19 @@ def ca_file(config: Config) -> Path:
 
 
 def bundle_file(config: Config) -> Path:
-    """The same with the roots of this machine, for clients that trust one file."""
+    """The authority and the roots of this machine, for clients that trust one file."""
     return config.data / "tls" / "trust.pem"
 
 
 def java_file(config: Config) -> Path:
-    """The bundle as a trust store of Java."""
+    """The same as a trust store of Java."""
     return config.data / "tls" / "trust.p12"
 
 
 def _own_certificate(config: Config, now: int) -> Path:
     folder = ca_file(config).parent
     try:
-        # The data folder first: what is made on the way gets the usual rights.
+        # The data folder first, so that its parents get the usual permissions.
         config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         return _current_certificate(folder, _names(config), _instant(now))
@@ -89,7 +89,7 @@ def _own_certificate(config: Config, now: int) -> Path:
 
 
 def _current_certificate(folder: Path, names: set[str], now: datetime) -> Path:
-    # A tenth of a second of imports, for those who want TLS.
+    # The import takes a tenth of a second, and only TLS needs it.
     from twinbus.process.certificate_authority import authority_of
     from twinbus.process.trust_files import write_trust_files
 
@@ -102,11 +102,11 @@ def _current_certificate(folder: Path, names: set[str], now: datetime) -> Path:
 
 
 def _names(config: Config) -> set[str]:
-    """All names under which clients of this machine may ask for it."""
+    """All names that clients on this machine may use for it."""
     hosts = {"localhost", "127.0.0.1", "::1", socket.gethostname()}
     if config.host not in _WILDCARDS:
         hosts.add(config.host)
-    # Certificates hold plain ASCII names only.
+    # Certificates contain ASCII names only.
     hosts = {host for host in hosts if host and host.isascii()}
     ports = {config.port, config.http_port, config.tls_port} - {0}
     return hosts | {f"{_bracketed(host)}:{port}" for host in hosts for port in ports}

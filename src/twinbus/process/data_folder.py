@@ -1,6 +1,6 @@
 """The data folder: what a bus keeps on this machine.
 
-root-key              key of the root rule, readable by the owner alone
+root-key              key of the root rule, readable by the owner only
 messages.sqlite3      the embedded store; -confirmed: its last commit, -reserve: room
 catalog.sqlite3       which entities exist
 """
@@ -24,14 +24,14 @@ _KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootKey:
-    """The key of the root rule, and where it is from."""
+    """The key of the root rule, and where it comes from."""
 
     text: str = field(repr=False)
-    # Where it is kept; None for one that was given, or is kept nowhere.
+    # The file; None if the key was configured, or is not stored.
     file: Path | None = None
-    # Nobody can know it yet.
+    # The key was made now, so no client has it yet.
     is_new: bool = False
-    # The file can be read by others than its owner.
+    # Other users can read the file.
     is_exposed: bool = False
 
 
@@ -50,7 +50,7 @@ def kept_root_key(data: Path) -> RootKey:
 
 
 class DataFolder:
-    """Finds, or makes at the first start, what the configuration does not give."""
+    """Finds what the configuration does not give, or creates it at the first start."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -104,7 +104,7 @@ def _new_key() -> str:
 
 
 def _write_key(file: Path, key: str) -> str:
-    """Write the key so that nobody else can read it, at no moment."""
+    """Write the key so that other users cannot read it at any moment."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as stream:
         stream.write(key + "\n")

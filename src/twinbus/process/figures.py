@@ -1,6 +1,6 @@
-"""The server in figures, for `GET /metrics`.
+"""The figures of the server for `GET /metrics`.
 
-Figures are read from what there is. A fragment is never brought into memory for it.
+They are read from existing counters. No fragment is loaded for it.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from twinbus.owner.owners import Owners
 
 
 class ServerFigures:
-    """What a server can tell of itself."""
+    """Collects the figures of a server."""
 
     def __init__(
         self,

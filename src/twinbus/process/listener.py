@@ -1,8 +1,8 @@
-"""Listening sockets: everything that connects is handed over as a socket.
+"""Listening sockets: each new connection is handed over as a plain socket.
 
-asyncio's own listeners make a transport before anybody has said a word, and then it
-is decided whether TLS is spoken. Here a connection stays a plain socket until its
-first byte can be looked at (`arrival.py`).
+asyncio's own listeners create a transport at once, and so must know beforehand whether
+it is TLS. Here a connection stays a plain socket until its first byte can be peeked
+(`arrival.py`).
 """
 
 import asyncio
@@ -18,10 +18,10 @@ _log = logging.getLogger(__name__)
 _BACKLOG: Final = 1_024
 
 _ACCEPTS_PER_TURN: Final = 64
-"""Others get their turn during a rush."""
+"""Limits the time of one turn, so that other work continues during a rush."""
 
 _RETRY_SECONDS: Final = 1.0
-"""Pause after the system ran out of files or memory for one more connection."""
+"""Pause after the system had no files or memory for another connection."""
 
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -60,7 +60,7 @@ class Listener:
         why = os.strerror(error.errno or 0)
         _log.error("can't accept a connection on port %d: %s", self.port, why)
         if error.errno in _EXHAUSTED:
-            # The connection is still waiting, and would be reported again at once.
+            # The connection is still pending, and would be reported again at once.
             self._loop.remove_reader(listening)
             self._loop.call_later(_RETRY_SECONDS, self._resume, listening)
 
@@ -70,7 +70,7 @@ class Listener:
 
 
 def _listening_sockets(host: str, port: int) -> list[socket.socket]:
-    """One for every address that the host name means. Raises OSError."""
+    """One socket for each address of the host name. Raises OSError."""
     found = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
@@ -78,7 +78,7 @@ def _listening_sockets(host: str, port: int) -> list[socket.socket]:
     try:
         for family, _, _, _, address in dict.fromkeys(found):
             opened.append(_listening_socket(family, address, port))
-            # Any free port of the first address is the port of all.
+            # If any free port is used, all addresses get the port of the first.
             port = port or opened[0].getsockname()[1]
     except BaseException:
         for listening in opened:
@@ -95,7 +95,7 @@ def _listening_socket(
         listening.setblocking(False)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            # IPv4 has a socket of its own.
+            # IPv4 has its own socket.
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listening.bind((address[0], port, *address[2:]))
         listening.listen(_BACKLOG)

@@ -1,8 +1,8 @@
-"""The syphon in the server (`[pair]`): several servers may be told to run it, one does.
+"""The syphon in the server (`[pair]`). If several servers run it, one is active.
 
-It connects to both namespaces as a client does, to this server too if that has the
-backlog queues; so it needs no way of its own into the store, and is metered like
-everybody else. The lease is the lock of a session at the secondary.
+It connects to both namespaces like any client, even to this server if that has the
+backlog queues. So it needs no separate access to the store, and the limits of clients
+apply to it. Its lease is the lock of a session at the secondary.
 """
 
 from typing import Any, Final
@@ -27,7 +27,7 @@ _QUEUE: Final[dict[str, Any]] = {
     "max_delivery_count": 2_147_483_647,
     "dead_lettering_on_message_expiration": True,
 }
-"""P4: nothing expires or is given up there, however long the primary is away."""
+"""Messages neither expire nor are dead-lettered, however long the primary is away."""
 
 _MEGABYTES: Final = 5120
 
@@ -42,7 +42,7 @@ class PairSyphon:
         max_entity_megabytes: int = _MEGABYTES,
         settings: SyphonSettings | None = None,
     ) -> None:
-        """Raises ValueError if the section cannot be used."""
+        """Raises ValueError if the section is not valid."""
         self._pair = pair
         self._clock = clock
         self._megabytes = min(_MEGABYTES, max_entity_megabytes)
@@ -66,8 +66,9 @@ class PairSyphon:
         authority: str | None,
         on_event: Reporter | None = None,
     ) -> None:
-        """Begin; `own_string` connects to this server, whose certificate `authority`
-        has signed. Raises ServiceBusError if a backlog queue cannot be made."""
+        """Start the syphon; `own_string` connects to this server, whose certificate
+        `authority` signed. Raises ServiceBusError if a backlog queue cannot be
+        created."""
         pair = self._pair
         if not pair.secondary:
             await self._make_queues(namespace)
@@ -98,12 +99,12 @@ class PairSyphon:
             try:
                 await namespace.create_queue(path, properties)
             except EntityAlreadyExists:
-                # Used as it is.
+                # It exists already, and is used as it is.
                 continue
 
     @property
     def is_running(self) -> bool:
-        """This server has the lease."""
+        """True if this server has the lease."""
         return self._service is not None and self._service.is_running
 
     def status(self) -> SyphonStatus | None:

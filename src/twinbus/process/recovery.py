@@ -1,11 +1,11 @@
-"""Bring entities back into a catalog that does not know them any more.
+"""Restores entities in a catalog that has lost them.
 
-First a look that changes nothing, in transactions that are rolled back: what would be
-done is known before anything is. Then fragments that are lacking are made, and last
-the entities are entered, all at once. Whatever interrupts that, the store holds what
-it held, and the next try finds the rest.
+First everything is planned without changes, in transactions that are rolled back. Then
+missing fragments are created, and last all entities are added to the catalog at once.
+If this is interrupted, the store still has its messages, and the next run does the
+rest.
 
-A catalog that cannot be read is set aside under another name, never overwritten.
+A catalog that cannot be read is renamed, never overwritten.
 """
 
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ _SQLITE_FILES: Final = ("", "-wal", "-shm")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What was found, and is done unless it was only asked for."""
+    """What was found, and what is done unless it is a dry run."""
 
     store: str
     store_uuid: bytes
     catalog: str
-    # Where a catalog that cannot be read goes; None if there is none.
+    # New name of a catalog that cannot be read; None if it can.
     set_aside: str | None
     entities: tuple[Recovered, ...]
 
@@ -44,7 +44,7 @@ class Recovery:
 
 
 async def recover(config: Config, now: int, *, is_dry_run: bool) -> Recovery:
-    """Make the catalog know all that the store holds.
+    """Add all entities of the store to the catalog.
 
     Raises StoreInUse, StoreUnreadable and other StoreErrors, ConfigError.
     """
@@ -77,7 +77,7 @@ def _files(config: Config) -> tuple[SqliteStore, SqliteCatalog]:
     """Raises ConfigError, StoreUnreadable."""
     if not config.data.is_dir():
         raise ConfigError(
-            f"There is no data folder {config.data}. Name the one to recover with "
+            f"There is no data folder {config.data}. Give the one to recover with "
             "--data."
         )
     folder = DataFolder(config)
@@ -89,7 +89,7 @@ def _files(config: Config) -> tuple[SqliteStore, SqliteCatalog]:
     if not store.path.exists():
         raise StoreUnreadable(
             f"There is no message store {store.path}, so there is nothing to recover "
-            "from. Restore a backup of it, or name the right folder with --data."
+            "from. Restore a backup of it, or give the right folder with --data."
         )
     return store, catalog
 
@@ -97,7 +97,7 @@ def _files(config: Config) -> tuple[SqliteStore, SqliteCatalog]:
 def _look_at(
     catalog: SqliteCatalog,
 ) -> tuple[list[EntityRecord], list[Unfinished], bool]:
-    """What the catalog holds, and whether it cannot be read."""
+    """The entities of the catalog, and whether it cannot be read."""
     if not catalog.exists():
         return [], [], False
     try:
@@ -143,7 +143,7 @@ async def _carry_out(
 
 
 def _changes(plan: RecoveryPlan, opened: Opened, now: int) -> ChangeSet:
-    """Fragments where there are none, and records under the names of now."""
+    """Missing fragments, and entity records with their current names."""
     table = FragmentTable(opened.epoch, opened.fragments)
     table.purging().update(opened.purging)
     changes = ChangeSet()

@@ -1,8 +1,8 @@
 """The server: one namespace on one store, from start to stop.
 
-Start: open the data, make the entities of the configuration, listen. It is ready when
-it could take a message and hand it out. Stop: take no more connections, commit what
-was accepted and tell the clients so, close them, give the store back.
+Start: open the data, create the entities of the configuration, listen. It is ready when
+it can accept and deliver messages. Stop: accept no more connections, commit what was
+accepted and answer, close the connections, release the store.
 """
 
 import asyncio
@@ -64,14 +64,14 @@ from twinbus.store.catalog import Catalog
 _log = logging.getLogger(__name__)
 
 _TICK_SECONDS: Final = 0.1
-"""How exactly locks, time to live and schedules are kept."""
+"""How precisely locks, time to live and schedules are kept."""
 
 _CONNECTION_TICK_MS: Final = 1_000
 _FINISH_MS: Final = 2_000
-"""How long requests that were taken may still take to be answered."""
+"""How long requests that were accepted may still take."""
 
 _STOP_SECONDS: Final = 1.0
-"""How long clients may take to close after they were told to."""
+"""How long clients may take to close after they were asked to."""
 
 
 class Server:
@@ -97,7 +97,7 @@ class Server:
         self.transaction_limits = _transaction_limits(config)
         self.extensions = _extensions(config)
         self.entropy: Callable[[int], bytes] = os.urandom
-        # None: TLS is not spoken here.
+        # None: no TLS.
         self.tls = tls
         self.owners = Owners([self._owner(store or folder.store())])
         self.namespace = Namespace(
@@ -115,7 +115,7 @@ class Server:
             topic_quotas=_topic_quotas(config),
             extensions=self.extensions,
         )
-        # The syphon that this server runs, if it is told to.
+        # The syphon that this server runs, if it is configured.
         self.pair = _pair_of(config, self.clock)
         self._connections = Connections(_places(config.max_connections))
         self.figures = self._measured()
@@ -134,7 +134,7 @@ class Server:
         self._listeners: list[Listener] = []
         self._ticking: asyncio.Task[None] | None = None
         self._connections_ticked_at = 0
-        # Set when the store can't go on; then only stopping is left.
+        # Set when the store has failed for good; then the server must stop.
         self.fatal: asyncio.Future[StoreError] | None = None
         self.port = config.port
         self.http_port = config.http_port
@@ -180,7 +180,7 @@ class Server:
     # --- start ----------------------------------------------------------------
 
     async def start(self) -> None:
-        """Be ready to send and receive. Raises StoreError, OSError, ConfigError."""
+        """Get ready to send and receive. Raises StoreError, OSError, ConfigError."""
         self.fatal = asyncio.get_running_loop().create_future()
         await self.owners.open(f"twinbus serve, namespace {self._config.namespace}")
         try:
@@ -213,7 +213,7 @@ class Server:
             raise ConfigError(f"[pair]: {error.text}") from None
 
     def _listen(self) -> None:
-        """Every port serves everything; some clients look for it at a usual one."""
+        """Every port serves all protocols; some clients expect a certain port."""
         self.port = self._listen_on(self._config.port)
         if self._config.http_port not in (0, self.port):
             self.http_port = self._listen_on(self._config.http_port)
@@ -226,12 +226,12 @@ class Server:
         return listener.port
 
     def _admit(self, connected: socket.socket) -> None:
-        """Here and not in `joined`: for a moment a connection has joined together
-        with the arrival that it was."""
+        """The check is here and not in `joined`, because for a moment a connection and
+        its Arrival are both counted."""
         if not self._connections.make_room(self.clock.monotonic()):
             connected.close()
             return
-        # It joins, and is kept, until it is known what it speaks.
+        # It joins by itself, and is kept until its protocol is known.
         Arrival(connected, self)
 
     # --- connections ----------------------------------------------------------
@@ -242,7 +242,7 @@ class Server:
             connection.pause_reading()
 
     def recognized(self, connection: ServedConnection) -> None:
-        """It has shown a key."""
+        """The client has shown a key."""
         self._connections.recognize(connection)
 
     def left(self, connection: ServedConnection) -> None:
@@ -264,13 +264,13 @@ class Server:
             try:
                 self.tick()
             except Exception as bug:
-                # Without ticks no lock ends and no time to live: stop instead.
+                # Without ticks no lock and no time to live would end: stop instead.
                 _log.critical("the bus stops because of a bug", exc_info=True)
                 self._on_fatal(StoreError(f"internal error: {bug!r}"))
                 return
 
     def tick(self) -> None:
-        """Let what is due happen."""
+        """Do what is due."""
         self.owners.tick()
         monotonic = self.clock.monotonic()
         if monotonic - self._connections_ticked_at >= _CONNECTION_TICK_MS:
@@ -284,7 +284,7 @@ class Server:
     # --- stop -----------------------------------------------------------------
 
     def _on_store_failed(self, error: StoreError) -> None:
-        """Its fragments are out of service; without any store there is no service."""
+        """Its fragments are out of service; without any store the process ends."""
         if not self.owners.serving():
             self._on_fatal(error)
 
@@ -293,7 +293,7 @@ class Server:
             self.fatal.set_result(error)
 
     async def stop(self) -> None:
-        """Finish what was accepted, then let go of everything."""
+        """Finish what was accepted, then release everything."""
         if self.pair is not None:
             await self.pair.close()
         self._close_listeners()
@@ -309,7 +309,7 @@ class Server:
         self._listeners.clear()
 
     async def _finish(self) -> None:
-        """Answer all that was taken; nothing more is read, or this would not end."""
+        """Answer all accepted requests; nothing more is read, so that this ends."""
         for connection in self._connections:
             connection.pause_reading()
         ends_at = self.clock.monotonic() + _FINISH_MS
@@ -326,7 +326,7 @@ class Server:
             elif self.owners.is_idle():
                 return
             else:
-                # Whoever waits for a commit that fails is told by its own answer.
+                # A failed commit is reported in the answer of each request.
                 with contextlib.suppress(ServiceBusError):
                     await self.owners.durable()
 
@@ -373,8 +373,8 @@ def _share_of_clients(config: Config, clock: Clock) -> MemoryShare:
 
 
 def _places(max_connections: int) -> int:
-    """As many connections as are wanted, and as the process may open files: to run out
-    of those is to lock everybody out, whoever has a key."""
+    """As many connections as configured, limited by the number of files that the
+    process may open: without free files it could accept no client at all."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY or files - FILES_RESERVED >= max_connections:
         return max_connections

@@ -1,12 +1,12 @@
-"""What clients trust the authority by, in the forms that they read.
+"""Files for clients to trust the authority, in several formats.
 
-    tls/ca.pem      the authority alone, for clients that add it to what they trust
-    tls/trust.pem   and the roots of this machine, for those that trust nothing else
+    tls/ca.pem      only the authority, for clients that add it to their roots
+    tls/trust.pem   also the roots of this machine, for those that trust one file
     tls/trust.p12   the same for Java
 
-A variable such as `SSL_CERT_FILE`, and Java's trust store, replace what a client trusts
-otherwise: with the authority alone it could reach the bus and nothing else any more.
-The files are written anew when the authority or the machine's roots have changed.
+A variable such as `SSL_CERT_FILE`, and Java's trust store, replace all roots of a
+client: with only the authority, it could reach nothing but the bus. The files are
+written again when the authority or the machine's roots have changed.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ MACHINE_ROOTS: Final = (
     Path("/etc/ssl/ca-bundle.pem"),  # SUSE
     Path("/etc/ssl/cert.pem"),  # macOS, Alpine
 )
-"""Where OpenSSL and Go look, too; the first that is there. Not `SSL_CERT_FILE`, which
-may well name one of our own."""
+"""The places where OpenSSL and Go look; the first existing file is used. Not
+`SSL_CERT_FILE`, since it may be one of our own files."""
 
 _CERTIFICATE: Final = re.compile(
     rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL
@@ -37,12 +37,12 @@ _CERTIFICATE: Final = re.compile(
 
 
 def write_trust_files(folder: Path, authority: bytes) -> None:
-    """The authority, as PEM, in the forms that clients read. Raises OSError."""
+    """Write the authority, given as PEM, in all formats. Raises OSError."""
     bundle, java = folder / "trust.pem", folder / "trust.p12"
     pem = authority + _machine_roots()
     if java.exists() and bundle.exists() and bundle.read_bytes() == pem:
         return
-    # The bundle last: it is what the next start looks at.
+    # The bundle last, because the next start checks it.
     write_whole(java, _java_store(_certificates(pem)), PUBLIC)
     write_whole(bundle, pem, PUBLIC)
 
@@ -57,8 +57,7 @@ def _machine_roots() -> bytes:
 
 
 def _certificates(pem: bytes) -> list[x509.Certificate]:
-    """Without those that the library does not take: of a machine's hundred roots one
-    or the other is odd."""
+    """The valid certificates; among a machine's hundred roots some are not."""
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -69,7 +68,7 @@ def _certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def _java_store(certificates: list[x509.Certificate]) -> bytes:
-    """Each under a name of its own; Java would keep one of those that share it."""
+    """Each has its own name, because Java keeps only one per name."""
     entries = [
         pkcs12.PKCS12Certificate(
             certificate, f"root-{number}".encode() if number else b"twinbus"

@@ -1,6 +1,6 @@
-"""Files that appear under their name only when they are whole.
+"""Writes files that appear under their name only when they are complete.
 
-What has to be private is so from its first moment on.
+A private file is private from the beginning.
 """
 
 import os
@@ -13,7 +13,7 @@ PUBLIC: Final = 0o644
 
 
 def write_whole(file: Path, content: bytes, mode: int) -> None:
-    """Put the whole file there at once. Raises OSError."""
+    """Write the complete file at once. Raises OSError."""
     unfinished = file.with_name(f"{file.name}.new-{secrets.token_hex(8)}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as stream:

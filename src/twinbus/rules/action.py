@@ -1,7 +1,7 @@
-"""What a rule changes in its copy of a message: SET and REMOVE, in order.
+"""The action of a rule: SET and REMOVE statements that change a copy of a message.
 
-A statement sees what those before it did. The outcome is not a message but the list of
-changed properties: whoever knows the encoding puts them in.
+Each statement sees the changes of those before it. The result is a list of changed
+properties; the package `encoding` applies them to the message.
 """
 
 from typing import Final, final
@@ -27,7 +27,7 @@ _SET_KINDS: Final = {
 
 @final
 class Statement:
-    """`SET target = value`, or `REMOVE target` where there is no value."""
+    """`SET target = value`, or `REMOVE target` if there is no value."""
 
     def __init__(self, target: Property, value: Expression | None) -> None:
         self.target: Property = target
@@ -36,7 +36,7 @@ class Statement:
 
 @final
 class SqlAction:
-    """The statements of one rule, with the text they were written in."""
+    """The statements of one rule, and their text."""
 
     def __init__(
         self, text: str, parameters: dict[str, TypedValue], statements: list[Statement]
@@ -46,7 +46,7 @@ class SqlAction:
         self.statements: list[Statement] = statements
 
     def changes(self, view: MessageView) -> "Changes":
-        """What they do to this message. Raises FilterError."""
+        """The changes that they make to this message. Raises FilterError."""
         changes = Changes(view)
         for statement in self.statements:
             changes.execute(statement)
@@ -55,15 +55,15 @@ class SqlAction:
 
 @final
 class Changes(MessageView):
-    """A message as the statements executed so far left it, and what they changed."""
+    """A message after the statements executed so far, and what they changed."""
 
     def __init__(self, before: MessageView) -> None:
         self._before: MessageView = before
-        # Changed system properties by canonical name; None is removed.
+        # Changed system properties by canonical name; None: removed.
         self.system_changes: dict[str, object] = {}
-        # Changed application properties by name in lower case; MISSING is removed.
+        # Changed application properties by lower-case name; MISSING: removed.
         self.user_changes: dict[str, object] = {}
-        # How the name of a changed application property is written if it is new.
+        # How to write the name of a new application property.
         self.spellings: dict[str, str] = {}
 
     def system(self, name: str) -> object:
@@ -109,7 +109,7 @@ class Changes(MessageView):
 
 
 def _system_value(name: str, value: object) -> object:
-    """The value in the property's own type. Raises FilterError."""
+    """The value in the property's type. Raises FilterError."""
     if name in TEXTS:
         return text_of(value)
     kind, wanted = _SET_KINDS[name]
@@ -121,8 +121,8 @@ def _system_value(name: str, value: object) -> object:
 
 
 def converted(value: object, existing: object) -> object:
-    """The value in the type of the one it replaces, if it can be said in it exactly;
-    otherwise as it is."""
+    """The value in the type of the one it replaces, if it can be converted exactly;
+    otherwise unchanged."""
     if isinstance(existing, str):
         return value if value is None else text_of(value)
     if isinstance(existing, bool):
@@ -135,7 +135,7 @@ def converted(value: object, existing: object) -> object:
 
 
 def text_of(value: object) -> str:
-    """A value as text, as it would be written to XML."""
+    """A value as text, as in XML."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

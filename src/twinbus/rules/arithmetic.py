@@ -1,10 +1,10 @@
-"""Arithmetic of rules: C# promotions, 64-bit integers, and no silent wrong numbers.
+"""Arithmetic of rules: C# promotions, 64-bit integers, overflows are errors.
 
-Integers stay integers and division of them truncates; a double on either side makes
-both doubles. Strings add up by concatenation, times and durations as .NET adds them.
-Null on either side, or types that do not go together, give null. What C# would throw
-on (an integer divided by zero, a result beyond 64 bits) raises FilterError, and so does
-a text longer than all properties of a message may be.
+Integers stay integers, and their division truncates; a double on either side makes both
+doubles. Strings are concatenated by +; times and durations are added as in .NET. Null
+on either side, or types that do not fit together, give null. Where C# would throw
+(integer division by zero, a result beyond 64 bits), FilterError is raised; also for a
+text longer than all properties of a message may be.
 """
 
 import math
@@ -42,7 +42,7 @@ def calculate(operator: str, left: object, right: object) -> object:
 
 
 def negative(value: object) -> object:
-    """The value with the other sign; null if it has none. Raises FilterError."""
+    """The value with the other sign; null if it is not a number. Raises FilterError."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -91,7 +91,7 @@ def _doubles(operator: str, left: float, right: float) -> float:
 
 
 def _quotient(left: float, right: float) -> float:
-    """IEEE 754 division, which Python refuses to do by zero."""
+    """IEEE 754 division; in Python, division by zero raises."""
     if right != 0.0:
         return left / right
     if left == 0.0 or math.isnan(left):
@@ -103,14 +103,14 @@ def _concatenation(left: str, right: str) -> str:
     length = len(left) + len(right)
     if length > PROPERTIES_BYTES:
         raise FilterError(
-            f"A text of {length} characters was put together; a message's properties "
+            f"A concatenated text has {length} characters; a message's properties "
             f"have at most {PROPERTIES_BYTES} bytes."
         )
     return left + right
 
 
 def _times(operator: str, left: object, right: object) -> object:
-    """Sums and differences that have to do with time; None for all others."""
+    """Sums and differences with times and durations; None for all others."""
     sign = 1 if operator == ADD else -1
     if isinstance(right, Duration):
         if isinstance(left, Duration):

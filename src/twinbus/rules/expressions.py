@@ -1,8 +1,8 @@
-"""Expressions: a tree that is built once, when a rule is added, and asked per message.
+"""Expressions: trees that are built once per rule, and evaluated per message.
 
 `evaluate` returns a value, or None for null and unknown. `may_fail` says whether it
-could raise FilterError for some message: the index may leave an expression out only
-if nobody could tell the difference.
+could raise FilterError for some message: the index may skip only expressions that
+cannot fail.
 """
 
 from abc import abstractmethod
@@ -16,7 +16,7 @@ from twinbus.rules.values import MISSING
 from twinbus.rules.view import MessageView
 
 _COPY_SHIFT: Final = 8
-"""To copy a few hundred characters is one step."""
+"""Copying a few hundred characters counts as one step."""
 
 
 class Expression:
@@ -57,10 +57,10 @@ class Constant(Expression):
 
 
 class Property(Expression):
-    """A property of the message; of two kinds, and nothing else is settable."""
+    """A property of the message, of one of two kinds. Actions can set it."""
 
     def __init__(self, name: str) -> None:
-        # In lower case: names are compared without it.
+        # In lower case: names are compared ignoring case.
         self.name: str = name
 
     def parts(self) -> list[Expression]:
@@ -68,7 +68,7 @@ class Property(Expression):
 
     @abstractmethod
     def exists(self, view: MessageView) -> bool:
-        """Whether the message has it, be it null."""
+        """Whether the message has it, even if it is null."""
 
 
 @final
@@ -77,7 +77,7 @@ class UserProperty(Property):
 
     def __init__(self, name: str) -> None:
         super().__init__(name.lower())
-        # As written: the name of the property if an action creates it.
+        # As written: used as its name if an action creates it.
         self.spelling: str = name
 
     def evaluate(self, view: MessageView) -> object:
@@ -90,7 +90,7 @@ class UserProperty(Property):
 
 @final
 class SystemProperty(Property):
-    """A property that every message has, as its sender or the bus set it."""
+    """A property that every message has, set by its sender or by the bus."""
 
     def __init__(self, name: str) -> None:
         super().__init__(canonical_name(name))
@@ -110,7 +110,7 @@ class SystemProperty(Property):
 
 @final
 class PropertyOf(Expression):
-    """`property(expression)`: the property whose name the message says."""
+    """`property(expression)`: the property whose name the expression gives."""
 
     def __init__(self, name: Expression) -> None:
         self._name: Expression = name
@@ -140,7 +140,7 @@ def property_named(name: str) -> Property:
 
 @final
 class NewId(Expression):
-    """`newid()`: a UUID that was not there before."""
+    """`newid()`: a new random UUID."""
 
     def evaluate(self, view: MessageView) -> object:
         return UUID(bytes=view.entropy(), version=4)
@@ -191,7 +191,7 @@ class Negative(Expression):
 
 @final
 class Positive(Expression):
-    """Unary plus: the number itself, and null for what is none."""
+    """Unary plus: the number itself, or null if it is not a number."""
 
     def __init__(self, operand: Expression) -> None:
         self._operand: Expression = operand

@@ -1,7 +1,7 @@
-"""What a filter or an action raises when it cannot be evaluated for a message.
+"""The error of a filter or action that cannot be evaluated for a message.
 
-It is no refusal of a request: the sender is not told. A subscription either lets the
-message pass by or dead-letters it, as its properties say.
+The sender does not get it: depending on its properties, the subscription dead-letters
+the message or does not get it.
 """
 
 from typing import final
@@ -9,7 +9,7 @@ from typing import final
 
 @final
 class FilterError(Exception):
-    """The text says which operation failed, and on what."""
+    """The text says which operation failed, and for which value."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

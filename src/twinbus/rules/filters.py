@@ -1,8 +1,8 @@
-"""The four kinds of filter, as values: what a rule was given, and what it means.
+"""The four kinds of filters, as values.
 
-A SQL filter keeps its text and parameters beside the predicate made of them, because a
-rule is read back as it was written. A correlation filter is a set of properties
-that must all be equal, in type too.
+A SQL filter keeps its text and parameters beside the parsed predicate, because clients
+read a rule back as it was written. A correlation filter is a set of properties that
+must all be equal, including their type.
 """
 
 from abc import abstractmethod
@@ -18,8 +18,8 @@ CORRELATION_FIELDS: Final = (
     *("correlation_id", "message_id", "to", "reply_to", "label", "session_id"),
     *("reply_to_session_id", "content_type"),
 )
-"""What a correlation filter may ask besides application properties, in the order in
-which the wire lists it."""
+"""Fields that a correlation filter may have besides application properties, in their
+order on the wire."""
 
 
 class Filter:
@@ -48,7 +48,7 @@ class FalseFilter(Filter):
 
 @final
 class SqlFilter(Filter):
-    """The messages of which a predicate is true."""
+    """The messages for which a predicate is true."""
 
     def __init__(
         self, text: str, parameters: dict[str, TypedValue], predicate: Expression
@@ -73,7 +73,7 @@ class CorrelationFilter(Filter):
         self.fields: dict[str, str] = fields
         # Application properties, by name as given.
         self.properties: dict[str, TypedValue] = properties
-        # Names and values in one order, so that filters on the same names share it.
+        # Names and values, sorted, so that filters on the same names share a table.
         wanted = _wanted(fields, properties)
         self.system_names: tuple[str, ...] = tuple(wanted[0])
         self.user_names: tuple[str, ...] = tuple(wanted[1])
@@ -102,7 +102,7 @@ def _wanted(
 def correlation_key(
     system_names: tuple[str, ...], user_names: tuple[str, ...], view: MessageView
 ) -> tuple[object, ...] | None:
-    """What the message says of these properties; None if it leaves one of them open."""
+    """The message's values of these properties; None if it lacks one of them."""
     key: list[object] = []
     for name in system_names:
         value = identity_key(view.system(name))

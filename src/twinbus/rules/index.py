@@ -1,15 +1,15 @@
-"""All rules of a topic, found by what a message says instead of one after the other.
+"""All rules of a topic, indexed, so that most need not be evaluated for a message.
 
-- True filters are known before a message comes; false ones are never looked at.
-- Correlation filters on the same properties share one table: the message's
-  values are looked up in it, however many filters there are.
-- SQL filters that demand `property = constant`, alone or among others joined by AND,
-  stand under that constant; only those whose constant the message has are evaluated.
+- True filters match without a look-up; false ones are never evaluated.
+- Correlation filters on the same properties share one table: the message's values are
+  looked up in it once, however many filters there are.
+- SQL filters that require `property = constant`, alone or in an AND, are indexed by
+  that constant; only those whose constant the message has are evaluated.
 - The other SQL filters are evaluated one by one, but each text with its parameters
-  once, however many subscriptions use it.
+  only once, however many subscriptions use it.
 
-A filter that could fail is not looked up but evaluated: its failure is an outcome.
-The outcome is that of asking every rule (tests/property/test_rules_index.py).
+A filter that could fail is always evaluated, because its failure has an effect. The
+result is the same as evaluating every rule (tests/property/test_rules_index.py).
 """
 
 from typing import final
@@ -31,11 +31,11 @@ from twinbus.rules.view import MessageView
 
 @final
 class Matched:
-    """What one subscription gets of a message. Not to be changed: it may be shared."""
+    """What one subscription gets of a message. It may be shared: do not change it."""
 
     def __init__(self, subscription_key: str) -> None:
         self.subscription_key: str = subscription_key
-        # Whether a rule without action matched: one unchanged copy.
+        # A rule without action matched: one unchanged copy.
         self.plain: bool = False
         # The rules with an action that matched: one changed copy each.
         self.actions: list[Rule] = []
@@ -59,7 +59,7 @@ Matches = dict[str, Matched]
 
 @final
 class _Placed:
-    """A rule of a subscription, as the tables hold it."""
+    """A rule of a subscription, as an entry of the tables."""
 
     def __init__(self, subscription_key: str, rule: Rule) -> None:
         self.subscription_key: str = subscription_key
@@ -99,7 +99,7 @@ _NOBODY: list[_Placed] = []
 
 @final
 class _SharedFilter:
-    """A SQL filter and all the rules that have it."""
+    """A SQL filter and all rules that have it."""
 
     def __init__(self, predicate: Expression) -> None:
         self.predicate: Expression = predicate
@@ -120,7 +120,7 @@ class _SharedFilter:
 
 @final
 class _EqualityTable:
-    """SQL filters that demand a constant of the same property."""
+    """SQL filters that require a constant for the same property."""
 
     def __init__(self, property: Property) -> None:
         self._property: Property = property
@@ -144,38 +144,38 @@ class RuleIndex:
     """The rules of all subscriptions of one topic."""
 
     def __init__(self) -> None:
-        # Subscription -> its rules by name in lower case.
+        # Subscription -> its rules by lower-case name.
         self._placed: dict[str, dict[str, _Placed]] = {}
-        # What matches every message; None when it has to be gathered anew.
+        # Rules that match every message; None if it must be computed again.
         self._always: list[Matched] | None = []
         self._correlations: dict[
             tuple[tuple[str, ...], tuple[str, ...]], _CorrelationTable
         ] = {}
         # Each distinct SQL filter.
         self._filters: dict[FilterKey, _SharedFilter] = {}
-        # Those of them that are looked up, by scope and name of the property.
+        # SQL filters that are looked up, by scope and name of the property.
         self._equalities: dict[tuple[bool, str], _EqualityTable] = {}
-        # Those of them that are evaluated for every message.
+        # SQL filters that are evaluated for every message.
         self._scanned: dict[FilterKey, _SharedFilter] = {}
         self.sql_rule_count: int = 0
         self.correlation_rule_count: int = 0
 
     def rules(self, subscription_key: str) -> list[Rule]:
-        """In the order in which they were added."""
+        """The rules in the order in which they were added."""
         placed = self._placed.get(subscription_key)
         return [] if placed is None else [one.rule for one in placed.values()]
 
     def rule(self, subscription_key: str, name: str) -> Rule | None:
-        """The rule of this name, whose case does not matter."""
+        """The rule of this name, ignoring case."""
         placed = self._placed.get(subscription_key)
         found = None if placed is None else placed.get(name.lower())
         return None if found is None else found.rule
 
     def add(self, subscription_key: str, rule: Rule) -> None:
-        """The subscription has no rule of that name yet: whoever adds has asked."""
+        """Add a rule. The caller has checked that its name is new."""
         of_subscription = self._placed.setdefault(subscription_key, {})
         name = rule.name.lower()
-        assert name not in of_subscription, f"rule {rule.name} is there already"
+        assert name not in of_subscription, f"rule {rule.name} exists already"
         placed = _Placed(subscription_key, rule)
         of_subscription[name] = placed
         filter = rule.filter
@@ -187,7 +187,7 @@ class RuleIndex:
             self._add_sql(filter, placed)
 
     def remove(self, subscription_key: str, rule_name: str) -> Rule | None:
-        """The rule that was removed; None if there was none."""
+        """Remove a rule and return it; None if it does not exist."""
         of_subscription = self._placed.get(subscription_key)
         if of_subscription is None:
             return None
@@ -206,13 +206,13 @@ class RuleIndex:
         return placed.rule
 
     def remove_subscription(self, subscription_key: str) -> None:
-        """All its rules."""
+        """Remove all rules of a subscription."""
         for rule in self.rules(subscription_key):
             self.remove(subscription_key, rule.name)
 
     def match(self, view: MessageView) -> list[Matched]:
-        """The subscriptions that get the message, or failed to decide it; each once.
-        Neither the list nor what is in it may be changed."""
+        """The subscriptions that get the message, or whose filter failed; each once.
+        Neither the list nor its items may be changed."""
         matches: Matches = {}
         for table in self._correlations.values():
             table.collect(view, matches)
@@ -330,8 +330,8 @@ def _table_name(property: Property) -> tuple[bool, str]:
 
 
 def _demanded_constant(predicate: Expression) -> tuple[Property, object] | None:
-    """A property, and the key of the constant that it must equal for the predicate
-    to be true; None if there is none, or if the predicate could fail."""
+    """A property, and the key of the constant that it must equal for the predicate to
+    be true; None if there is none, or if the predicate could fail."""
     if predicate.may_fail():
         return None
     if isinstance(predicate, AllOf):

@@ -1,11 +1,11 @@
-"""LIKE, in a time that no pattern can make explode.
+"""LIKE, in bounded time for every pattern.
 
-`%` is any run of characters, `_` any single one, and the escape character takes their
-meaning from them. A pattern is a row of segments between runs: the first stands at the
-start of the text, the last at its end, and each of the others is taken where it is
-found first, which is never worse than later. A segment with `_` has several pieces:
-each is looked for where it should be, and moves the start on if it is not there. All
-steps are counted (see `text_work.py`).
+`%` is any run of characters, `_` any single one; the escape character makes them
+literal. A pattern consists of segments between runs: the first must be at the start of
+the text, the last at its end, and each of the others is matched at its first
+occurrence, which is never worse than a later one. A segment with `_` has several
+pieces: each is searched at its position, and if it is found later, the start moves on.
+All steps are counted (see `text_work.py`).
 """
 
 from typing import Final, final
@@ -17,7 +17,7 @@ from twinbus.rules.text_work import TextWork
 _ANY_RUN: Final = "%"
 
 _STEPS_PER_PIECE: Final = 8
-"""To compare a piece takes about so many times as long as to pass over a hundred
+"""Comparing a piece takes about so many times as long as searching a hundred
 characters, which is one step."""
 
 _PIECE_SHIFT: Final = 3
@@ -25,8 +25,8 @@ _LONG_PIECE: Final = 100
 
 
 def _scan_shift(length: int) -> int:
-    """How many characters a step passes over, as a power of two, when a piece of this
-    length is looked for: measured, with texts that make Python's search slow."""
+    """How many characters one step covers, as a power of two, in a search for a piece
+    of this length. Measured with texts that make Python's search slow."""
     if length == 1:
         return 10
     if length < 4:
@@ -36,16 +36,16 @@ def _scan_shift(length: int) -> int:
 
 @final
 class Segment:
-    """What stands between two runs: pieces of text, and single characters."""
+    """The part between two runs: pieces of text, separated by single characters."""
 
     def __init__(self) -> None:
         self.length: int = 0
-        # Where each piece begins, and the pieces.
+        # The position of each piece, and the pieces.
         self._offsets: list[int] = []
         self._pieces: list[str] = []
 
     def end(self, pieces: list[str]) -> None:
-        """It is made of these, with a single character between any two."""
+        """Set the pieces; there is a single character between any two."""
         for piece in pieces:
             if piece:
                 self._offsets.append(self.length)
@@ -54,7 +54,7 @@ class Segment:
         self.length -= 1
 
     def is_at(self, text: str, at: int, work: TextWork) -> bool:
-        """Whether it stands there; the text is long enough. Raises FilterError."""
+        """Whether it matches here; the text is long enough. Raises FilterError."""
         count = 0
         for index, piece in enumerate(self._pieces):
             count += 1
@@ -65,10 +65,10 @@ class Segment:
         return True
 
     def find(self, text: str, at: int, end: int, work: TextWork) -> int:
-        """Where it stands first between `at` and `end`, or -1. Raises FilterError.
+        """Its first match between `at` and `end`, or -1. Raises FilterError.
 
-        A piece that is not where it should be moves the start to where it is next;
-        when all of them agree on a start, that is it.
+        A piece that is not at its position moves the start to its next occurrence. It
+        matches when all pieces agree on a start.
         """
         latest = end - self.length
         if latest < at:
@@ -96,7 +96,7 @@ class Segment:
 
 @final
 class LikePattern:
-    """A pattern, taken apart once. Raises FilterError if it is too long."""
+    """A parsed pattern. Raises FilterError if it is too long."""
 
     def __init__(self, pattern: str, escape: str = "") -> None:
         if len(pattern) > LIKE_PATTERN_CHARACTERS:
@@ -104,12 +104,12 @@ class LikePattern:
                 f"A LIKE pattern has {len(pattern)} characters; at most "
                 f"{LIKE_PATTERN_CHARACTERS} are allowed."
             )
-        # Between runs; a pattern without runs has one.
+        # The segments between runs; a pattern without runs has one.
         self._segments: list[Segment] = []
         self._take_apart(pattern, escape)
 
     def matches(self, text: str, work: TextWork) -> bool:
-        """Raises FilterError if the message has cost too much by now."""
+        """Raises FilterError if the rules have used too many steps for this message."""
         segments = self._segments
         first = segments[0]
         if len(segments) == 1:
@@ -130,7 +130,7 @@ class LikePattern:
         return True
 
     def _take_apart(self, pattern: str, escape: str) -> None:
-        # Pieces of the segment that is being read, the last one open.
+        # Pieces of the current segment; the last one is open.
         pieces: list[str] = [""]
         escaped = False
         for character in pattern:
@@ -145,7 +145,7 @@ class LikePattern:
             else:
                 pieces.append("")
         if escaped:
-            # An escape with nothing to escape stands for itself.
+            # An escape character at the end stands for itself.
             pieces[-1] += escape
         self._add(pieces)
 

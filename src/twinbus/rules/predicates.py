@@ -1,8 +1,8 @@
-"""Predicates: expressions whose value is true, false or, as None, unknown.
+"""Predicates: expressions that are true, false or, as None, unknown.
 
-AND and OR look from left to right, stop as soon as the outcome is certain, and hold any
-number of parts, so that a long chain is not a deep tree. A value that is no
-truth value counts as unknown. A message is selected by true alone.
+AND and OR are evaluated from left to right and stop when the result is certain. They
+have any number of operands, so that a long chain is not a deep tree. A value that is
+not a boolean counts as unknown. Only true selects a message.
 """
 
 from typing import Final, final
@@ -17,7 +17,7 @@ EQUALS: Final = "="
 DIFFERS: Final = "<>"
 
 _STEPS_PER_CHARACTER: Final = 4
-"""Of a pattern that a message brings: it is taken apart by hand."""
+"""Cost of parsing a pattern that comes from a message."""
 
 
 def is_selected(predicate: Expression, view: MessageView) -> bool:
@@ -115,7 +115,7 @@ def _ordered(operator: str, found: int) -> object:
         return operator == ">" or operator == ">="
     if found == EQUAL:
         return operator == "<=" or operator == ">="
-    # Beside NaN every order is false, as in C#; booleans, binaries and UUIDs have none.
+    # With NaN every order is false, as in C#; booleans, binaries, UUIDs have none.
     return False if found == UNORDERED else None
 
 
@@ -135,7 +135,7 @@ class IsNull(Expression):
 
 @final
 class Exists(Expression):
-    """`EXISTS (property)`: true of a property that is there, be it null."""
+    """`EXISTS (property)`: true if the message has the property, even if it is null."""
 
     def __init__(self, operand: Property) -> None:
         self._operand: Property = operand
@@ -149,8 +149,8 @@ class Exists(Expression):
 
 @final
 class In(Expression):
-    """`operand IN (candidates)`: unknown if the operand is; a candidate that does not
-    compare with it is not equal to it."""
+    """`operand IN (candidates)`: unknown if the operand is; a candidate of another type
+    is not equal to it."""
 
     def __init__(self, operand: Expression, candidates: list[Expression]) -> None:
         self._operand: Expression = operand
@@ -171,8 +171,8 @@ class In(Expression):
 
 @final
 class Like(Expression):
-    """`operand LIKE pattern [ESCAPE escape]`: unknown if one of them is no string, or
-    the escape is not one character."""
+    """`operand LIKE pattern [ESCAPE escape]`: unknown if one of them is not a string,
+    or the escape is not one character."""
 
     def __init__(
         self, operand: Expression, pattern: Expression, escape: Expression | None
@@ -180,7 +180,7 @@ class Like(Expression):
         self._operand: Expression = operand
         self._pattern: Expression = pattern
         self._escape: Expression | None = escape
-        # The pattern taken apart, if it is the same for all messages.
+        # The parsed pattern, if it is the same for all messages.
         self._fixed: LikePattern | None = _fixed_pattern(pattern, escape)
 
     def evaluate(self, view: MessageView) -> object:
@@ -218,13 +218,13 @@ def _fixed_pattern(
         if isinstance(escape, Constant):
             return _pattern_of(pattern.value, escape.value, True)
     except FilterError:
-        # Too long: said when it is asked, as of a pattern that a message brings.
+        # Too long: it fails when evaluated, like a pattern from a message.
         pass
     return None
 
 
 def _pattern_of(pattern: object, escape: object, escaped: bool) -> LikePattern | None:
-    """None if this is not a pattern with one escape character, or none."""
+    """None if it is not a pattern, or the escape is not one character."""
     if not isinstance(pattern, str) or not isinstance(escape, str):
         return None
     if escaped and len(escape) != 1:

@@ -1,8 +1,8 @@
 """A rule of a subscription: a name, a filter, and perhaps an action.
 
-A rule is a value, made once when it is added or read back from the store; what is not
-valid never becomes one. It goes into the store as a JSON object of texts, in which
-values keep their types. Reading one takes the parser, and so is in `rules/sql`.
+A rule is an immutable value, made when it is added or read from the store; only valid
+rules are made. It is stored as a JSON object of texts, in which values keep their
+types. Reading one needs the parser, and so is in `rules/sql`.
 """
 
 from typing import Any, Final, final
@@ -23,7 +23,7 @@ DEFAULT_RULE: Final = "$Default"
 
 @final
 class Rule:
-    """Never changed: an update is another rule of the same name."""
+    """Never changed: an update makes another rule of the same name."""
 
     def __init__(
         self, name: str, filter: Filter, action: SqlAction | None, created_at: int
@@ -48,7 +48,7 @@ class Rule:
 
 
 def default_rule(created_at: int) -> Rule:
-    """All messages, unchanged."""
+    """A rule that selects all messages and leaves them unchanged."""
     return Rule(DEFAULT_RULE, TrueFilter(), None, created_at)
 
 

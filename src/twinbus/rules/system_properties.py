@@ -1,7 +1,7 @@
-"""The names behind `sys.`: what a message has besides its application properties.
+"""The names after `sys.`: properties of a message that are not application properties.
 
-Names are compared in lower case. An action may set those that a sender may set; what
-the bus itself decides about a message is for reading.
+Names are compared in lower case. An action may set those that a sender may set; those
+that the bus sets are read-only.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ TEXTS: Final = frozenset(
         *("replytosessionid", "contenttype", "partitionkey", "viapartitionkey"),
     )
 )
-"""Properties whose value is a text; an action converts what it sets to one."""
+"""Properties with a text value; an action converts other values to text."""
 
 SETTABLE: Final = TEXTS | {"timetolive", "scheduledenqueuetimeutc"}
 
@@ -30,6 +30,6 @@ _ALIASES: Final = {
 
 
 def canonical_name(name: str) -> str:
-    """The name in lower case, and `subject` under its old name `label`."""
+    """The name in lower case; `subject` becomes its old name `label`."""
     lower = name.lower()
     return _ALIASES.get(lower, lower)

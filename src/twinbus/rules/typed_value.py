@@ -1,8 +1,8 @@
-"""Values inside rules: parameters, and the properties of a correlation filter.
+"""Values in rules: parameters, and the properties of a correlation filter.
 
-Whoever reads a rule back gets each value in the type and with the text it was given, so
-both are kept beside the value that is computed with. Types are named as XML Schema
-names them, since that is how the administration clients write them.
+A client that reads a rule gets each value with the type and text it was given, so both
+are kept beside the value. Types have the names of XML Schema, because administration
+clients use them.
 """
 
 import math
@@ -24,7 +24,7 @@ _DURATION: Final = re.compile(
 )
 
 _DURATION_MS_HIGHEST: Final = ((1 << 63) - 1) // 10_000
-"""The longest TimeSpan of .NET, which counts in 64 bits and tenths of microseconds."""
+"""The longest TimeSpan of .NET, a 64-bit number of tenths of microseconds."""
 
 _WIDTHS: Final = {
     "byte": (-(1 << 7), (1 << 7) - 1),
@@ -40,7 +40,7 @@ _WIDTHS: Final = {
 
 @final
 class TypedValue:
-    """A value with its type and text; never changed."""
+    """A value with its type and text; immutable."""
 
     def __init__(self, type_name: str, text: str, value: object) -> None:
         self.type_name: str = type_name
@@ -62,7 +62,7 @@ class TypedValue:
 
 
 def typed_value(type_name: str, text: str) -> TypedValue:
-    """The value that `text` says in a type of TYPES. Raises ArgumentError."""
+    """Parse `text` as a value of one of TYPES. Raises ArgumentError."""
     reader = _READERS.get(type_name)
     if reader is None:
         raise ArgumentError.about(
@@ -147,7 +147,7 @@ def _text(text: str) -> object:
 def _instant(text: str) -> object:
     moment = datetime.fromisoformat(_microseconds(text))
     if moment.tzinfo is None:
-        # What comes without a zone is UTC, here as everywhere in the service.
+        # A time without a zone is UTC, as everywhere in the service.
         moment = moment.replace(tzinfo=UTC)
     return Instant((moment - _EPOCH) // _MILLISECOND)
 
@@ -157,7 +157,7 @@ _MILLISECOND: Final = datetime(1, 1, 1, microsecond=1000) - datetime(1, 1, 1)
 
 
 def _microseconds(text: str) -> str:
-    """.NET writes seven digits of a second; six are read."""
+    """.NET writes seven digits of a second; Python reads six."""
     return re.sub(r"(\.\d{6})\d+", r"\1", text)
 
 
@@ -202,7 +202,7 @@ def double_text(value: float) -> str:
 
 
 def instant_text(at: int) -> str:
-    """ISO 8601 in UTC; years that have no date are written as milliseconds."""
+    """ISO 8601 in UTC; times beyond the year 9999 are written as milliseconds."""
     try:
         moment = _EPOCH + at * _MILLISECOND
     except OverflowError:

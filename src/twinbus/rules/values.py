@@ -1,12 +1,12 @@
-"""The values that rules compute with, and how they compare.
+"""The values of rules, and how they compare.
 
     str   bool   int (64 bits)   float   bytes   UUID   Instant   Duration   None
 
-None is null and also the unknown of three-valued logic: wherever the two meet an
-operator they behave the same, and only EXISTS tells them apart, by asking the message.
-Numbers compare with numbers, as C# promotes them; every other type compares with
-itself alone. A comparison across types is unknown, and so neither it nor its negation
-selects a message. Strings compare by their characters' numbers, with their case.
+None is null and also the unknown of three-valued logic: all operators treat both the
+same. Only EXISTS distinguishes a null property from a missing one. Numbers compare with
+numbers, as C# promotes them; every other type compares only with itself. A comparison
+across types is unknown, so neither it nor its negation selects a message. Strings
+compare by code points, with case.
 """
 
 from typing import Final, final
@@ -22,7 +22,7 @@ class Missing:
 
 
 MISSING: Final = Missing()
-"""What a message says of a property that it does not have."""
+"""The value of a property that a message does not have."""
 
 
 @final
@@ -59,12 +59,12 @@ class Duration:
         return f"Duration({self.ms})"
 
 
-# What comparing two values can tell.
+# Results of comparing two values.
 LESS: Final = -1
 EQUAL: Final = 0
 GREATER: Final = 1
 DIFFERENT: Final = 2  # not equal, and without an order
-UNORDERED: Final = 3  # one is not a number (NaN): not equal, not less, not greater
+UNORDERED: Final = 3  # one is NaN: not equal, not less, not greater
 UNKNOWN: Final = 4  # null, or of types that do not compare
 
 
@@ -92,7 +92,7 @@ def _compare_numbers(left: int | float, right: object) -> int:
         return UNKNOWN
     if isinstance(left, int) and isinstance(right, int):
         return _order(left, right)
-    # As in C#, an integer beside a double becomes a double, exact or not.
+    # As in C#, an integer is converted to a double, exactly or not.
     return _order_doubles(float(left), float(right))
 
 
@@ -121,8 +121,8 @@ def _sameness(left: object, right: object) -> int:
 
 
 def identity_key(value: object) -> object | None:
-    """Equal for values of one type that are equal; None if there is nothing to be
-    equal to. Integers of all widths are one type; 1, 1.0 and true are three."""
+    """A key that is equal for equal values of one type; None for values that equal
+    nothing. Integers of all widths are one type; 1, 1.0 and true are three."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -137,8 +137,8 @@ def identity_key(value: object) -> object | None:
 
 
 def _key_of_others(value: object) -> object | None:
-    # Never the bare value: whoever writes rules could choose many with one hash. That
-    # of a text is different in every process, and so is that of a tuple with one.
+    # Not the bare value, because an author of rules could choose many with the same
+    # hash. Hashes of texts, and of tuples with a text, differ in every process.
     if isinstance(value, UUID):
         return ("uuid", value.bytes)
     if isinstance(value, Instant):
@@ -149,7 +149,8 @@ def _key_of_others(value: object) -> object | None:
 
 
 def equality_key(value: object) -> object | None:
-    """The same for all values that `compare` calls equal; None if there are none."""
+    """A key that is the same for all values that `compare` calls equal; None for values
+    that equal nothing."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return ("number", float(value))
     return identity_key(value)

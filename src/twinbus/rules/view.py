@@ -1,4 +1,4 @@
-"""What a rule may ask of a message, without knowing how it is encoded."""
+"""What rules can read of a message, independent of its encoding."""
 
 from abc import abstractmethod
 
@@ -13,18 +13,17 @@ class MessageView:
 
     @abstractmethod
     def system(self, name: str) -> object:
-        """The value of a system property, named as in `system_properties.NAMES`;
-        None where the message leaves it open."""
+        """The value of a system property, named as in `system_properties.NAMES`; None
+        if it is not set."""
 
     @abstractmethod
     def user(self, name: str) -> object:
-        """The value of the application property of this name, which is in lower
-        case, or MISSING."""
+        """The application property with this lower-case name, or MISSING."""
 
     @abstractmethod
     def text_work(self) -> TextWork:
-        """What is left for looking through its texts."""
+        """The steps that are left for searching its texts."""
 
     @abstractmethod
     def entropy(self) -> bytes:
-        """Sixteen bytes that were not handed out before, for `newid()`."""
+        """Sixteen new random bytes, for `newid()`."""

@@ -1,4 +1,4 @@
-"""The public test kit: a real bus in your test process, with a clock you move.
+"""The public test kit: a real bus in your test process, with a clock that you move.
 
     from twinbus.testing import Bus
 
@@ -8,8 +8,8 @@
         ...
         bus.advance(61)    # locks of one minute have run out
 
-Rules of subscriptions are made by `rule`. With pytest the fixture `twinbus_bus` gives
-each test a bus of its own.
+`rule` makes rules of subscriptions. With pytest, the fixture `twinbus_bus` gives each
+test its own bus.
 """
 
 from twinbus.testing.bus import Bus

@@ -1,9 +1,9 @@
-"""A bus in the test's own process: real server, real store, own thread, own clock.
+"""A bus in the test's process: real server, real store, its own thread and clock.
 
-It listens on a free port of the loopback interface and speaks AMQP like the real
-thing, because it is the real thing. Only time is the test's: locks, time to live and
-schedules follow `advance`. Heartbeats and deadlines of connections follow the
-machine's clock, so that an idle SDK is not cut off by a test's leap.
+It listens on a free port of the loopback interface and speaks AMQP: it is the real
+server. Only the time is controlled by the test: locks, time to live and schedules
+follow `advance`. Heartbeats and deadlines of connections follow the machine's clock, so
+that advancing the time does not disconnect an idle SDK.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _WAIT_SECONDS = 30
 
 
 class _BusClock:
-    """The test's time for messages, the machine's for connections."""
+    """The test's time for messages, the machine's time for connections."""
 
     def __init__(self, manual: ManualClock) -> None:
         self._manual = manual
@@ -67,7 +67,7 @@ class Bus:
         self._has_tls = tls
         self._settings = dict(settings or {})
         self.clock = ManualClock()
-        # Where a bus on SQLite keeps its data.
+        # The data folder, used with SQLite.
         self.folder = Path(tempfile.mkdtemp(prefix="twinbus-"))
         self._rules = {
             claims: _rule(claims)
@@ -156,16 +156,16 @@ class Bus:
 
     @property
     def ca_file(self) -> Path:
-        """The authority to trust, for a bus with TLS: `connection_verify` of SDKs."""
+        """The authority to trust for TLS: `connection_verify` of the SDKs."""
         return ca_file(Config(data=self.folder))
 
     @property
     def connection_string(self) -> str:
-        """For azure-servicebus; all claims."""
+        """For azure-servicebus, with all claims."""
         return self._connection_string(self.key_name, self.key)
 
     def connection_string_for(self, *claims: str) -> str:
-        """With the key of a rule that has just these claims."""
+        """With the key of a rule that has exactly these claims."""
         for named, access in self._rules.items():
             if set(named) == set(claims):
                 return self._connection_string(access.key_name, access.primary_key)
@@ -180,7 +180,7 @@ class Bus:
     # --- entities -------------------------------------------------------------
 
     def create_queue(self, path: str, **properties: Any) -> None:
-        """Make a queue; properties as in the SDK's `QueueProperties`."""
+        """Create a queue; properties as in the SDK's `QueueProperties`."""
         self._run(
             self.server.namespace.create_queue(path, entity_properties(properties))
         )
@@ -194,7 +194,7 @@ class Bus:
         self._run(self.server.namespace.delete_queue(path))
 
     def create_topic(self, path: str, **properties: Any) -> None:
-        """Make a topic; properties as in the SDK's `TopicProperties`."""
+        """Create a topic; properties as in the SDK's `TopicProperties`."""
         self._run(
             self.server.namespace.create_topic(path, entity_properties(properties))
         )
@@ -205,7 +205,7 @@ class Bus:
         )
 
     def delete_topic(self, path: str) -> None:
-        """Remove a topic with its subscriptions."""
+        """Delete a topic with its subscriptions."""
         self._run(self.server.namespace.delete_topic(path))
 
     def create_subscription(
@@ -215,7 +215,7 @@ class Bus:
         rules: Sequence[Rule] | None = None,
         **properties: Any,
     ) -> None:
-        """Make a subscription; properties as in the SDK's `SubscriptionProperties`.
+        """Create a subscription; properties as in the SDK's `SubscriptionProperties`.
         Without `rules` it gets all messages, with an empty list none."""
         self._run(
             self.server.namespace.create_subscription(
@@ -236,13 +236,13 @@ class Bus:
     def add_rule(
         self, topic: str, subscription: str, name: Rule | str, **parts: Any
     ) -> None:
-        """Add a rule: one made by `rule`, or its name and parts, as `rule` takes
-        them."""
+        """Add a rule: one made by `rule`, or the arguments of `rule`."""
         added = rule(name, **parts) if isinstance(name, str) else name
         self._run(self.server.namespace.add_rule(topic, subscription, added))
 
     def remove_rule(self, topic: str, subscription: str, name: str) -> None:
-        """A new subscription has the rule `$Default`, which takes all messages."""
+        """Remove a rule. New subscriptions have `$Default`, which selects
+        everything."""
         self._run(self.server.namespace.remove_rule(topic, subscription, name))
 
     # --- time -----------------------------------------------------------------
@@ -253,21 +253,21 @@ class Bus:
 
     @property
     def owner(self) -> StoreOwner:
-        """Of the only store."""
+        """The owner of the only store."""
         [owner] = self.server.owners
         return owner
 
     def advance(self, seconds: float | timedelta) -> None:
-        """Let time pass; what became due has happened when this returns."""
+        """Move the clock; when this returns, everything due has happened."""
         if isinstance(seconds, timedelta):
             seconds = seconds.total_seconds()
         self._run(self._let_time_pass(round(seconds * 1000)))
 
     async def _let_time_pass(self, milliseconds: int) -> None:
         owner, namespace = self.owner, self.server.namespace
-        # In the loop: the bus must not see the new time before its tick does.
+        # In the loop, so that the bus does not see the new time before its tick.
         self.clock.advance(milliseconds)
-        # The server looks at its entities now and then, by the machine's clock.
+        # The server does this only now and then, by the machine's clock.
         namespace.tick(self.clock.now())
         while True:
             self.server.tick()

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is moved."""
+"""A clock that only moves when told to."""
 
 from typing import final
 
@@ -7,7 +7,7 @@ from twinbus.clock import SystemClock
 
 @final
 class ManualClock:
-    """Starts at the machine's time; only `advance` moves it."""
+    """Starts at the machine's time; only `advance` and `jump` move it."""
 
     def __init__(self, now: int | None = None) -> None:
         self._now = SystemClock().now() if now is None else now
@@ -20,10 +20,10 @@ class ManualClock:
         return self._monotonic
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass."""
+        """Let this time pass."""
         self._now += milliseconds
         self._monotonic += milliseconds
 
     def jump(self, milliseconds: int) -> None:
-        """Set the clock on the wall, forwards or back; no time passes."""
+        """Change the wall-clock time, forwards or back; no time passes."""
         self._now += milliseconds

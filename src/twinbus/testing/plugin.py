@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def twinbus_bus() -> "Iterator[Bus]":
-    """A bus of the test's own, with a clock that the test moves."""
+    """A bus for the test, with a clock that the test moves."""
     # Imported here: every pytest run on the machine loads this plugin.
     from twinbus.testing.bus import Bus
 

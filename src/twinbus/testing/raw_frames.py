@@ -1,8 +1,8 @@
-"""Frames by hand: what a client sends that keeps no rule but the framing.
+"""Builds AMQP frames by hand, for tests and benches that attack a bus.
 
-For tests and benches that attack a bus. Each function returns the bytes of a frame and
-remembers nothing: credit, ids and handles are whatever the caller says. `performative`
-takes fields that are encoded already, for values that no encoder would make.
+Each function returns the bytes of a frame and keeps no state: credit, ids and handles
+are what the caller gives. `performative` takes encoded fields, for values that no
+encoder would write.
 """
 
 import struct
@@ -29,7 +29,7 @@ _UNLIMITED: Final = 0xFFFFFFFF
 def performative(
     code: int, fields: list[bytes], *, channel: int = 0, payload: bytes = b""
 ) -> bytes:
-    """A performative of encoded fields; an empty one is null."""
+    """A performative with encoded fields; an empty one is null."""
     body = b"".join(field or _NULL for field in fields)
     head = _LIST.pack(_LIST_32, len(body) + 4, len(fields))
     return frame(channel, b"\x00\x53" + bytes((code,)) + head + body + payload)
@@ -45,8 +45,8 @@ def raw_frame(
 def hello(
     key_name: str = "", key: str = "", *, container_id: str = "stranger"
 ) -> bytes:
-    """SASL PLAIN, anonymous without a name, then open and one session; all at once,
-    without waiting for an answer."""
+    """SASL PLAIN (anonymous without a name), open and one session, in one piece,
+    without waiting for answers."""
     if key_name:
         response = f"\0{key_name}\0{key}".encode()
         init = SaslInit(mechanism="PLAIN", initial_response=response)
@@ -90,7 +90,7 @@ def detach_frame(handle: int = 0, *, channel: int = 0) -> bytes:
 
 
 def credit_frame(count: int, handle: int = 0) -> bytes:
-    """A receiver's credit, with a window to match."""
+    """A receiver's credit, with an unlimited window."""
     window = [UInt(0), UInt(_UNLIMITED), UInt(0), UInt(_UNLIMITED)]
     return raw_frame(FLOW, [*window, UInt(handle), UInt(0), UInt(count)])
 

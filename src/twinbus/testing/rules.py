@@ -1,4 +1,4 @@
-"""Rules for the subscriptions of a test, in the words of the configuration file.
+"""Rules for the subscriptions of a test, with the names of the configuration file.
 
 rule("large", sql_filter="amount > 100", action="SET priority = 'high'")
 rule("eu", correlation_filter={"label": "order", "properties": {"region": "eu"}})
@@ -19,8 +19,8 @@ def rule(
     action: str | None = None,
     action_parameters: Mapping[str, object] | None = None,
 ) -> Rule:
-    """A rule for `create_subscription` or `add_rule`; without a filter it takes every
-    message. A correlation filter has the names of the SDK's `CorrelationRuleFilter`.
+    """A rule for `create_subscription` or `add_rule`; without a filter it selects all
+    messages. A correlation filter has the names of the SDK's `CorrelationRuleFilter`.
 
     Raises ValueError, and ArgumentError and ArgumentOutOfRange as the server does.
     """

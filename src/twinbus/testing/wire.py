@@ -1,9 +1,8 @@
 """A fake wire between two sans-I/O connections, for tests without sockets.
 
 `pump` carries bytes both ways in chunks of a chosen size until neither side has any
-left, and returns the events of each side. Time does not pass unless the test says so.
-An EndpointPair is a client and a server on such a wire, with the steps that most tests
-begin with.
+left, and returns the events of each side. Time is a parameter. An EndpointPair is a
+client and a server on such a wire, with the first steps of most tests.
 """
 
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ class Pumped:
 def pump(
     client: Connection, server: Connection, *, chunk_size: int = 65536, now: int = 0
 ) -> Pumped:
-    """Carry bytes between the two until both are silent."""
+    """Carry bytes between the two until both have nothing to send."""
     events = Pumped()
     while True:
         to_server = client.data_to_send()
@@ -46,7 +45,7 @@ def pump(
 def feed(
     connection: Connection, data: bytes, *, chunk_size: int = 65536, now: int = 0
 ) -> list[Event]:
-    """Give bytes to a connection in chunks; SASL is granted to whoever asks."""
+    """Pass bytes to a connection in chunks; every SASL request is accepted."""
     events: list[Event] = []
     for at in range(0, len(data), chunk_size):
         for event in connection.receive_data(data[at : at + chunk_size], now):

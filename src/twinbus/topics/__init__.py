@@ -1,5 +1,5 @@
-"""Topics: one message in, a copy for every subscription that wants it.
+"""Topics: a copy of each message for every subscription whose rules match.
 
-Stands on the rules and on the encoding of messages; pure, told the time, and
-compiled like the packages it stands on.
+The package uses rules and the encoding of messages. It is pure, gets the time as a
+parameter, and is compiled like the packages that it uses.
 """

@@ -1,19 +1,18 @@
 """The router of a topic: which subscriptions get a message, and what each gets.
 
-| a subscription's rules             | it gets                                  |
-|------------------------------------|------------------------------------------|
-| one or more without action match   | one copy, unchanged                      |
-| one with an action matches         | a copy of its own, changed by the action |
-| none matches                       | nothing                                  |
-| a filter or action cannot be told  | a dead letter, if its description says so |
+| a subscription's rules               | it gets                                  |
+|--------------------------------------|------------------------------------------|
+| one or more without action match     | one copy, unchanged                      |
+| one with an action matches           | its own copy, changed by the action      |
+| none matches                         | nothing                                  |
+| a filter or action fails             | a dead letter, if its description says so |
 
-All copies are in the commit of the message itself. Unchanged copies share the
-sender's bytes: they are stored once, however many subscriptions there are (D5). A
-copy has the sequence number of its subscription, and remembers the topic's.
+All copies are in the commit of the message itself. Unchanged copies share the sender's
+bytes: they are stored once for all subscriptions. A copy has the sequence number of its
+subscription, and keeps the topic's.
 
-Rules are read from their stored form when the first message comes, or somebody asks
-for them: a topic that nobody uses costs no parsing. Many may be read ahead, a few at a
-time.
+Stored rules are parsed when they are first needed, so an unused topic costs no parsing.
+They can also be parsed ahead, a few at a time.
 """
 
 from collections import deque
@@ -55,8 +54,8 @@ class Subscribed:
         self.dead_letters_failures: bool = dead_letters_failures
 
     def fragment(self) -> Fragment:
-        """Asked for anew each time: it is in memory only when needed, and another
-        one after a commit that failed."""
+        """The current fragment. It is looked up each time: it is loaded only when
+        needed, and may be another object after a failed commit."""
         found = self._table.find(self.generation, 0, MAIN)
         assert found is not None, "a subscription without a fragment"
         return found
@@ -72,14 +71,14 @@ class TopicRouter(Router):
         read_rule: Callable[[StoredRule], Rule],
     ) -> None:
         self._entropy: Callable[[int], bytes] = entropy
-        # Takes the parser, which is not for here.
+        # Parses a rule; passed in, because the parser is not part of this package.
         self._read_rule: Callable[[StoredRule], Rule] = read_rule
         # By lower-case name.
         self._subscribed: dict[str, Subscribed] = {}
         self._index: RuleIndex = RuleIndex()
-        # Rules that nobody has asked for yet, by subscription.
+        # Rules that are not parsed yet, by subscription.
         self._stored: dict[str, deque[StoredRule]] = {}
-        # How many these are.
+        # The number of rules that are not parsed yet.
         self.unread_count: int = 0
 
     # --- subscriptions and rules ----------------------------------------------
@@ -94,7 +93,7 @@ class TopicRouter(Router):
         self._index.remove_subscription(key)
 
     def restore(self, key: str, rules: list[StoredRule]) -> None:
-        """Forget the subscription's rules and believe the store."""
+        """Replace the subscription's rules by those of the store."""
         self._index.remove_subscription(key)
         self._forget_stored(key)
         self._stored[key] = deque(rules)
@@ -106,14 +105,13 @@ class TopicRouter(Router):
             self.unread_count -= len(rules)
 
     def rules(self) -> RuleIndex:
-        """All rules of the topic."""
+        """All rules of the topic, parsed."""
         while self._stored:
             self.read_some(_MANY)
         return self._index
 
     def read_some(self, count: int) -> bool:
-        """Read so many of the rules that nobody has asked for yet; True if that was
-        the last."""
+        """Parse up to `count` of the stored rules; True if none is left."""
         while self._stored and count > 0:
             key = next(iter(self._stored))
             rules = self._stored[key]

@@ -1,4 +1,4 @@
-"""Assembly of deliveries: limits of one, and of all of a connection."""
+"""Assembly of deliveries: limits of one delivery, and of a connection."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Composites: field tables, defaults, and what a wrong field gives."""
+"""Composites: field tables, defaults, and errors for wrong fields."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Decoding: exact bytes to values, and what is refused."""
+"""Decoding: exact bytes to values, and invalid input."""
 
 from collections.abc import Callable
 from uuid import UUID

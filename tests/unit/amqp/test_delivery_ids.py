@@ -1,4 +1,4 @@
-"""Ranges of delivery ids, also around the end of the numbers, and what they cost."""
+"""Ranges of delivery ids, also where the numbers wrap around, and their cost."""
 
 import random
 

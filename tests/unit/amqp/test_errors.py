@@ -1,4 +1,4 @@
-"""Errors carry their condition, and travel with three fields."""
+"""Errors have their condition, and are encoded with three fields."""
 
 from twinbus.amqp.composite import encode_composite, from_described
 from twinbus.amqp.decoder import decode

@@ -1,4 +1,4 @@
-"""Protocol headers and SASL, seen from the bytes."""
+"""Protocol headers and SASL, byte by byte."""
 
 import pytest
 

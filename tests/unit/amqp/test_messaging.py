@@ -1,4 +1,4 @@
-"""Whole messages: exact types of what is in them, and malformed ones."""
+"""Whole messages: exact types of their values, and malformed messages."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Sessions: windows, dispositions, and what one peer's fault costs."""
+"""Sessions: windows, dispositions, and the effect of a peer's errors."""
 
 import pytest
 

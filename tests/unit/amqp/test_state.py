@@ -1,4 +1,4 @@
-"""The tables: no state is a dead end by mistake, none is unreachable."""
+"""The transition tables: all states can be reached, none is a dead end by mistake."""
 
 from enum import Enum
 from typing import Any

@@ -1,4 +1,4 @@
-"""Heartbeats and silence, with a clock of the test's own."""
+"""Heartbeats and silent peers, with a simulated clock."""
 
 from twinbus.amqp.timers import Timers
 

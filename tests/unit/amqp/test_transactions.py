@@ -1,4 +1,4 @@
-"""The types of transactions come back as they were."""
+"""The types of transactions are decoded as they were encoded."""
 
 import pytest
 

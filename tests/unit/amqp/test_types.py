@@ -1,4 +1,4 @@
-"""The type classes: equality, hashing, and what prints."""
+"""The type classes: equality, hashing and printing."""
 
 import pytest
 

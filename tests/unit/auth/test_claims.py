@@ -1,4 +1,4 @@
-"""Claims imply, grants expire, and secrets stay out of sight."""
+"""Implied claims, expiry of grants, and secrets that are never shown."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rights rest on grants, end with them, and are found without going over all."""
+"""Rights depend on grants, end with them, and are found without scanning all."""
 
 from collections.abc import Iterator
 

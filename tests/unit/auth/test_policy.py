@@ -1,4 +1,4 @@
-"""What a proof of a key grants, for which path and until when."""
+"""Which grant a proof of a key gives, for which path and until when."""
 
 import pytest
 

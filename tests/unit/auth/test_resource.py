@@ -1,4 +1,4 @@
-"""Every way in which a client spells an entity ends in one path."""
+"""All spellings of an entity are normalized to one path."""
 
 import pytest
 

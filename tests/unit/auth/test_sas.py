@@ -1,7 +1,7 @@
-"""Tokens as the SDKs write them are read and their signatures checked.
+"""Tokens as the SDKs write them are parsed and their signatures checked.
 
-Each encoder below does what one SDK does, from its source: what they escape and
-in which hex case differs, and the signature covers those differences.
+Each encoder below does what one SDK does, from its source: they differ in what they
+escape and in hex case, and the signature covers these differences.
 """
 
 from base64 import b64encode

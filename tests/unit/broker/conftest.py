@@ -1,4 +1,4 @@
-"""The queue that the tests of this folder act on."""
+"""The queue for the tests of this folder."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was seen: by the store, or earlier in the same turn."""
+"""Duplicates: in the store, or earlier in the same turn."""
 
 from twinbus.broker.admission import Duplicates
 from twinbus.broker.changes import LedgerId, LedgerRange

@@ -1,4 +1,4 @@
-"""Listeners are told once for each change set, with all that waited for it."""
+"""Listeners are called once per change set, with all items that waited for it."""
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.commit_listener import CommitListener, Listeners

@@ -1,4 +1,4 @@
-"""A dead letter is a new message with the old one's bytes and a history."""
+"""A dead letter is a new message with the same bytes and a history."""
 
 from twinbus.broker.dead_letter import dead_letter_of
 from twinbus.broker.message import Annex, Message

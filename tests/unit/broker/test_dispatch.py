@@ -1,4 +1,4 @@
-"""Receivers get fair shares, in turn, as far as they can take them."""
+"""Receivers get fair shares in turn, within their capacity."""
 
 from twinbus.broker.dispatch import Dispatch
 

@@ -1,4 +1,4 @@
-"""Addresses taken apart, and names that no entity can have."""
+"""Parsing of addresses, and invalid names."""
 
 import pytest
 
@@ -67,7 +67,7 @@ def test_long_names_are_refused_with_the_limit() -> None:
 
 @pytest.mark.parametrize("name", ["Subscriptions/a", "a/subscriptions/b"])
 def test_word_that_parts_topics_from_subscriptions_is_no_name(name: str) -> None:
-    with pytest.raises(ArgumentError, match="'Subscriptions' is the word"):
+    with pytest.raises(ArgumentError, match="'Subscriptions' is reserved"):
         check_entity_name(name)
 
 

@@ -1,4 +1,4 @@
-"""What time does: locks end, messages outlive their time, in memory and on disk."""
+"""Ends of locks and times to live, in memory and on disk."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Messages come due in the order of their ends, once, and only while they wait."""
+"""Messages expire in order, once, and only while they are ready."""
 
 from twinbus.broker.expiry_heap import ExpiryHeap
 from twinbus.broker.message import LEAVING, LOCKED, READY, Message

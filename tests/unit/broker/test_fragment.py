@@ -1,4 +1,4 @@
-"""The aggregate: numbers, counters, locks, and what a failed commit leaves of them."""
+"""The aggregate: numbers, counters, locks, and their state after a failed commit."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A dead-letter queue follows its entity in its locks, and has no other rule."""
+"""A dead-letter queue has the lock duration of its entity, and no other limit."""
 
 from twinbus.broker.fragment_settings import (
     NO_LIMIT,

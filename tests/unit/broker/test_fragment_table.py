@@ -1,4 +1,4 @@
-"""Fragments by number and by entity, made on demand, kept through failures."""
+"""Fragments by number and by entity, loaded on demand, kept through failures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A fragment and a change set of different stores do not go together."""
+"""A fragment cannot be written into the change set of another store."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Messages read back from a store know when they expire."""
+"""Messages read from a store have the right expiry."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Ids that the bus gives are distinct, of one form, and drawn in portions."""
+"""Ids made by the bus are distinct, of one form, and drawn in portions."""
 
 from twinbus.broker.message_ids import DIGIT_COUNT, MessageIds
 

@@ -1,4 +1,4 @@
-"""Lock tokens: 16 bytes that lead back to their message, and to no other epoch."""
+"""Lock tokens: 16 bytes that identify their message and epoch."""
 
 from twinbus.broker.message_lock import (
     token_fragment,

@@ -1,4 +1,4 @@
-"""The operation log says in few records who did what to which messages."""
+"""The operation log has few records, which say who did what to which messages."""
 
 import pytest
 

@@ -230,7 +230,7 @@ def test_no_portion_is_lost() -> None:
     outlines = Outlines()
     outlines.add(base_of(0) + 1, 0, 1, 0)
     plan.supply(0, outlines, False)
-    with pytest.raises(AssertionError, match="a portion is lost"):
+    with pytest.raises(AssertionError, match="messages of the last portion"):
         plan.supply(0, outlines, True)
 
 

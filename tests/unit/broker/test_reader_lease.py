@@ -1,4 +1,4 @@
-"""A fragment that stands still for one reader, and what that does to everybody else."""
+"""A reader has a fragment for itself, and the effect on other clients."""
 
 import pytest
 

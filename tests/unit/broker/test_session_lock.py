@@ -1,4 +1,4 @@
-"""Holding a session: its window, its locks, and what becomes of them at its end."""
+"""Holding a session: its window, its locks, and what happens to them at its end."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who holds which session, and which one is next: as far as memory knows."""
+"""Which sessions are held, and which one is next, from what is in memory."""
 
 from twinbus.broker.sessions import Sessions
 from twinbus.limits import FREE_SESSIONS

@@ -1,4 +1,4 @@
-"""Settlement, row by row of the table in the module."""
+"""Settlement: each row of the table in the module."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A transaction holds work back, checks all of it, and applies all of it or nothing."""
+"""A transaction keeps its work, checks all of it, and applies all of it or nothing."""
 
 import pytest
 

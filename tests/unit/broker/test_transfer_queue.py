@@ -1,4 +1,4 @@
-"""Which paths are those of transfer queues, and whose they are."""
+"""The paths of transfer queues, and the names of their primaries."""
 
 import pytest
 

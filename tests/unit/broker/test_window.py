@@ -1,4 +1,4 @@
-"""The window: the head of the queue in memory, in order, and never more than that."""
+"""The window: the head of the queue in memory, in order and within its limits."""
 
 from twinbus.broker.message import LEAVING, NOWHERE, READY, Message
 from twinbus.broker.row_id import base_of

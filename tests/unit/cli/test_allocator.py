@@ -1,4 +1,4 @@
-"""Memory that was freed goes back to the system, whatever was freed before."""
+"""Freed memory is given back to the system, whatever was freed before."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Which dead letters are meant."""
+"""Which dead letters a command selects."""
 
 from twinbus.cli.dead_letter_choice import Choice
 

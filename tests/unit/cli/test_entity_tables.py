@@ -1,4 +1,4 @@
-"""What people read about entities."""
+"""The tables of entities that users see."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Addresses: which are private, and what is said of those that can't be had."""
+"""Addresses: which are private, and the errors for those that cannot be used."""
 
 import errno
 import os

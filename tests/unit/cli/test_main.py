@@ -1,4 +1,4 @@
-"""How commands end, whatever happens in them."""
+"""How commands end, in every case."""
 
 import pytest
 import typer

@@ -1,4 +1,4 @@
-"""A pair in a report: what it says, and how the command ends."""
+"""The report about a pair: its content, and the exit code."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which server is meant, and with which key."""
+"""Which server and which key a command uses."""
 
 from pathlib import Path
 

@@ -1,8 +1,8 @@
 """A bus of a few lines behind the client, over a transport in memory.
 
-Addresses have fixed manners: `refused` refuses links, `rejects` rejects what it gets,
-`silent` answers nothing, `$cbs` and `*/$management` answer requests, everything else is
-a queue in memory.
+The behaviour depends on the address: `refused` refuses links, `rejects` rejects
+messages, `silent` answers nothing, `$cbs` and `*/$management` answer requests,
+everything else is a queue in memory.
 """
 
 import asyncio

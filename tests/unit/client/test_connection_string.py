@@ -1,4 +1,4 @@
-"""Connection strings: what they say, what they lack, and that they stay secret."""
+"""Connection strings: their parts, missing parts, and secrets that are never shown."""
 
 import pytest
 

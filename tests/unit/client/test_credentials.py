@@ -1,4 +1,4 @@
-"""Tokens from a key, or as they are."""
+"""Tokens made from a key, or given as they are."""
 
 import pytest
 

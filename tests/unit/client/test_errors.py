@@ -1,4 +1,4 @@
-"""Errors say what happened and what the peer said."""
+"""Errors contain what happened and the peer's text."""
 
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.outcomes import Released

@@ -1,4 +1,4 @@
-"""Waiting on a link: every change wakes whoever waits, once."""
+"""Waiting on a link: every change wakes each waiter once."""
 
 import asyncio
 

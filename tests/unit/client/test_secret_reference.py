@@ -1,4 +1,4 @@
-"""References to secrets: read where they are used, and errors without content."""
+"""References to secrets: read when they are used; errors do not show the content."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The declared clients can be run: each has its sources, and names that are known."""
+"""The declared clients can be run: each has sources and known names."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The list of known failures is short, has reasons, and must be true."""
+"""The list of known failures is short, has reasons, and is checked."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who has to go for a newcomer, and who is refused."""
+"""Which connection is closed for a new one, and which new ones are refused."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who is cut off when connections hold too much together."""
+"""Which connection is closed if all of them together hold too much memory."""
 
 from twinbus.doors.memory_share import MemoryShare
 from twinbus.errors import QuotaExceeded, ServiceBusError

@@ -1,4 +1,4 @@
-"""Batches: many messages in one envelope, taken apart and otherwise untouched."""
+"""Batches: the messages in an envelope are split and otherwise unchanged."""
 
 import pytest
 

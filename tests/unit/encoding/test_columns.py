@@ -1,4 +1,4 @@
-"""Messages as columns: every column, every kind of body, and bytes that are broken."""
+"""Messages as columns: every column, every kind of body, and invalid bytes."""
 
 import json
 from datetime import UTC, datetime

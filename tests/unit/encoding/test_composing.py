@@ -1,4 +1,4 @@
-"""Messages from columns: each row is a message that a bus reads back."""
+"""Messages from columns: each row becomes a message that a bus can read."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a sender's bytes say, and which of them are not let in."""
+"""What is read from a sender's bytes, and what is refused."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""The layout number keeps what was put into it; it is part of the stored format."""
+"""The layout number keeps its parts; it is part of the stored format."""
 
 import pytest
 

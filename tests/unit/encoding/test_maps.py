@@ -1,4 +1,4 @@
-"""Maps are changed entry by entry, and every other byte of them is kept."""
+"""Maps are changed entry by entry, and all other bytes are kept."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A message without an id gets one, and nothing else of it changes."""
+"""A message without an id gets one, and nothing else changes."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a receiver gets: the sender's message, and what the bus has to say to it."""
+"""What a receiver gets: the sender's message, and what the bus adds."""
 
 from dataclasses import replace
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Annotations of our own: what is an id, what says where a message comes from."""
+"""Annotations of twinbus: which values are valid ids and origins."""
 
 import pytest
 

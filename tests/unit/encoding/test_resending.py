@@ -1,4 +1,4 @@
-"""What was received can be sent: as it was, without what the bus had to say."""
+"""A received message is made sendable, without what the bus had added."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Copies that actions change: what is named changes, everything else is as sent."""
+"""Copies changed by actions: named properties change, everything else stays."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Between AMQP values and those of rules, in both directions."""
+"""Conversion between AMQP values and values of rules."""
 
 from uuid import UUID
 

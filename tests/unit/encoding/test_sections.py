@@ -1,4 +1,4 @@
-"""Sections are found where they are, in the short form or brought to it."""
+"""Sections are found, in the short form or converted to it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The world that the tests of this folder act in."""
+"""The fixtures of this folder."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Entities of a configuration: made, brought to what it says, or refused as a whole."""
+"""Entities of a configuration: created, updated, or refused as a whole."""
 
 import pytest
 

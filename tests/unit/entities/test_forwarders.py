@@ -1,4 +1,4 @@
-"""Forwarding that ends while messages are on their way."""
+"""Forwarding that ends while messages are being moved."""
 
 from twinbus.amqp.messaging import AmqpValue, Message, Properties, encode_message
 from twinbus.broker.fragment import DEAD_LETTER

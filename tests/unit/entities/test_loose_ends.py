@@ -1,5 +1,5 @@
-"""Steps of creations and removals: whatever ends between two of them, the next start
-finishes, and drops nothing that the catalog has not named."""
+"""Creations and removals that are interrupted at any step: the next start finishes
+them, and drops only what the catalog has named."""
 
 import asyncio
 from dataclasses import replace

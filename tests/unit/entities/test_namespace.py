@@ -1,4 +1,4 @@
-"""Entities: their creation, update and removal, and what may come in between."""
+"""Entities: creating, updating and deleting them, and what may happen in between."""
 
 import asyncio
 

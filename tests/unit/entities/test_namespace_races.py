@@ -1,6 +1,6 @@
-"""Administrators who are at the same entity at once: one comes after the other.
+"""Administrators that change the same entity at once: the changes are made in turn.
 
-The catalog of this world suspends at every write, as one on another machine would.
+The catalog of this world suspends at every write, like one on another machine.
 """
 
 import asyncio

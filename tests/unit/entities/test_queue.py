@@ -1,4 +1,4 @@
-"""A queue detaches the links that its status or its end leaves no room for."""
+"""A queue detaches links that its status or its deletion no longer allows."""
 
 import pytest
 

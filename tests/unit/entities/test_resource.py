@@ -1,4 +1,4 @@
-"""Paths: what they name, in every spelling that the SDKs have."""
+"""Paths: which entity they name, in every spelling of the SDKs."""
 
 import pytest
 

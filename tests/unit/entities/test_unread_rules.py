@@ -1,4 +1,4 @@
-"""Many rules are read ahead, a turn after the other; few wait for a message."""
+"""Many rules are parsed ahead, turn by turn; few wait for a message."""
 
 import asyncio
 

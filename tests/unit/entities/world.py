@@ -1,4 +1,4 @@
-"""A namespace and its owner on a store in memory that fails when it is told to.
+"""A namespace and its owner on a store in memory that fails on demand.
 
 Nothing here opens a socket. The owner's loop is a task; `settled` waits until it has
 nothing left to do.

@@ -1,4 +1,4 @@
-"""What an entity takes: sizes, ids of our own, and who may restore."""
+"""What an entity accepts: sizes, twinbus ids, and who may restore."""
 
 import pytest
 

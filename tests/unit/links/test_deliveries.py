@@ -1,4 +1,4 @@
-"""The loop over hot events stops where order matters."""
+"""The loop over frequent events stops where order matters."""
 
 from twinbus.amqp.events import Event, LinkFlow, MessageReceived
 from twinbus.links.deliveries import apply_deliveries

@@ -1,4 +1,4 @@
-"""What is offered, and what a strict bus offers: nothing."""
+"""Which extensions are offered; a strict bus offers none."""
 
 from twinbus.encoding.layout import EXTENSIONS
 from twinbus.limits import SEND_ID_WINDOW_MS, TRANSFER_HEADROOM_BYTES

@@ -1,4 +1,4 @@
-"""What each delivery state means, row by row of the table in the module."""
+"""Delivery states and settlements: each row of the table in the module."""
 
 import pytest
 

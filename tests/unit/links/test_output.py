@@ -1,4 +1,4 @@
-"""Every connection that has something to write writes once."""
+"""Every connection with output writes once."""
 
 from twinbus.links.output import Output, Outputs
 

@@ -1,4 +1,4 @@
-"""Errors on the wire carry their condition, their text and a tracking id."""
+"""Errors on the wire have their condition, text and tracking id."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Sending: accepted after the commit, refused at once, in as few frames as can be."""
+"""Sending: accepted after the commit, refused at once, in as few frames as possible."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Into an entity: pings that never get there, copies that are dropped."""
+"""Sending to an entity: pings are not stored, duplicates are dropped."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Transactions on links: answered at once, applied by the commit or forgotten."""
+"""Transactions on links: answered at once, applied by the commit or rolled back."""
 
 import pytest
 
@@ -490,7 +490,7 @@ def test_numbers_of_a_restored_fragment_are_void(world: World, client: Client) -
     work.reserve()
     world.home.fail(ServerBusy())
     answer = client.commit(txn_id)
-    assert condition(answer) == ROLLBACK and "numbers are void" in text(answer)
+    assert condition(answer) == ROLLBACK and "no longer valid" in text(answer)
 
 
 def test_cancellation_is_claimed_once_and_broken_by_others(

@@ -1,6 +1,6 @@
-"""A client and a bus's side of one session, with a queue in memory behind it.
+"""A client and the bus's side of one session, with a queue in memory.
 
-The home commits when the test says so; frames travel when the test pumps.
+The home commits when the test says so; frames are transferred when the test pumps.
 """
 
 from collections.abc import Coroutine

@@ -1,5 +1,4 @@
-"""Bulk requests between which others come: commits that fail, plans that are asked for
-twice, and everybody who wants a turn meanwhile."""
+"""Bulk requests, interleaved with failed commits, repeated plans and other clients."""
 
 import asyncio
 from collections.abc import Coroutine

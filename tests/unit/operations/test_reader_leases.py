@@ -1,5 +1,5 @@
-"""Reader leases in a bus at work: what is under way when they begin and end, restarts,
-failed commits, and all that removes messages besides receivers."""
+"""Reader leases in a running bus: requests in progress when they begin and end,
+restarts, failed commits, and all other ways of removing messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pages of a list by number, from a store that goes on behind an id."""
+"""Pages of sessions by number, from a store that continues after an id."""
 
 import asyncio
 

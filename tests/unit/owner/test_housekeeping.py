@@ -1,4 +1,4 @@
-"""What time brings besides what memory knows: schedules, expiry on disk, purges."""
+"""What becomes due on disk: schedules, expiry, purges."""
 
 import pytest
 from unit.entities.world import NOW, Fault, World, message

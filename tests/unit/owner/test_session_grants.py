@@ -1,4 +1,4 @@
-"""Sessions are granted after a look at the store, in turn, and lost with a commit."""
+"""Sessions are granted after a look-up, in turn, and lost if a commit fails."""
 
 import pytest
 from unit.entities.world import Client, Fault, World, message

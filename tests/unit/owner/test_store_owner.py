@@ -1,4 +1,4 @@
-"""The owner's loop: commits, replies after them, and what failures leave behind."""
+"""The owner's loop: commits, replies after them, and the state after failures."""
 
 import asyncio
 

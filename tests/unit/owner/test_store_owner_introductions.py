@@ -1,4 +1,4 @@
-"""Actors of the operation log stay known when a commit fails."""
+"""Actors of the operation log stay described when a commit fails."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Shares of the loop's time: who waits for the next turn, and in which order."""
+"""Shares of the loop's time: which work waits for the next turn, and in which order."""
 
 import asyncio
 

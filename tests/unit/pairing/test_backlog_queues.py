@@ -1,4 +1,4 @@
-"""Backlog queues: where they are, and how they are made."""
+"""Backlog queues: their paths, and how they are created."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Cancelling what made the detour: everywhere it may be, or not at all."""
+"""Cancelling diverted messages: everywhere they may be, or not at all."""
 
 import asyncio
 

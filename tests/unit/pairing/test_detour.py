@@ -1,4 +1,4 @@
-"""What a diverted message carries: written and read back (P9)."""
+"""The properties of a diverted message: written and read back."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

@@ -1,4 +1,4 @@
-"""P7's table: every kind has its verdict."""
+"""The table of failures: every kind has its verdict."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One side of a pair ends: the other follows, or is closed."""
+"""If one side of a pair ends, the other follows, or is closed."""
 
 import asyncio
 

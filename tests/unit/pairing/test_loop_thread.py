@@ -1,4 +1,4 @@
-"""A loop in a thread: for many callers, interrupted ones among them, until closed."""
+"""A loop in a thread: for many callers, also interrupted ones, until it is closed."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What is counted of what a pair tells."""
+"""The metrics of a pair's events."""
 
 import pytest
 from prometheus_client import CollectorRegistry

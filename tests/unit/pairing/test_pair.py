@@ -1,4 +1,4 @@
-"""What the senders of a process share, and its end."""
+"""What the senders of a process share, and how it ends."""
 
 import asyncio
 

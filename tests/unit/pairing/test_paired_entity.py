@@ -1,4 +1,4 @@
-"""The shell around an entity's health: its timer, and who waits."""
+"""The shell around an entity's health: its timer, and its waiters."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

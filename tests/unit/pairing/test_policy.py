@@ -1,4 +1,4 @@
-"""The transition table, pair by pair, and the health that walks through it."""
+"""The transition table, pair by pair, and the health that uses it."""
 
 import pytest
 

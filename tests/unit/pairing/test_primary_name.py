@@ -1,4 +1,4 @@
-"""What stands for a primary in paths, and when it must be given."""
+"""The name of a primary in paths, and when it must be given."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Listeners are told in turn, and one that fails harms nobody."""
+"""Listeners are called in turn, and one that fails does not affect others."""
 
 import logging
 

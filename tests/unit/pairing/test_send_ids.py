@@ -1,4 +1,4 @@
-"""Ids of sends, and the numbers that stand for scheduled ones."""
+"""Ids of sends, and the numbers of scheduled ones."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Which sessions wait behind a backlog."""
+"""Which sessions wait for their backlog."""
 
 from twinbus.pairing.session_order import SessionOrder
 

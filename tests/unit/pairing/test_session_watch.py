@@ -1,4 +1,4 @@
-"""Sends of a session wait behind its backlog, where order is kept."""
+"""Sends of a session wait for its backlog, if order is kept."""
 
 import asyncio
 

@@ -1,6 +1,6 @@
 """A pair over two namespaces in memory, in virtual time.
 
-A test says how an entity answers: it takes what it is sent, raises, or hangs.
+A test says how an entity answers: it accepts messages, raises, or hangs.
 """
 
 import asyncio

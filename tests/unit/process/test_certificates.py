@@ -1,4 +1,4 @@
-"""The local authority: what it makes, keeps, renews and refuses."""
+"""The local authority: what it creates, keeps, renews and refuses."""
 
 import os
 import ssl

@@ -1,4 +1,4 @@
-"""A server in figures: what there is, without touching it."""
+"""The figures of a server are read without loading anything."""
 
 from unit.entities.world import World
 

@@ -1,4 +1,4 @@
-"""Listening sockets: one port for all addresses, and patience when files run out."""
+"""Listening sockets: one port for all addresses, and a pause if files run out."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""What clients trust the authority by: the forms in which they read it."""
+"""The files by which clients trust the authority, in all formats."""
 
 import ssl
 import subprocess

@@ -1,4 +1,4 @@
-"""Arithmetic as C# does it, and refusals where C# would throw."""
+"""Arithmetic as in C#, and errors where C# would throw."""
 
 import math
 

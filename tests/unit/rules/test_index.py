@@ -1,4 +1,4 @@
-"""Which subscriptions get a message, and in which way."""
+"""Which subscriptions get a message, and how."""
 
 import pytest
 from unit.rules.plain_view import PlainView

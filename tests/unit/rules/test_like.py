@@ -1,4 +1,4 @@
-"""LIKE patterns, one rule at a time. That they never take long is in tests/hostile."""
+"""LIKE patterns, one rule at a time. Their running time is tested in tests/hostile."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Values of rules: types, texts, and what they are worth."""
+"""Values of rules: types, texts and parsed values."""
 
 import math
 from uuid import UUID

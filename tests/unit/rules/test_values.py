@@ -1,4 +1,4 @@
-"""How values compare, and which keys stand for them."""
+"""How values compare, and their keys."""
 
 import math
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The table of real clients says what the result file says."""
+"""The table of real clients agrees with the result file."""
 
 import runpy
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A compilation beside a bus ends with the bus, at the latest, and leaves nothing.
+"""A compilation beside a bus ends with the bus at the latest, and leaves no process.
 
-What stands in for the compilation is a program that starts another one, as setup.py
-starts C compilers. Both hold a file lock: it is free when both have ended.
+The compilation is replaced by a program that starts another one, as setup.py starts C
+compilers. Both hold a file lock, which is free when both have ended.
 """
 
 import fcntl

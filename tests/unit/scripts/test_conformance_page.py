@@ -1,4 +1,4 @@
-"""The table of the vendor's tests says what the result file says."""
+"""The table of the vendor's tests agrees with the result file."""
 
 import runpy
 from pathlib import Path

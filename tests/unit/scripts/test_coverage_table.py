@@ -1,4 +1,4 @@
-"""The table of coverage adds up what each package's files have."""
+"""The table of coverage has the sums over each package's files."""
 
 import runpy
 from pathlib import Path

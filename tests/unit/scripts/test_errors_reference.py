@@ -1,4 +1,4 @@
-"""The page about errors says what the table says."""
+"""The page about errors agrees with the table of errors."""
 
 import runpy
 from pathlib import Path

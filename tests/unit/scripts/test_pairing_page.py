@@ -1,4 +1,4 @@
-"""The page about pairing says what the policy says."""
+"""The page about pairing agrees with the policy."""
 
 import runpy
 from pathlib import Path

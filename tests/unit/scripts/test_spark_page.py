@@ -1,4 +1,4 @@
-"""The page about Spark says which options and columns there are."""
+"""The page about Spark has all options and columns."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The private parts of the SDK are all there, all listed, and used in one place."""
+"""The private parts of the SDK exist, are all listed, and are used in one place."""
 
 import ast
 import importlib

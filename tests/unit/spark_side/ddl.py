@@ -1,4 +1,4 @@
-"""Schemas as texts: Spark's own reader of them needs a session."""
+"""Schemas as texts, because Spark's own parser of them needs a session."""
 
 from pyspark.sql.types import (
     ArrayType,

@@ -1,4 +1,4 @@
-"""How long a namespace is waited for."""
+"""How long to wait for a namespace."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Errors that Spark shows without the way through our code."""
+"""Errors that Spark shows without a traceback of our code."""
 
 import pickle
 import traceback

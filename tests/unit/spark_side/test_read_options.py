@@ -1,4 +1,4 @@
-"""Options: what is right is read, what is wrong is told with its name and a remedy."""
+"""Options of a read: valid values, and errors with the option's name and a remedy."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rows as messages: what is in a column is in the message, and nothing else."""
+"""Rows as messages: they contain the values of the columns, and nothing else."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Credentials show nothing, and are read where they are used."""
+"""Credentials are never shown, and are read when they are used."""
 
 import pickle
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Ids of rows: the same for the same, and for nothing else."""
+"""Send ids of rows: equal rows have the same id, others do not."""
 
 from twinbus.limits import SEND_ID_BYTES
 from twinbus.spark.send_ids import send_ids

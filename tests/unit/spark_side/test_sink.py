@@ -1,4 +1,4 @@
-"""The ends of a write: told, and nothing else."""
+"""The end of a write: it is reported, and does nothing else."""
 
 import logging
 import pickle

@@ -1,4 +1,4 @@
-"""The SDK for namespaces that are not twinbus: there, and not too old."""
+"""The SDK for namespaces that are not twinbus: installed, and not too old."""
 
 import sys
 import tomllib

@@ -1,4 +1,4 @@
-"""Options of a write, and the columns that they are for."""
+"""Options of a write, and their columns."""
 
 import pickle
 from typing import Any

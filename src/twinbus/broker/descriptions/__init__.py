@@ -1,8 +1,8 @@
-"""What entities were created with: a value per kind of entity.
+"""The properties of entities: one class per kind of entity.
 
 Property names are those of the SDK's `QueueProperties`, `TopicProperties` and
-`SubscriptionProperties`; durations are whole milliseconds, and 0 where "for ever" is
-meant. An update makes a new value. The catalog keeps a description as a JSON object
-of what differs from the defaults, so that later versions can add properties and ten
-thousand plain entities stay small.
+`SubscriptionProperties`. Durations are whole milliseconds; 0 means no limit. An update
+makes a new value. The catalog keeps a description as a JSON object of the properties
+that differ from the defaults: later versions can add properties, and ten thousand plain
+entities stay small.
 """

@@ -1,7 +1,7 @@
-"""Shared access rules that an entity brings with it (B4).
+"""Shared access rules of an entity.
 
-Rules of the whole namespace are the configuration's; both end up in the policy that
-checks tokens. A rule is never printed with its keys.
+Rules of the whole namespace are in the configuration. Both become part of the policy
+that checks tokens. A rule is never printed with its keys.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def access_rules(rules: object, path: str) -> tuple[AccessRule, ...]:
 
 
 def _access_rule(rule: object, path: str) -> AccessRule:
-    """A rule as the catalog, the configuration or a request has it."""
+    """Check a rule of the catalog, the configuration or a request."""
     found = rule if isinstance(rule, AccessRule) else _from_mapping(rule, path)
     for right in found.rights:
         if right not in RIGHTS:

@@ -1,8 +1,8 @@
-"""What every kind of description is checked for: names, types, ranges, changes.
+"""Checks the properties of all kinds of entities: names, types, ranges, changes.
 
-Only what is given is looked at: the defaults are right, and what an update leaves
-alone was checked before. Types come first, because a compiled description takes no
-others. Whether a forward target exists is the namespace's to say.
+Only given properties are checked: the defaults are valid, and the others were checked
+before. Types come first, because a compiled description accepts no others. Whether a
+forward target exists is checked by the namespace.
 """
 
 from collections.abc import Collection, Mapping
@@ -28,7 +28,7 @@ STATUSES: Final = ("Active", "Disabled", "SendDisabled", "ReceiveDisabled")
 
 _ANY_DURATION_MS: Final = (1 << 62) - 1
 
-# Lowest and highest value; where 0 means "for ever", 0 is allowed besides.
+# Lowest and highest value; 0 is also allowed where it means no limit.
 _RANGES: Final[dict[str, tuple[int, int]]] = {
     "lock_duration_ms": (LOCK_DURATION_MS_MIN, LOCK_DURATION_MS_MAX),
     "max_delivery_count": (1, MAX_DELIVERY_COUNT_MAX),
@@ -57,10 +57,10 @@ _IMMUTABLE: Final = (
 def checked_properties(
     properties: Mapping[str, Any], base: Any, path: str, *, is_update: bool
 ) -> dict[str, Any]:
-    """The properties, checked, with every "for ever" as 0.
+    """The checked properties; values that mean no limit are 0.
 
-    `base` is the description that they change: the one being updated, or the
-    defaults. Raises ArgumentError, ArgumentOutOfRange, NotAllowed.
+    `base` is the description that they change: the one being updated, or the defaults.
+    Raises ArgumentError, ArgumentOutOfRange, NotAllowed.
     """
     _check_names(properties, {field.name for field in fields(base)}, path)
     values = dict(properties)
@@ -147,7 +147,7 @@ def _check_unchanged(values: Mapping[str, Any], base: Any, path: str) -> None:
         if name in values and values[name] != getattr(base, name):
             raise NotAllowed(
                 f"Property '{name}' of '{path}' is {getattr(base, name)} and cannot be "
-                f"changed to {values[name]}: it is decided when an entity is created. "
-                "Delete the entity and create it anew.",
+                f"changed to {values[name]}: it is set when an entity is created. "
+                "Delete the entity and create it again.",
                 entity_path=path,
             )

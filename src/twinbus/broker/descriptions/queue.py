@@ -1,4 +1,4 @@
-"""The properties of a queue, their defaults and what they mean for its fragments."""
+"""The properties of a queue, and their defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,16 +33,16 @@ class QueueDescription:
     # As the client wrote it, a path or a URI; see `forward_path`.
     forward_to: str = ""
     user_metadata: str = ""
-    # 0: never.
+    # 0: the queue is not deleted when it is idle.
     auto_delete_on_idle_ms: int = 0
     enable_partitioning: bool = False
     forward_dead_lettered_messages_to: str = ""
     enable_express: bool = False
-    # 0 means the namespace's limit.
+    # 0: the limit of the namespace.
     max_message_size_in_kilobytes: int = 0
 
     def settings(self, path: str) -> FragmentSettings:
-        """The same as the queue's fragments need it."""
+        """The settings for the queue's fragments."""
         return FragmentSettings(
             path=path,
             lock_duration_ms=self.lock_duration_ms,
@@ -66,7 +66,7 @@ class QueueDescription:
         return self.status in ("Active", "SendDisabled")
 
     def to_json(self) -> dict[str, Any]:
-        """For the catalog: what is not the default."""
+        """The properties that differ from the defaults, for the catalog."""
         return differences(self, _DEFAULTS)
 
 

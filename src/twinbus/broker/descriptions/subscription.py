@@ -1,7 +1,7 @@
-"""The properties of a subscription, their defaults and what fragments need of them.
+"""The properties of a subscription, and their defaults.
 
-A subscription takes what its topic passes on whatever its status; the status says
-only whether it may be received from. Its size counts towards the topic's.
+A subscription gets messages from its topic whatever its status is; the status only says
+whether clients may receive. Its size counts against the topic's.
 """
 
 from collections.abc import Mapping
@@ -29,11 +29,11 @@ class SubscriptionDescription:
     forward_to: str = ""
     user_metadata: str = ""
     forward_dead_lettered_messages_to: str = ""
-    # 0: never.
+    # 0: the subscription is not deleted when it is idle.
     auto_delete_on_idle_ms: int = 0
 
     def settings(self, path: str) -> FragmentSettings:
-        """The same as the subscription's fragments need it."""
+        """The settings for the subscription's fragments."""
         return FragmentSettings(
             path=path,
             lock_duration_ms=self.lock_duration_ms,
@@ -48,7 +48,7 @@ class SubscriptionDescription:
         return self.status in ("Active", "SendDisabled")
 
     def to_json(self) -> dict[str, Any]:
-        """For the catalog: what is not the default."""
+        """The properties that differ from the defaults, for the catalog."""
         return differences(self, _DEFAULTS)
 
 

@@ -1,4 +1,4 @@
-"""The properties of a topic, their defaults and what they mean for its fragments."""
+"""The properties of a topic, and their defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,18 +23,18 @@ class TopicDescription:
     authorization_rules: tuple[AccessRule, ...] = ()
     status: str = "Active"
     user_metadata: str = ""
-    # Kept and shown; messages of a topic are always in order here.
+    # Stored and shown only; messages of a topic are always in order here.
     support_ordering: bool = True
-    # 0: never.
+    # 0: the topic is not deleted when it is idle.
     auto_delete_on_idle_ms: int = 0
     enable_partitioning: bool = False
     enable_subscription_partitioning: bool = False
     enable_express: bool = False
-    # 0 means the namespace's limit.
+    # 0: the limit of the namespace.
     max_message_size_in_kilobytes: int = 0
 
     def settings(self, path: str) -> FragmentSettings:
-        """The same as the topic's fragments need it."""
+        """The settings for the topic's fragments."""
         return FragmentSettings(
             path=path,
             default_ttl_ms=self.default_message_time_to_live_ms,
@@ -51,7 +51,7 @@ class TopicDescription:
         return self.status in ("Active", "ReceiveDisabled")
 
     def to_json(self) -> dict[str, Any]:
-        """For the catalog: what is not the default."""
+        """The properties that differ from the defaults, for the catalog."""
         return differences(self, _DEFAULTS)
 
 

@@ -1,5 +1,6 @@
-"""HTTP: requests of a connection, and what answers them.
+"""HTTP: connections, requests and responses.
 
-Administration of entities, health; a bus that answers over AMQP answers here on the
-same port. It knows the namespace by its ports only, and nothing of AMQP.
+It serves administration of entities, bulk requests, metrics and health, on the same
+ports as AMQP. It reaches the namespace through interfaces only, and knows nothing of
+AMQP.
 """

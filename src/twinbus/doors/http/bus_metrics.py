@@ -1,8 +1,8 @@
-"""The bus as figures, in the families that Prometheus reads.
+"""The metrics of the bus, as metric families for Prometheus.
 
-Nothing is counted for this: all figures are counters that the bus keeps anyway. Those
-of single entities are as many as there are entities, which may be very many, so only
-the fullest ones have lines of their own; the sums are those of all entities.
+Nothing is counted for metrics: all figures are counters that the bus has anyway. There
+may be very many entities, so only those with the most messages have lines of their own;
+the sums include all entities.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,29 +24,29 @@ STATES: Final = (
     "dead_letter",
     "transfer_dead_letter",
 )
-"""Where messages are; the values of the label `state`."""
+"""The states of messages: values of the label `state`."""
 
 _OF_ENTITY: Final = ("entity", "kind")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityFigures:
-    """One queue, topic or subscription."""
+    """Figures of one queue, topic or subscription."""
 
     path: str
     kind: str
     # In the order of STATES.
     messages: tuple[int, ...]
     size_bytes: int
-    # Messages that were ever enqueued.
+    # Number of messages ever enqueued.
     enqueued: int
-    # Pings since the start.
+    # Number of pings since the start.
     pings: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFigures:
-    """The bus as a whole."""
+    """Figures of the whole bus."""
 
     version: str
     # Compiled or plain Python.
@@ -56,28 +56,28 @@ class ProcessFigures:
     started_at: int
     connections: int
     commits: int
-    # Reading from clients pauses: too much waits for the store.
+    # Reading from clients is paused, because too much waits for the store.
     is_under_pressure: bool
-    # The store was full a moment ago.
+    # The store was full recently.
     is_store_full: bool
 
 
 class MeasuredBus(Protocol):
-    """What the bus tells of itself."""
+    """What metrics are made from."""
 
     def process_figures(self) -> ProcessFigures: ...
 
     def entity_paths(self) -> Sequence[str]:
-        """Of all queues, topics and subscriptions."""
+        """Paths of all queues, topics and subscriptions."""
         ...
 
     def entity_figures(self, paths: Sequence[str]) -> list[EntityFigures]:
-        """Of those that are still there."""
+        """Figures of those entities that still exist."""
         ...
 
 
 def process_families(figures: ProcessFigures) -> Iterable[Metric]:
-    """What the bus says about itself."""
+    """Metrics of the whole bus."""
     yield InfoMetricFamily(
         "twinbus",
         "Version and form of the bus, and its namespace.",
@@ -104,7 +104,7 @@ def process_families(figures: ProcessFigures) -> Iterable[Metric]:
 
 
 def sum_families(entities: Sequence[EntityFigures], shown: int) -> Iterable[Metric]:
-    """What all entities have together."""
+    """Sums over all entities."""
     kinds = GaugeMetricFamily("twinbus_entities", "Entities by kind.", labels=("kind",))
     for kind in ("queue", "topic", "subscription"):
         kinds.add_metric((kind,), sum(entity.kind == kind for entity in entities))
@@ -128,12 +128,12 @@ def sum_families(entities: Sequence[EntityFigures], shown: int) -> Iterable[Metr
 
 
 def fullest(entities: Iterable[EntityFigures], count: int) -> list[EntityFigures]:
-    """Those with the most messages; of equal ones, by path."""
+    """The entities with the most messages; equal ones sorted by path."""
     return nsmallest(count, entities, lambda item: (-sum(item.messages), item.path))
 
 
 def entity_families(entities: Sequence[EntityFigures]) -> Iterable[Metric]:
-    """What each of these entities has."""
+    """Metrics of each of these entities."""
     messages = GaugeMetricFamily(
         "twinbus_entity_messages",
         "Messages of an entity.",

@@ -1,11 +1,10 @@
-"""Who answers which HTTP request.
+"""Routes HTTP requests.
 
-GET /health      health.py; not for clients that name an api-version, which mean
-                 an entity of that name
+GET /health      health.py; with an api-version it means an entity of that name
 GET /metrics     metrics.py; likewise
 /$bulk...        bulk/, unless the bus is strict
-WebSockets       nobody: clients are told so before they are asked for a key
-all the rest     administration of entities
+WebSockets       refused, before a key is asked for
+anything else    administration of entities
 """
 
 from typing import Final

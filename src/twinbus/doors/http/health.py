@@ -1,7 +1,7 @@
 """`GET /health`: whether a message could be stored now.
 
-It waits for a commit as a sender would, so it is healthy only while the store is, and
-unhealthy when commits fail or take too long. It needs no token and tells nothing else.
+It waits for a commit like a sender. So it is unhealthy if commits fail or take too
+long. It needs no token and returns nothing else.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from twinbus.doors.http.response import HttpResponse, text_response
 from twinbus.errors import ServiceBusError
 
 _PATIENCE_SECONDS: Final = 5.0
-"""Whoever asks has given up after about so long."""
+"""Clients of health checks usually give up after about this time."""
 
 
 class Health:
     """Answers health checks."""
 
     def __init__(self, commit: Callable[[], Awaitable[object]]) -> None:
-        # Returns when all that was accepted is durable.
+        # Returns when everything accepted so far is durable.
         self._commit = commit
 
     async def answer(self, request: HttpRequest) -> HttpResponse:

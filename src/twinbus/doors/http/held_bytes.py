@@ -1,7 +1,7 @@
-"""What the HTTP connections of a server hold for their clients, counted together.
+"""Counts what all HTTP connections of a server hold in memory.
 
-Each connection has bounds of its own, but there are thousands of them: bodies that come
-slowly and answers that nobody reads would add up to more than a server has.
+Each connection has its own limits, but there may be thousands: slow request bodies and
+unread responses would add up to more memory than the server has.
 """
 
 from twinbus.errors import ServerBusy
@@ -9,7 +9,7 @@ from twinbus.limits import HTTP_HELD_BYTES
 
 
 class HeldBytes:
-    """Bodies that are being sent or answered, and answers that were not read yet."""
+    """Bodies being received or processed, and responses that were not read yet."""
 
     def __init__(self, limit: int = HTTP_HELD_BYTES) -> None:
         self.limit = limit
@@ -20,13 +20,13 @@ class HeldBytes:
         return self.held >= self.limit
 
     def check(self, path: str) -> None:
-        """For whoever is about to make a large answer. Raises ServerBusy."""
+        """Call this before making a large response. Raises ServerBusy."""
         if self.is_full:
             raise ServerBusy(self.text, entity_path=path)
 
     @property
     def text(self) -> str:
         return (
-            f"The server holds {self.limit} bytes or more of requests and of answers "
-            "that were not read. Wait a moment and try again."
+            f"The server holds {self.limit} bytes or more of requests and of unread "
+            "responses. Wait a moment and try again."
         )

@@ -1,9 +1,9 @@
-"""One HTTP connection: requests in, one at a time, and their answers out.
+"""One HTTP connection: it reads requests, one at a time, and writes responses.
 
-Framing is h11's. Here is what it leaves to its users: the socket, bounds on size and
-time, and manners towards peers that have none. While a request is answered nothing
-more is read, so who pipelines waits, and who does not read the answers is not read.
-What is held for a client meanwhile is counted with what all others have.
+h11 parses and frames. This file has the rest: the socket, limits of size and time, and
+handling of misbehaving peers. While a request is processed nothing is read, so
+pipelined requests wait, and a client that does not read its responses is not read
+either. Memory held for a client is counted together with that of all others.
 """
 
 import asyncio
@@ -29,37 +29,37 @@ from twinbus.limits import (
 _log = logging.getLogger(__name__)
 
 _CLOSING_MS: Final = 2_000
-"""How long a peer may take to read a last answer and close."""
+"""How long a peer may take to read the last response and close."""
 
 _WITHOUT_BODY: Final = (204, 304)
 
 
 class Responder(Protocol):
-    """What answers the requests."""
+    """Processes the requests."""
 
     def shows_key(self, request: HttpRequest) -> bool:
-        """Whether the headers prove that the client is no stranger."""
+        """Whether the headers prove that the client has a key."""
         ...
 
     def max_body_bytes(self, request: HttpRequest) -> int:
-        """How much may follow the headers; `request` has no body yet."""
+        """The limit for the body; `request` has no body yet."""
         ...
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
-        """Raises nothing but bugs."""
+        """Raises only in case of a bug."""
         ...
 
 
 class StrangersShare(Protocol):
-    """What all clients that have shown no key may make the server keep."""
+    """Memory held for all clients that have shown no key."""
 
     def hold(self, holder: "HttpConnection", size: int) -> None:
-        """So much is kept for this one now; whoever has most may be cut off."""
+        """Set the memory held for this connection; the largest one may be closed."""
         ...
 
 
 class HttpHome(Protocol):
-    """The server, as far as its HTTP connections know it."""
+    """The server, as its HTTP connections see it."""
 
     clock: Clock
     # How long a client may take to send a request.
@@ -76,7 +76,7 @@ class HttpHome(Protocol):
     def joined(self, connection: "HttpConnection") -> None: ...
 
     def recognized(self, connection: "HttpConnection") -> None:
-        """It has shown a key."""
+        """The client has shown a key."""
         ...
 
     def left(self, connection: "HttpConnection") -> None: ...
@@ -91,20 +91,20 @@ class HttpConnection(asyncio.Protocol):
             h11.SERVER, max_incomplete_event_size=HTTP_HEADER_BYTES
         )
         self._transport: asyncio.Transport | None = None
-        # No request has shown a key so far.
+        # No request has shown a key yet.
         self._is_stranger = True
         self._started_at = home.clock.monotonic()
-        # The request whose body is being read, and its body so far.
+        # The request whose body is being read, and the body so far.
         self._request: HttpRequest | None = None
         self._body = bytearray()
         self._body_limit = 0
-        # Our part of what the server holds.
+        # Its part of the memory held by the server.
         self._held_bytes = 0
-        # At most one: the request that is being answered.
+        # At most one: the request being processed.
         self.requests: set[asyncio.Task[None]] = set()
-        # When the peer must have finished what it is at; 0: it is our turn.
+        # Deadline for the peer's next step; 0 if the next step is ours.
         self._due_at = self._started_at + home.handshake_ms
-        # Nothing more is read, except to throw it away.
+        # Nothing more is processed; input is discarded.
         self._is_ending = False
         self._is_writable = True
         self._is_held_back = False
@@ -127,15 +127,14 @@ class HttpConnection(asyncio.Protocol):
         self._hold_half_request()
 
     def eof_received(self) -> bool:
-        """A client may end its side and wait for the answer."""
+        """A client may close its side and wait for the response."""
         if not self._is_ending:
             self._engine.receive_data(b"")
             self._advance()
         return bool(self.requests)
 
     def connection_lost(self, error: Exception | None) -> None:
-        # A change that is under way goes on; nobody is left to be told, and what was
-        # asked after it is not begun.
+        # A change in progress continues without a response; no other is started.
         self._is_ending = True
         self._transport = None
         self._hold(0)
@@ -154,7 +153,7 @@ class HttpConnection(asyncio.Protocol):
     # --- reading --------------------------------------------------------------
 
     def _advance(self) -> None:
-        """Go as far as what was read allows."""
+        """Process received data as far as possible."""
         while not self.requests and self._is_writable and not self._is_ending:
             try:
                 event = self._engine.next_event()
@@ -196,14 +195,14 @@ class HttpConnection(asyncio.Protocol):
         self._body.clear()
         self._body_limit = self._home.gateway.max_body_bytes(self._request)
         if "content-length" in headers and "transfer-encoding" in headers:
-            # A proxy may believe the other one, and see another request (RFC 9112 6.1).
-            self._refuse(400, "Content-Length and Transfer-Encoding: send one of them.")
+            # A proxy may use the other header, and see another request (RFC 9112 6.1).
+            self._refuse(400, "Content-Length and Transfer-Encoding: send only one.")
             return
-        # h11 has checked that it is a number, if it is there.
+        # h11 has checked that it is a number, if it is present.
         self._check_length(int(headers.get("content-length", "0")))
 
     def _recognized(self) -> None:
-        """A key was shown: what is held is counted with what other clients have."""
+        """A key was shown: from now on it counts with the clients that have one."""
         held = self._held_bytes
         self._hold(0)
         self._is_stranger = False
@@ -219,7 +218,7 @@ class HttpConnection(asyncio.Protocol):
             )
 
     def _check_room(self) -> None:
-        """A large body is taken while there is room for such."""
+        """Accept a large body only while there is memory for it."""
         if self._is_ending:
             return
         self._hold(len(self._body))
@@ -235,7 +234,7 @@ class HttpConnection(asyncio.Protocol):
         self._held_bytes = size
 
     def _hold_half_request(self) -> None:
-        """Of strangers every byte counts: there may be thousands of them."""
+        """Without a key every byte is counted: there may be thousands of clients."""
         if self._is_stranger and self._is_writable and not self._is_ending:
             asked = self._held_bytes if self.requests else len(self._body)
             self._hold(asked + len(self._engine.trailing_data[0]))
@@ -280,7 +279,7 @@ class HttpConnection(asyncio.Protocol):
             response = await self._home.gateway.answer(request)
         except Exception:
             _log.exception("a bug answered %s %s", request.method, request.path)
-            response = text_response(500, "Internal error. The server's log says more.")
+            response = text_response(500, "Internal error. See the server's log.")
         self.requests.clear()
         if self._has_lived():
             self._is_ending = True
@@ -288,12 +287,12 @@ class HttpConnection(asyncio.Protocol):
         self._advance()
 
     def _has_lived(self) -> bool:
-        """A client without a key was served for as long as one connection lasts."""
+        """A client without a key has used up the lifetime of its connection."""
         age_ms = self._home.clock.monotonic() - self._started_at
         return self._is_stranger and age_ms > HTTP_STRANGER_SECONDS * 1000
 
     def _respond(self, response: HttpResponse, *, is_head: bool = False) -> None:
-        """Write the response, and be ready for the next request or the end."""
+        """Write the response, and prepare for the next request or the end."""
         has_body = not is_head and response.status not in _WITHOUT_BODY
         headers = [(name, value) for name, value in response.headers.items()]
         if response.status not in _WITHOUT_BODY:
@@ -303,12 +302,12 @@ class HttpConnection(asyncio.Protocol):
         head = h11.Response(
             status_code=response.status,
             headers=headers,
-            # Python shows it to its users.
+            # Python shows the reason to its users.
             reason=HTTPStatus(response.status).phrase,
         )
         self._write(self._engine.send(head))
         if has_body:
-            # Of megabytes no copy is made.
+            # Sent separately, to avoid a copy of megabytes.
             self._write(self._engine.send(h11.Data(data=response.body)))
         self._write(self._engine.send(h11.EndOfMessage()))
         if self._is_writable:
@@ -324,7 +323,7 @@ class HttpConnection(asyncio.Protocol):
             self._end()
 
     def _refuse(self, status: int, text: str) -> None:
-        """Answer what cannot be understood or may not be read; the rest is not."""
+        """Answer an invalid request, and read nothing more."""
         self._is_ending = True
         if self._engine.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self._respond(text_response(status, text))
@@ -336,10 +335,10 @@ class HttpConnection(asyncio.Protocol):
             self._transport.write(data)
 
     def _end(self) -> None:
-        """Say that nothing more comes, and wait for the peer to close.
+        """Send the end of the stream, and wait for the peer to close.
 
-        Closing at once, with bytes of the peer unread, would make the system throw
-        away the last answer, too.
+        If we closed at once, with unread input of the peer, the system would discard
+        the last response, too.
         """
         self._is_ending = True
         self._due_in(_CLOSING_MS)
@@ -351,13 +350,13 @@ class HttpConnection(asyncio.Protocol):
         elif transport.can_write_eof():
             transport.write_eof()
 
-    # --- as the server sees any connection ------------------------------------
+    # --- interface to the server ----------------------------------------------
 
     def _due_in(self, milliseconds: int) -> None:
         self._due_at = self._home.clock.monotonic() + milliseconds
 
     def tick(self, now: int, monotonic: int) -> None:
-        """Deadlines that a peer must keep."""
+        """Check the peer's deadlines."""
         if not self._due_at or monotonic <= self._due_at:
             return
         if self._is_ending or self._engine.their_state is h11.IDLE:
@@ -367,7 +366,7 @@ class HttpConnection(asyncio.Protocol):
             self._refuse(408, f"The request was not sent within {seconds} seconds.")
 
     def pause_reading(self) -> None:
-        """The process has as much undurable data as it may hold."""
+        """Too much data of the process waits to become durable."""
         self._is_held_back = True
         self._read_or_not()
 
@@ -376,12 +375,12 @@ class HttpConnection(asyncio.Protocol):
         self._read_or_not()
 
     def close(self, error: ServiceBusError | None, monotonic: int) -> None:
-        """The server stops; what was asked has been answered."""
+        """The server stops; all requests have been answered."""
         if self._transport is not None:
             self._transport.close()
 
     def cut(self, error: ServiceBusError) -> None:
-        """Between two requests nothing can be told; clients ask again elsewhere."""
+        """Between two requests no error can be sent; clients connect again."""
         self.abort()
 
     def abort(self) -> None:

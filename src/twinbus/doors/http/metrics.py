@@ -1,14 +1,14 @@
-"""`GET /metrics`: the bus as figures, for Prometheus.
+"""`GET /metrics`: the metrics of the bus, for Prometheus.
 
     /metrics                 the bus, the sums, and the fullest entities
-    /metrics?entities=5000   with lines for so many of them; 0: none
+    /metrics?entities=5000   with lines for up to this many entities; 0: none
 
-Names of entities are nobody's business but their users', so it needs the Listen claim
-on the namespace: by a shared access signature, or by a key as HTTP's basic
-authorization, which Prometheus can keep without renewing it.
+Names of entities are confidential, so it needs the Listen claim on the namespace: by a
+shared access signature, or by a key in HTTP basic authorization, which Prometheus can
+store without renewing it.
 
-Ten thousand entities are half a second of work, and the loop has clients to serve: it
-is done in slices, and everybody has their turn in between.
+Ten thousand entities take half a second. It is done in slices, so that the loop can
+serve clients in between.
 """
 
 import asyncio
@@ -36,24 +36,24 @@ from twinbus.errors import ServiceBusError
 from twinbus.limits import METRICS_ENTITIES
 
 _SLICE: Final = 50
-"""Entities at a time: a few milliseconds."""
+"""Entities per slice: a few milliseconds."""
 
 
 class Guarded(Protocol):
-    """Who knows the access rules."""
+    """Has the access rules."""
 
     @property
     def policy(self) -> Policy: ...
 
 
 class Metrics:
-    """Answers those who collect metrics."""
+    """Answers requests for metrics."""
 
     def __init__(self, bus: MeasuredBus, namespace: Guarded, clock: Clock) -> None:
         self._bus = bus
         self._namespace = namespace
         self._clock = clock
-        # For what else this process has to tell: the metrics of a pair.
+        # For other metrics of this process: those of a pair.
         self.registry = CollectorRegistry()
         self._process = ProcessCollector(registry=None)
 
@@ -94,7 +94,7 @@ class Metrics:
 
 
 class _Families:
-    """As much of a registry as writing needs."""
+    """The part of a registry that the writer needs."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
@@ -108,7 +108,7 @@ def _text(families: Iterable[Metric]) -> bytes:
 
 
 async def _of_entities(entities: Sequence[EntityFigures]) -> list[bytes]:
-    """Their lines, by family: those of a family must not be apart."""
+    """Their lines, by family: the lines of a family must be together."""
     parts: list[list[bytes]] = []
     for start in range(0, len(entities), _SLICE):
         families = entity_families(entities[start : start + _SLICE])
@@ -117,14 +117,14 @@ async def _of_entities(entities: Sequence[EntityFigures]) -> list[bytes]:
             parts = [[text] for text in texts]
         else:
             for lines, text in zip(parts, texts, strict=True):
-                # The first two say what it is, and have been said.
+                # The first two lines describe the family, and were written before.
                 lines.append(text.split(b"\n", 2)[2])
         await asyncio.sleep(0)
     return [b"".join(lines) for lines in parts]
 
 
 def _limit(text: str | None) -> int:
-    """How many entities are to be shown. Raises ValueError."""
+    """How many entities to show. Raises ValueError."""
     if text is None:
         return METRICS_ENTITIES
     if not text.isascii() or not text.isdigit() or len(text) > 9:

@@ -1,4 +1,4 @@
-"""An HTTP response, before it is framed for the wire."""
+"""An HTTP response, before it is framed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """A response; its length is added by the connection."""
+    """A response; the connection adds its length."""
 
     status: int
     body: bytes = b""
@@ -15,7 +15,7 @@ class HttpResponse:
 
 
 def text_response(status: int, text: str) -> HttpResponse:
-    """For people: what a browser or curl shows."""
+    """A text for people, as shown by a browser or curl."""
     return HttpResponse(
         status=status,
         body=f"{text}\n".encode(),

@@ -1,5 +1,5 @@
-"""The language in which rules are written: SQL texts become the nodes of `rules`.
+"""The SQL language of rules: texts are parsed to the expressions of `rules`.
 
-Used when a rule is added or read back from the store, never when a message passes. So
-it is not compiled, and the parser library is imported with the first text.
+It is used when a rule is added or read from the store, never per message. So it is not
+compiled, and the parser library is imported with the first text.
 """

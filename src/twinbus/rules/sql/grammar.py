@@ -1,8 +1,8 @@
-"""The parser: `rules.lark` as a table, and its complaints in words.
+"""The parser for `rules.lark`, and its errors in plain words.
 
-LALR(1) with its own stack: neither parsing nor building nodes recurses, and both take
-time in proportion to the text. Importing this module takes the parser library in, so it
-is imported when the first text is read.
+LALR(1) with its own stack: neither parsing nor building expressions recurses, and both
+take time in proportion to the text. This module imports the parser library, so it is
+imported when the first text is parsed.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _END: Final = "$END"
 _NAMES: Final = {"IDENTIFIER", "DELIMITED", "QUOTED", "SET", "REMOVE"}
 _CONSTANTS: Final = {"PARAMETER", "INTEGER", "DOUBLE", "STRING", "_TRUE", "_FALSE"}
 
-# Terminals that stand for one thing where all of them could follow.
+# Terminals that are named together if all of them could follow.
 _GROUPS: Final = (
     (
         {*_NAMES, *_CONSTANTS, "_NULL", "_EXISTS", "ADDITIVE", "LPAR"},
@@ -56,7 +56,7 @@ _UNCLOSED: Final = {
     "'": ("the string is not closed", "It ends with a single quotation mark."),
     '"': ("the quoted name is not closed or empty", "It ends with '\"'."),
     "[": ("the delimited name is not closed or empty", "It ends with ']'."),
-    "@": ("a parameter has no name", "Write for instance @region."),
+    "@": ("a parameter has no name", "Write for example @region."),
 }
 
 
@@ -66,7 +66,7 @@ def _parser() -> Lark:
     return Lark(
         grammar,
         parser="lalr",
-        # Keywords are reserved everywhere, not only where one could stand.
+        # Keywords are reserved everywhere, not only where one is expected.
         lexer="basic",
         start=["filter", "action"],
         maybe_placeholders=True,
@@ -74,7 +74,7 @@ def _parser() -> Lark:
 
 
 def parse(start: str, text: str, parameters: Mapping[str, TypedValue]) -> object:
-    """What `NodeBuilder` makes of the text. Raises ArgumentError."""
+    """The expression or statements for the text. Raises ArgumentError."""
     try:
         tree = _parser().parse(text, start=start)
         return NodeBuilder(text, parameters).transform(tree)
@@ -92,7 +92,7 @@ def _unexpected_character(text: str, error: UnexpectedCharacters) -> ArgumentErr
     at = cast("int", error.pos_in_stream)
     character = text[at]
     unknown = (
-        f"the character {character!r} means nothing here",
+        f"the character {character!r} is not allowed here",
         "Put names with special characters in brackets, as in [order-id].",
     )
     problem, hint = _UNCLOSED.get(character, unknown)

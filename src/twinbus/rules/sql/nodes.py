@@ -1,8 +1,8 @@
-"""From the parser's tree to the nodes of `rules`, bottom up and without recursion.
+"""Builds the expressions of `rules` from the parser's tree, without recursion.
 
-Each method is named after an alternative of `rules.lark` and gets what its parts
-became. What the grammar cannot know is checked here: that functions, scopes and
-parameters exist, that numbers have a value, that an action sets what may be set.
+Each method is named after an alternative of `rules.lark` and gets the results of its
+parts. It checks what the grammar cannot: that functions, scopes and parameters exist,
+that numbers fit, that an action sets only properties that may be set.
 """
 
 import math
@@ -47,7 +47,7 @@ _PROPERTY_FUNCTIONS: Final = ("property", "p")
 
 @v_args(inline=True)
 class NodeBuilder(Transformer_NonRecursive[Token, object]):
-    """Builds the nodes of one text."""
+    """Builds the expressions of one text."""
 
     def __init__(self, text: str, parameters: Mapping[str, TypedValue]) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class NodeBuilder(Transformer_NonRecursive[Token, object]):
 
     def signed(self, sign: Token, operand: Expression) -> Expression:
         if isinstance(operand, Constant) and isinstance(operand.value, int | float):
-            # A number with a sign is a constant, and can be looked up as one.
+            # A number with a sign is a constant, and so can be indexed.
             value = operand.value
             return Constant(negative(value) if sign == "-" else value)
         return Negative(operand) if sign == "-" else Positive(operand)

@@ -1,8 +1,7 @@
-"""SQL texts to predicates and statements: what the rest of the bus calls.
+"""Parses SQL filters and actions: the interface for the rest of the bus.
 
-Texts come from strangers. Their length, the depth of what they say and the number of
-statements are limited, so that neither reading them nor evaluating them for a
-message can exhaust anything.
+Texts are not trusted. Their length, their nesting and the number of statements are
+limited, so that neither parsing nor evaluating them can exhaust memory or time.
 """
 
 from collections.abc import Mapping
@@ -35,7 +34,7 @@ def parse_action(text: str, parameters: Mapping[str, TypedValue]) -> list[Statem
 
 
 def _parse(start: str, text: str, parameters: Mapping[str, TypedValue]) -> object:
-    # The parser library takes a while to import, and most buses need no rule.
+    # Importing the parser library takes a while, and most buses have no SQL rules.
     from twinbus.rules.sql.grammar import parse
 
     return parse(start, text, parameters)

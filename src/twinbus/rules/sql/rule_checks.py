@@ -1,8 +1,8 @@
-"""The way to a rule: from what a request says, through all checks, to a value.
+"""Checks the parts of a rule, and makes the rule.
 
-Management over AMQP and HTTP, and the store's reader, build the filter and the action
-first and then the rule of them. What is refused is refused here, with the limit, the
-value and a hint; a `Rule` that exists is valid.
+Management over AMQP and HTTP, and the reader of the store, make the filter and the
+action first, and then the rule. All refusals are here, with the limit, the value and a
+hint; a `Rule` that exists is valid.
 """
 
 import re
@@ -52,7 +52,7 @@ def check_rule(
 
 
 def sql_filter(text: str, parameters: Mapping[str, object] | None = None) -> SqlFilter:
-    """Parameters are values, or TypedValues to keep their types; their names may begin
+    """Parameters are values, or TypedValues to keep their types. Their names may begin
     with `@`. Raises ArgumentError."""
     values = _values("parameters of the filter", parameters)
     return SqlFilter(text, values, parse_filter(text, values))
@@ -67,7 +67,7 @@ def sql_action(text: str, parameters: Mapping[str, object] | None = None) -> Sql
 def correlation_filter(
     fields: Mapping[str, str | None], properties: Mapping[str, object] | None = None
 ) -> CorrelationFilter:
-    """Fields are named as in CORRELATION_FIELDS; those that are None are left out.
+    """Fields are named as in CORRELATION_FIELDS; those that are None are ignored.
     Raises ArgumentError."""
     for name in fields:
         if name not in CORRELATION_FIELDS:
@@ -104,7 +104,7 @@ def _check_field(name: str, value: object) -> None:
 
 
 def _values(what: str, values: Mapping[str, object] | None) -> dict[str, TypedValue]:
-    """The values with their types; names differ in more than their case."""
+    """The values with their types; names must differ in more than case."""
     if values is None:
         return {}
     if len(values) > RULE_VALUES:
@@ -119,7 +119,7 @@ def _values(what: str, values: Mapping[str, object] | None) -> dict[str, TypedVa
             raise ArgumentError.about(
                 what,
                 value=name[:RULE_NAME_CHARACTERS],
-                expected="names that are not empty, not too long, and not twice there",
+                expected="names that are not empty, not too long, and not repeated",
             )
         seen.add(lower)
         checked[name] = typed(value)
@@ -147,7 +147,7 @@ def _filter_of_json(document: Mapping[str, Any]) -> Filter:
     if kind == "correlation":
         properties = _values_of_json(document["properties"])
         return correlation_filter(document["fields"], properties)
-    assert kind in ("true", "false"), f"{kind} is no kind of filter"
+    assert kind in ("true", "false"), f"{kind} is not a kind of filter"
     return TrueFilter() if kind == "true" else FalseFilter()
 
 

@@ -1,11 +1,11 @@
-"""How a refused SQL text is reported: where, what is wrong, and what would be right."""
+"""The error for an invalid SQL text: where, what is wrong, what is expected."""
 
 from typing import Final
 
 from twinbus.errors import ArgumentError
 
 _SHOWN_CHARACTERS: Final = 30
-"""Of the text from the position on: enough to find it, too little to flood a log."""
+"""How much of the text is shown: enough to find the place in it."""
 
 
 def text_error(text: str, at: int, problem: str, hint: str) -> ArgumentError:

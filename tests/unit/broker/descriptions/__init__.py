@@ -1,1 +1,1 @@
-"""Tests of descriptions, one file for each kind of entity that differs."""
+"""Tests of descriptions, one file per group of entities."""

@@ -1,4 +1,4 @@
-"""Descriptions of queues: defaults, limits, and texts that name what is wrong."""
+"""Descriptions of queues: defaults, limits, and errors that name the property."""
 
 import json
 from typing import Any

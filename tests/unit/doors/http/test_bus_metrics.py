@@ -1,4 +1,4 @@
-"""Which figures there are, and which entities have lines of their own."""
+"""Which metrics there are, and which entities have their own lines."""
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric

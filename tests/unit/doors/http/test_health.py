@@ -1,4 +1,4 @@
-"""Health: as good as the commits of the store."""
+"""Health: unhealthy if commits of the store fail."""
 
 import asyncio
 

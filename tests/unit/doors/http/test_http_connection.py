@@ -1,4 +1,4 @@
-"""One HTTP connection: framing, bounds and manners, on a transport that is a list."""
+"""One HTTP connection: framing and limits, on a transport that is a list."""
 
 import asyncio
 from typing import Any

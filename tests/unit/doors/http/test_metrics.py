@@ -1,4 +1,4 @@
-"""Who may see the metrics, and how much of them."""
+"""Who may read the metrics, and how many entities are shown."""
 
 from base64 import b64encode
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Requests: what their targets say."""
+"""Requests: parsing of their targets."""
 
 import pytest
 

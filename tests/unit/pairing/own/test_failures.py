@@ -1,4 +1,4 @@
-"""Which kind of failure an error of the client is."""
+"""The kinds of failures of the client's errors."""
 
 import pytest
 

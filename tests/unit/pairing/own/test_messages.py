@@ -1,4 +1,4 @@
-"""Messages as bytes: read on arrival, put together as they were before their detour."""
+"""Messages as bytes: parsed on arrival, restored as they were before their detour."""
 
 from dataclasses import replace
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The end of an application's client is noticed without changing the client."""
+"""The closing of an application's client is noticed without changing the client."""
 
 import asyncio
 import gc

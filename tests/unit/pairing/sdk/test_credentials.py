@@ -1,4 +1,4 @@
-"""Which entity a credential is good for; the rest is tested with a live bus."""
+"""Which entity a credential is valid for; the rest is tested with a live bus."""
 
 import pytest
 

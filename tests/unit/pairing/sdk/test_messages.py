@@ -1,8 +1,8 @@
 """Copies, stamps and diversions of the SDK's messages.
 
-What a syphon makes of a diverted message must be, for an application, the message that
-the SDK would have sent: both are encoded by the SDK, the diverted one is restored by
-our engine, and both are decoded by the SDK.
+For an application, a restored message must be the same as the one that the SDK would
+have sent: both are encoded by the SDK, the diverted one is restored by our engine, and
+both are decoded by the SDK.
 """
 
 import uuid

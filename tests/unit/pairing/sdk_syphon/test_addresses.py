@@ -1,4 +1,4 @@
-"""Where clients of the SDK connect to, for those who speak AMQP themselves."""
+"""The addresses that clients of the SDK connect to, for our own AMQP client."""
 
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential

@@ -1,4 +1,4 @@
-"""The way into a primary over the SDK: what is done about messages it refuses."""
+"""Sending to a primary over the SDK: how refused messages are handled."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,1 +1,1 @@
-"""Tests of the syphon's logic, over a backlog and a primary made of lists."""
+"""Tests of the syphon's logic, with a backlog and a primary made of lists."""

@@ -1,4 +1,4 @@
-"""A backlog queue and a primary made of lists, with a clock that only tests move."""
+"""A backlog queue and a primary made of lists, with a clock that tests move."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Where the deferred messages of an entity lie."""
+"""The positions of an entity's deferred messages."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""How many messages are asked for at a time."""
+"""How many messages are requested at a time."""
 
 from hypothesis import given
 from hypothesis import strategies as st

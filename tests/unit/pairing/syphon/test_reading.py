@@ -1,4 +1,4 @@
-"""What a message of a backlog queue says, and what its dead letter will say."""
+"""What is read from a message of a backlog queue, and the text of its dead letter."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A syphon goes on, whatever either side does, or a bug in it."""
+"""A syphon continues after failures of either side, and after a bug in it."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What follows from a failure to restore."""
+"""What is done after a failure to restore."""
 
 from twinbus.pairing.failures import VERDICTS, FailureKind, Verdict
 from twinbus.pairing.syphon.ports import RestoreRefusal

@@ -1,4 +1,4 @@
-"""What is restored, what is poison, and with how much time to live."""
+"""Which messages are restored, which are poison, and their time to live."""
 
 from hypothesis import given
 from hypothesis import strategies as st

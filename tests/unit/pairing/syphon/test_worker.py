@@ -1,4 +1,4 @@
-"""What a worker does with a backlog, whatever its entities do."""
+"""How a worker processes a backlog, whatever its entities do."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The SQL of filters: every rule of the grammar, read and evaluated."""
+"""The SQL of filters: every rule of the grammar, parsed and evaluated."""
 
 import subprocess
 import sys
@@ -203,7 +203,7 @@ def test_parser_is_not_imported_before_a_text_is_read() -> None:
         ("a = @", "line 1, column 5", "parameter has no name"),
         ("a = @b", "line 1, column 5", "@b has no value. Given are: @c"),
         ("a = 1 ; b", "line 1, column 7", "found ';'"),
-        ("_a = 1", "line 1, column 1", "the character '_' means nothing"),
+        ("_a = 1", "line 1, column 1", "the character '_' is not allowed"),
         ("a-b = 1 $", "line 1, column 9", "brackets, as in [order-id]"),
         ("a & b", "line 1, column 3", "the character '&'"),
         ("other.a = 1", "line 1, column 1", "'other' is not a scope"),

@@ -1,4 +1,4 @@
-"""From what a request says to a rule, and from the store's form back to it."""
+"""Rules made from requests, and read from their stored form."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a batch may still take."""
+"""How much a batch may still take."""
 
 from twinbus.spark.portable.allowance import Allowance
 

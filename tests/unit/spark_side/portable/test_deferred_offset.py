@@ -1,4 +1,4 @@
-"""Offsets of deferring streams, as Spark's log has them."""
+"""Offsets of deferring streams, as they are in Spark's log."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Paths of entities, taken apart."""
+"""Parsing of entity paths."""
 
 import pytest
 

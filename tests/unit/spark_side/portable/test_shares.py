@@ -1,4 +1,4 @@
-"""Sharing limits out among entities."""
+"""Dividing limits among entities."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,6 @@
-"""Administration of entities over HTTP, as the SDKs' administration clients speak it.
+"""Administration of entities over HTTP, as the SDKs' administration clients use it.
 
-Atom entries and feeds of XML, whose quirks are the clients': the order of elements,
-the spelling of prefixes, two links in a feed. What the properties mean is decided in
-`broker/descriptions/`, what exists by the namespace behind `ports.py`.
+Bodies are Atom entries and feeds in XML. Clients depend on details: the order of
+elements, the spelling of prefixes, two links in a feed. What the properties mean is
+defined in `broker/descriptions/`; the namespace knows which entities exist.
 """

@@ -1,7 +1,7 @@
-"""The shared access rules of an entity, as its description carries them.
+"""The shared access rules of an entity, as part of its description.
 
-Their keys are part of it, as in the service: who may manage an entity may read them.
-A rule without a key is given one, and returned with it.
+The description includes their keys, as in the service: a client that may manage an
+entity may read them. A rule without a key gets one, which is returned.
 """
 
 from collections.abc import Callable, Sequence

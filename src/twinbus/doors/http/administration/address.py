@@ -1,4 +1,4 @@
-"""The addresses of entries: how a client that made a request knows the server."""
+"""The URLs of entries, with the host name that the client used."""
 
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -8,7 +8,7 @@ from twinbus.doors.http.request import HttpRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where the client found us, and which version of the API it speaks."""
+    """The host that the client used, and its version of the API."""
 
     # Scheme and host, such as `https://bus.local:5672`.
     root: str
@@ -20,8 +20,9 @@ class Address:
         return cls(root=request.root, api_version=version)
 
     def to(self, path: str, query: str = "") -> str:
-        """The URL of a resource. JavaScript takes the names of rules from it as it is
-        written, and the first rule of every subscription is `$Default`."""
+        """The URL of a resource. '$' is not escaped: JavaScript takes the names of
+        rules from the URL without decoding, and every subscription has a rule
+        `$Default` at first."""
         return f"{self.root}/{quote(path, safe='/$')}?{query}{self._version}"
 
     @property

@@ -1,12 +1,12 @@
-"""Requests of administration clients: who may, what is meant, what is answered.
+"""Requests of administration clients: authorization, operation, response.
 
     GET      one entity, or a page of a collection
-    PUT      create; with `If-Match` update: of whatever is there (`*`), or only of
-             what the client last saw (an ETag)
+    PUT      create; with `If-Match` update: any version (`*`), or only the one
+             that the client has seen (an ETag)
     DELETE   the same conditions
 
-Changes are made one after the other, so that nothing comes between the comparison of
-an ETag and the change that depends on it.
+Changes are made one after the other, so that nothing can happen between the comparison
+of an ETag and the change.
 """
 
 import asyncio
@@ -63,14 +63,14 @@ class Administration:
             Kind.SUBSCRIPTIONS: Subscriptions(namespace, clock, self._new_key),
             Kind.RULES: Rules(namespace, clock),
         }
-        # Held while something is changed.
+        # Held during a change.
         self._mutex = asyncio.Lock()
 
     def _new_key(self) -> str:
         return b64encode(self._entropy(_KEY_BYTES)).decode()
 
     def shows_key(self, request: HttpRequest) -> bool:
-        """Whether its sender has a key of the namespace, or of an entity."""
+        """Whether the client has a key of the namespace, or of an entity."""
         return shows_key(request, self._namespace.policy, self._clock.now())
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
@@ -86,8 +86,8 @@ class Administration:
             return refusal_response(error)
 
     def _check_is_there(self, request: HttpRequest, resource: Resource) -> None:
-        """Clients that may not administer look whether an entity is there: 401 would
-        read as if it were. Raises MessagingEntityNotFound."""
+        """Clients without the right to administer may check whether an entity exists:
+        401 would look as if it did. Raises MessagingEntityNotFound."""
         is_one = not resource.is_collection and resource.kind is not Kind.NAMESPACE
         if is_one and request.method in ("GET", "HEAD"):
             self._existing(resource).find(resource)
@@ -97,7 +97,7 @@ class Administration:
             return self._get(request, resource)
         if resource.is_collection:
             raise Refusal(
-                405, f"A list can't be the aim of {request.method}.", allow="GET"
+                405, f"{request.method} is not possible for a list.", allow="GET"
             )
         if request.method == "PUT":
             async with self._mutex:
@@ -107,7 +107,7 @@ class Administration:
                 return await self._delete(request, resource)
         raise Refusal(
             405,
-            f"There is no {request.method} of entities.",
+            f"{request.method} is not possible for entities.",
             allow="GET, PUT, DELETE",
         )
 
@@ -160,10 +160,10 @@ class Administration:
         await collection.delete(resource)
         return HttpResponse(status=200)
 
-    # --- what is meant --------------------------------------------------------
+    # --- which entities are meant ---------------------------------------------
 
     def _existing(self, resource: Resource) -> Collection[Any]:
-        """Whose collection the resource is in. Raises MessagingEntityNotFound."""
+        """The collection that has the resource. Raises MessagingEntityNotFound."""
         if resource.kind is not Kind.ENTITY:
             return self._collections[resource.kind]
         try:
@@ -173,7 +173,7 @@ class Administration:
         return self._queues
 
     def _described(self, resource: Resource, content: XmlElement) -> Collection[Any]:
-        """The collection that a description is for. Raises ArgumentError."""
+        """The collection that a description belongs to. Raises ArgumentError."""
         if resource.kind is Kind.ENTITY:
             expected: tuple[Collection[Any], ...] = (self._queues, self._topics)
         else:
@@ -191,7 +191,8 @@ class Administration:
         collection: Collection[Any],
         address: Address,
     ) -> bool:
-        """Whether the request is about something that is there, and still as it was.
+        """Whether the request has a condition, which must be met: the entity exists,
+        and has the given ETag.
 
         Raises MessagingEntityNotFound, Refusal.
         """
@@ -203,7 +204,7 @@ class Administration:
             raise Refusal(
                 412,
                 f"'{request.path}' has the ETag {found}, not {wanted}: it was changed "
-                "since. Read it again.",
+                "meanwhile. Read it again.",
             )
         return True
 

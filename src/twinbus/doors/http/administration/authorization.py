@@ -1,10 +1,11 @@
-"""Tokens of HTTP requests: every call needs the Manage claim on what it names.
+"""Tokens of HTTP requests: every call needs the Manage claim on its path.
 
-Who only looks at the metrics needs Listen on the namespace, and may show the key
-itself: programs that collect metrics can keep a password and cannot renew a token.
+Metrics need only Listen on the namespace, and accept the key itself: programs that
+collect metrics can store a password, but cannot renew a token.
 
-Who makes an entity forward to another must be able to send there: the SDKs bring a
-second token for it in a header of its own. Where they do not, the first one must do.
+A client that makes an entity forward to another must be allowed to send there. The SDKs
+send a second token for this in a separate header; without it, the first token must
+allow it.
 """
 
 from base64 import b64decode
@@ -27,8 +28,8 @@ FORWARDING_HEADERS: Final = {
 
 
 def path_grant(request: HttpRequest, policy: Policy, path: str, now: int) -> Grant:
-    """What the request's token gives for a path. Raises AuthenticationFailed, and
-    UnauthorizedAccess for a token that is for another one."""
+    """The grant of the request's token for a path. Raises AuthenticationFailed, and
+    UnauthorizedAccess for a token of another path."""
     return _grant(request.headers.get(_HEADER, ""), policy, path, now)
 
 
@@ -43,7 +44,7 @@ def require_claim(
 def holds_claim(
     request: HttpRequest, claim: Claim, policy: Policy, path: str, now: int
 ) -> bool:
-    """Whether `require_claim` would let it pass."""
+    """Whether `require_claim` would not raise."""
     try:
         require_claim(request, claim, policy, path, now)
     except (AuthenticationFailed, UnauthorizedAccess):
@@ -52,7 +53,7 @@ def holds_claim(
 
 
 def widest_grant(request: HttpRequest, policy: Policy, now: int) -> Grant:
-    """What the token gives, wherever that is. Raises AuthenticationFailed."""
+    """The grant of the token for its own scope. Raises AuthenticationFailed."""
     token = request.headers.get(_HEADER, "")
     _check_form(token, "")
     try:
@@ -62,7 +63,7 @@ def widest_grant(request: HttpRequest, policy: Policy, now: int) -> Grant:
 
 
 def shows_key(request: HttpRequest, policy: Policy, now: int) -> bool:
-    """Whether its sender has a key of any rule, whatever that may be good for here."""
+    """Whether the client has a key of any rule, even if it gives no right here."""
     proof = request.headers.get(_HEADER, "")
     try:
         if proof.lower().startswith(_BASIC):
@@ -83,7 +84,8 @@ def require_send(
 
 
 def require_listen(request: HttpRequest, policy: Policy, now: int) -> None:
-    """On the namespace. Raises AuthenticationFailed, UnauthorizedAccess."""
+    """Requires Listen on the namespace. Raises AuthenticationFailed,
+    UnauthorizedAccess."""
     proof = request.headers.get(_HEADER, "")
     if proof.lower().startswith(_BASIC):
         grant = _grant_by_key(proof[len(_BASIC) :], policy)
@@ -93,7 +95,7 @@ def require_listen(request: HttpRequest, policy: Policy, now: int) -> None:
 
 
 def _grant_by_key(encoded: str, policy: Policy) -> Grant:
-    """What the name and value of a key give, in the form of RFC 7617."""
+    """The grant for the name and value of a key, in the form of RFC 7617."""
     try:
         key_name, _, key = b64decode(encoded, validate=True).decode().partition(":")
     except ValueError:
@@ -102,17 +104,17 @@ def _grant_by_key(encoded: str, policy: Policy) -> Grant:
 
 
 def _grant(token: str, policy: Policy, path: str, now: int) -> Grant:
-    """What the token gives for a path."""
+    """The grant of the token for a path."""
     _check_form(token, path)
     try:
-        # Audiences come percent-encoded, and this one was decoded.
+        # Audiences are percent-encoded, and this one was decoded.
         return policy.grant_by_token(token, quote(path), now)
     except AuthenticationFailed as error:
         raise _worded(error, token, path, now) from None
 
 
 def _check_form(token: str, path: str) -> None:
-    """Raises AuthenticationFailed; the words before the colon are the service's."""
+    """Raises AuthenticationFailed; the word before the colon is the service's."""
     if not token:
         raise AuthenticationFailed(
             "MissingToken: The request has no Authorization header. Send a shared "
@@ -122,7 +124,7 @@ def _check_form(token: str, path: str) -> None:
     if not sas.is_sas(token):
         raise AuthenticationFailed(
             "MalformedToken: The token is not a shared access signature, the only "
-            "kind that this server takes.",
+            "kind that this server accepts.",
             entity_path=path,
         )
 
@@ -130,8 +132,8 @@ def _check_form(token: str, path: str) -> None:
 def _worded(
     error: AuthenticationFailed, token: str, path: str, now: int
 ) -> AuthenticationFailed:
-    """With the word that the service begins with. Raises AuthenticationFailed for a
-    token that cannot be read."""
+    """The error with the word that the service's text begins with. Raises
+    AuthenticationFailed for a token that cannot be parsed."""
     has_expired = sas.parse(token).expires_at <= now
     kind = "ExpiredToken" if has_expired else "InvalidSignature"
     return AuthenticationFailed(f"{kind}: {error.text}", entity_path=path)

@@ -1,4 +1,4 @@
-"""What the kinds of entities have in common, as far as HTTP is concerned."""
+"""The common interface of all kinds of entities, for HTTP."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A request to create or to update what a resource names."""
+    """A request to create or update the resource."""
 
     request: HttpRequest
     resource: Resource
@@ -29,12 +29,12 @@ class Change:
 class Collection(Protocol[T]):
     """All entities of one kind."""
 
-    # Name of the element that describes one.
+    # Name of the XML element that describes one entity.
     element: str
     title: str
 
     def all(self, resource: Resource, prefix: str) -> Sequence[T]:
-        """Those whose path begins so, in lower case; by path or name."""
+        """Entities whose lower-case path has this prefix, sorted."""
         ...
 
     def find(self, resource: Resource) -> T:
@@ -49,6 +49,6 @@ class Collection(Protocol[T]):
 
 
 def etag(document: dict[str, Any], created_at: int, updated_at: int) -> str:
-    """Another one for every other description, and every new life of a path."""
+    """It differs for every description, also if an entity is created again."""
     text = json.dumps([document, created_at, updated_at], sort_keys=True)
     return f'"{sha256(text.encode()).hexdigest()[:16]}"'

@@ -1,8 +1,8 @@
-"""Which element of a description is which property, in the order of the wire.
+"""Maps XML elements of descriptions to properties, in the order of the wire.
 
-The order is that of the service's data contracts, on which old clients rely. Elements
-without a property are read-only: written from what the entity is, and ignored in
-requests, which often bring them along.
+The order is that of the service's data contracts; old clients depend on it. Elements
+without a property are read-only: they are written from the entity, and ignored in
+requests, which often include them.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class FieldKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """An element, and its property if it has one that can be set."""
+    """An element, and its property if it can be set."""
 
     element: str
     property: str = ""
@@ -121,4 +121,4 @@ CLEARED_BY_ABSENCE: Final = (
     "ForwardDeadLetteredMessagesTo",
     "UserMetadata",
 )
-"""A client that updates sends everything it knows, and leaves out what is null."""
+"""Clients send all properties in an update, and leave out those that are null."""

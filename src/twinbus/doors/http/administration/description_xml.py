@@ -1,4 +1,4 @@
-"""Descriptions to XML and back, by the tables of `description_fields.py`."""
+"""Converts descriptions to and from XML, by the tables of `description_fields.py`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -58,7 +58,7 @@ def _written(field: Field, value: Any, entity: Entity) -> str:
         return element(field.element, iso_duration(value))
     if field.kind is FieldKind.BOOLEAN:
         return element(field.element, boolean(value))
-    # The service leaves out a text that there is not.
+    # The service leaves out empty texts.
     return element(field.element, str(value)) if value != "" else ""
 
 
@@ -76,7 +76,7 @@ def _read_only(name: str, entity: Entity) -> str:
 
 
 def _count_details(counts: MessageCounts) -> str:
-    """JavaScript demands exactly one attribute, and this use of its prefix."""
+    """JavaScript requires exactly one attribute, and this use of its prefix."""
     children = (
         element("d2p1:ActiveMessageCount", str(counts.active))
         + element("d2p1:DeadLetterMessageCount", str(counts.dead_letter))

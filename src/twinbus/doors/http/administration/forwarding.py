@@ -1,4 +1,4 @@
-"""What a change that makes an entity forward must prove before it is made."""
+"""Checks the forward targets of a request that creates or updates an entity."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ def check_forwarding(
     own_path: str,
     now: int,
 ) -> None:
-    """The targets exist and may be sent to.
+    """The targets must exist, and the client must be allowed to send to them.
 
     Raises Refusal, AuthenticationFailed, UnauthorizedAccess.
     """
@@ -34,7 +34,7 @@ def check_forwarding(
             raise Refusal(
                 400,
                 f"The {name} of '{own_path}' is '{target}', and there is no queue or "
-                "topic of that path. Create it first.",
+                "topic with that path. Create it first.",
                 sub_code=40400,
             )
 

@@ -1,7 +1,7 @@
-"""The largest message of an entity, which clients always want to be told.
+"""The maximum message size of an entity, which clients always expect to read.
 
-An entity that says nothing takes what the namespace takes. Clients send back what they
-were told, and that must not turn the namespace's limit into one of the entity's own.
+An entity without its own limit has that of the namespace. Clients send back what they
+read; that must not make the namespace's limit one of the entity.
 """
 
 from typing import Any, Final

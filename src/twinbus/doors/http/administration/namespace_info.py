@@ -1,4 +1,4 @@
-"""`$namespaceinfo`: the namespace itself, which can be looked at only."""
+"""`$namespaceinfo`: the properties of the namespace, read-only."""
 
 from twinbus.doors.http.administration.address import Address
 from twinbus.doors.http.administration.collection import etag
@@ -12,7 +12,7 @@ from twinbus.entities.namespace import Namespace
 
 
 def namespace_entry(namespace: Namespace, address: Address) -> AtomEntry:
-    """What there is to know. Units are for the premium tier, which this is not."""
+    """The entry of the namespace. Messaging units exist in the premium tier only."""
     content = description(
         "NamespaceInfo",
         (

@@ -1,4 +1,4 @@
-"""Lists in pages: `$skip`, `$top`, and the one `$filter` that there is.
+"""Lists in pages: `$skip`, `$top`, and the only supported `$filter`.
 
 $filter=startswith(path,'orders') eq true
 """
@@ -24,7 +24,7 @@ class Page(Generic[T]):
     """One page of a list."""
 
     def __init__(self, items: Sequence[T], query: dict[str, str]) -> None:
-        """Raises ArgumentError for a query that is none."""
+        """Raises ArgumentError for an invalid query."""
         self._skip = _number(query, "$skip", 0)
         self._top = _number(query, "$top", ENTITIES_PER_PAGE)
         count = min(self._top, ENTITIES_PER_PAGE)
@@ -34,7 +34,7 @@ class Page(Generic[T]):
 
     @property
     def next_query(self) -> str | None:
-        """What asks for the next page, if there is one."""
+        """The query for the next page; None if there is none."""
         if not self._has_next:
             return None
         query = f"$skip={self._skip + len(self.items)}&$top={self._top}&"
@@ -42,7 +42,7 @@ class Page(Generic[T]):
 
 
 def prefix_of(query: dict[str, str]) -> str:
-    """What paths must begin with, in lower case. Raises ArgumentError."""
+    """The prefix that paths must have, in lower case. Raises ArgumentError."""
     text = query.get("$filter", "")
     if not text.strip():
         return ""

@@ -1,7 +1,7 @@
-"""Refusals as administration clients read them: a status and a detail with a code.
+"""Refusals for administration clients: a status, and a detail with a code.
 
-The detail begins with `SubCode=`, by which JavaScript and .NET tell a quota from an
-operation that is not valid, and ends in the tracking id that the log has, too.
+The detail begins with `SubCode=`, by which JavaScript and .NET distinguish a quota from
+an invalid operation, and ends with the tracking id of the log.
 """
 
 import logging
@@ -24,12 +24,12 @@ _log = logging.getLogger(__name__)
 
 XML: Final = "application/xml;charset=utf-8"
 
-# Status and sub-code where HTTP says more than the error itself does.
+# Status and sub-code, where they differ from the error's own status.
 _CODES: Final[dict[type[ServiceBusError], tuple[int, int]]] = {
     ArgumentError: (400, 40000),
     ArgumentOutOfRange: (400, 40000),
     QuotaExceeded: (403, 40300),
-    # By this code clients know it from a quota.
+    # By this code clients distinguish it from a quota.
     NotAllowed: (403, 40301),
     MessagingEntityNotFound: (404, 40400),
     EntityAlreadyExists: (409, 40900),
@@ -37,7 +37,7 @@ _CODES: Final[dict[type[ServiceBusError], tuple[int, int]]] = {
 
 
 class Refusal(Exception):
-    """A refusal that only HTTP knows."""
+    """A refusal that exists only in HTTP."""
 
     def __init__(
         self, status: int, text: str, *, sub_code: int = 0, allow: str = ""
@@ -46,7 +46,7 @@ class Refusal(Exception):
         self.status = status
         self.text = text
         self.sub_code = sub_code or status * 100
-        # For 405: what would be allowed.
+        # For 405: the allowed methods.
         self.allow = allow
 
 

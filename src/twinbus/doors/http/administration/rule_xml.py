@@ -1,7 +1,7 @@
-"""Rules to XML and back.
+"""Converts rules to and from XML.
 
-Reading makes the JSON document that `rules/` makes rules of, so that what a rule may
-be is decided there and nowhere else. Values keep their type and their text.
+Reading returns the JSON document from which `rules/` makes a rule, so that all checks
+are there. Values keep their type and text.
 """
 
 from typing import Any, Final
@@ -71,7 +71,7 @@ def _write_filter(filter: Filter) -> str:
 
 
 def _write_action(action: SqlAction | None) -> str:
-    """Never left out: JavaScript and Python look into it."""
+    """Always written: JavaScript and Python expect it."""
     if action is None:
         return '<Action i:type="EmptyRuleAction"/>'
     sql = _write_sql(action.text, action.parameters)
@@ -88,14 +88,14 @@ def _write_sql(text: str, parameters: dict[str, TypedValue]) -> str:
 
 def _write_values(name: str, values: dict[str, TypedValue]) -> str:
     if not values:
-        # JavaScript fails over an element that is there and holds nothing.
+        # JavaScript fails for an empty element.
         return ""
     pairs = "".join(_write_value(key, value) for key, value in values.items())
     return parent(name, pairs)
 
 
 def _write_value(key: str, value: TypedValue) -> str:
-    # JavaScript wants the attribute spelled so, and cuts off a prefix of this length.
+    # JavaScript needs this spelling, and removes a prefix of this length.
     declared = f' i:type="d6p1:{value.type_name}" xmlns:d6p1="{_SCHEMA}"'
     return parent(
         "KeyValueOfstringanyType",
@@ -150,7 +150,7 @@ def _text(child: XmlElement | None) -> str:
 
 
 def _read_values(values: XmlElement | None, path: str) -> dict[str, list[str]]:
-    """Names with type and text of each value."""
+    """Type and text of each value, by name."""
     read: dict[str, list[str]] = {}
     for pair in values.children if values is not None else ():
         key, value = pair.child("Key"), pair.child("Value")

@@ -56,7 +56,7 @@ class Rules:
     def entry(self, item: PlacedRule, address: Address) -> AtomEntry:
         rule = item.rule
         return AtomEntry(
-            # JavaScript finds the name behind a segment of just this spelling.
+            # JavaScript finds the name after a segment with exactly this spelling.
             id=address.to(f"{item.path}/Rules/{rule.name}"),
             title=rule.name,
             author=self._namespace.name,

@@ -1,4 +1,4 @@
-"""Subscriptions over HTTP, created with a rule of the client's or the default one."""
+"""Subscriptions over HTTP, created with the client's rule or the default rule."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -51,7 +51,7 @@ class Subscriptions:
             ),
         )
         return AtomEntry(
-            # JavaScript finds the name behind a segment of just this spelling.
+            # JavaScript finds the name after a segment with exactly this spelling.
             id=address.to(f"{item.topic_path}/Subscriptions/{item.name}"),
             title=item.name,
             author=self._namespace.name,

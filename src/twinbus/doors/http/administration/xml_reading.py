@@ -1,9 +1,9 @@
-"""XML of strangers: a small tree, or a refusal.
+"""Reads untrusted XML into a small tree.
 
-Clients prefix the same elements in different ways, so names are resolved and then
+Clients use different prefixes for the same elements, so names are resolved and then
 compared without their namespaces. Document types are refused, and with them entities,
-which is all that a hostile document could grow by. Its size is bounded by the
-request's, its depth here.
+by which a small document could become large. The size is limited by the request's, the
+depth here.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ class XmlElement:
         self.text = ""
 
     def child(self, name: str) -> "XmlElement | None":
-        """The first child of that name which says something."""
+        """The first child of that name which is not nil."""
         for child in self.children:
             if child.name == name and child.attributes.get("nil") != "true":
                 return child
@@ -38,7 +38,7 @@ class XmlElement:
 
     @property
     def type_name(self) -> str:
-        """Of `xsi:type`, without the prefix."""
+        """The value of `xsi:type`, without its prefix."""
         return self.attributes.get("type", "").rpartition(":")[2]
 
 
@@ -54,16 +54,16 @@ def read_xml(document: bytes) -> XmlElement:
     try:
         parser.Parse(document, True)
     except (expat.ExpatError, ValueError, LookupError) as error:
-        # The latter two are of encodings that nobody has.
+        # The last two are raised for unknown encodings.
         raise ArgumentError(f"The body is not well-formed XML: {error}.") from None
     return builder.root
 
 
 class _Builder:
-    """Makes the tree of what the parser reports."""
+    """Builds the tree from the parser's events."""
 
     def __init__(self) -> None:
-        # From the document itself down to the element being read.
+        # The path from the document to the current element.
         self._open = [XmlElement("", {})]
 
     @property

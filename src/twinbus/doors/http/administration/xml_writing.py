@@ -1,7 +1,7 @@
-"""XML as text: elements, Atom entries and feeds.
+"""Writes XML: elements, Atom entries and feeds.
 
-Texts are put together by hand, because clients depend on what a library would decide
-for itself: which prefix is declared where, and which attribute comes with it.
+The text is written by hand, because clients depend on details that a library would
+choose itself: where a prefix is declared, and which attribute comes with it.
 """
 
 import re
@@ -18,19 +18,19 @@ SERVICE_BUS: Final = (
 SCHEMA_INSTANCE: Final = "http://www.w3.org/2001/XMLSchema-instance"
 
 _NEVER: Final = "0001-01-01T00:00:00Z"
-# What XML 1.0 cannot say, in whatever way it is escaped.
+# Characters that XML 1.0 cannot represent, even escaped.
 _UNSPEAKABLE: Final = re.compile(
     "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
 
 
 def element(name: str, text: str, attributes: str = "") -> str:
-    """An element that holds text."""
+    """An element with text."""
     return f"<{name}{attributes}>{_escaped(text)}</{name}>"
 
 
 def parent(name: str, children: str, attributes: str = "") -> str:
-    """An element that holds elements."""
+    """An element with child elements."""
     return f"<{name}{attributes}>{children}</{name}>"
 
 
@@ -44,7 +44,7 @@ def boolean(value: bool) -> str:
 
 
 def instant(at: int) -> str:
-    """ISO 8601 in UTC; 0 means that it never was."""
+    """ISO 8601 in UTC; 0 means never."""
     if at == 0:
         return _NEVER
     moment = datetime.fromtimestamp(at / 1000, UTC).replace(tzinfo=None)
@@ -53,7 +53,7 @@ def instant(at: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtomEntry:
-    """What surrounds a description."""
+    """The entry around a description."""
 
     # JavaScript takes names from the id, Python and .NET from the title.
     id: str
@@ -91,7 +91,7 @@ def feed_document(
     next_page: str | None,
     entries: Iterable[AtomEntry],
 ) -> bytes:
-    """A page of entries. Python goes on if, and only if, there are two links."""
+    """A page of entries. Python reads the next page only if there are two links."""
     links = _link("self", id)
     if next_page is not None:
         links += _link("next", next_page)

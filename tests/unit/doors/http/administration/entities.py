@@ -1,4 +1,4 @@
-"""Entities that are nothing but what tests say they are."""
+"""Entities for tests, with the given properties only."""
 
 from dataclasses import dataclass, field
 

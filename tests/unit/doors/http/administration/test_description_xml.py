@@ -1,4 +1,4 @@
-"""Descriptions as XML: the order and the quirks that clients depend on."""
+"""Descriptions as XML: the order and details that clients depend on."""
 
 from dataclasses import fields
 from typing import Any

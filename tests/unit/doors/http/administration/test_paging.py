@@ -1,4 +1,4 @@
-"""Pages: every item once, whatever the size of the page."""
+"""Pages: every item appears once, for every page size."""
 
 import pytest
 

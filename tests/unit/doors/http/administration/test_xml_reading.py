@@ -1,4 +1,4 @@
-"""XML of strangers: what clients write is understood, what attackers write is not."""
+"""Untrusted XML: the forms of all clients are read, attacks are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bodies of appends: what is read, and what is refused before it is."""
+"""Bodies of appends: what is read, and what is refused before reading."""
 
 import asyncio
 from typing import Any

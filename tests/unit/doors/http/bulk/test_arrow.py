@@ -1,4 +1,4 @@
-"""Streams of record batches, and the names and types that they always have."""
+"""Streams of record batches, with fixed names and types."""
 
 import pyarrow as pa
 import pytest

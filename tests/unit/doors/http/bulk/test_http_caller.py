@@ -1,4 +1,4 @@
-"""What one token allows, entity by entity."""
+"""What one token allows, for each entity."""
 
 import pytest
 
