@@ -14,7 +14,7 @@ from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from bench.pairing_process import PATIENCE_SECONDS, LineProcess, until
 from bench.processes import free_port
-from twinbus.config import local_connection_string
+from twinbus.config.config import local_connection_string
 
 
 class Site:

@@ -5,7 +5,7 @@ The page is written by hand, but for what stands between the two lines
     <!-- made by scripts/configuration_page.py: settings -->
     <!-- end of settings -->
 
-That part is the table in src/twinbus/config_settings.py. A test compares the page with
+That part is the table in src/twinbus/config/settings.py. A test compares the page with
 what this script would write.
 """
 
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from twinbus.config_settings import SETTINGS, Setting
+from twinbus.config.settings import SETTINGS, Setting
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"
 

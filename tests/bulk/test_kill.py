@@ -14,7 +14,7 @@ from wire.message import data_message
 from wire.own_annotations import restored
 
 from twinbus.auth import sas
-from twinbus.config import ROOT_KEY_NAME
+from twinbus.config.config import ROOT_KEY_NAME
 
 from .caller import Caller
 

@@ -15,7 +15,7 @@ import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 from twinbus.cli import exit_codes
-from twinbus.config import Config
+from twinbus.config.config import Config
 from twinbus.process.server import Server
 from twinbus.store.base import StoreUnreadable
 from twinbus.testing import Bus

@@ -9,7 +9,7 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from prometheus_client.parser import text_string_to_metric_families
 
-from twinbus.config_pair import PairConfig
+from twinbus.config.pair import PairConfig
 from twinbus.testing import Bus
 
 from .sdk import SyncSdk, eventually, receive_one, settings_of

@@ -19,7 +19,7 @@ from typing import Self
 import twinbus
 from twinbus.amqp.sasl import plain
 from twinbus.client import ClientConnection, connect
-from twinbus.config import ROOT_KEY_NAME
+from twinbus.config.config import ROOT_KEY_NAME
 
 # A bound against hanging; never waited out.
 PATIENCE_SECONDS = 30.0

@@ -27,7 +27,7 @@ from azure.servicebus.management import (
 )
 
 from crash.server_process import ServerProcess, free_port
-from twinbus.config import ROOT_KEY_NAME
+from twinbus.config.config import ROOT_KEY_NAME
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"

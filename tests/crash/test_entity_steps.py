@@ -17,7 +17,7 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 
 from crash.messages import named, peek_all
 from crash.server_process import ServerProcess, free_port
-from twinbus.config import ROOT_KEY_NAME
+from twinbus.config.config import ROOT_KEY_NAME
 
 KILLS = 3
 COUNT = 50

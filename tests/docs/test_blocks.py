@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twinbus.config import load_config
+from twinbus.config.config import load_config
 
 from .pages import ROOT, RUNNABLE, SHOWN, Block, blocks_of, programs_of
 from .place import Place

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from crash.server_process import PATIENCE_SECONDS, ServerProcess
 
 from twinbus.auth import sas
-from twinbus.config import ROOT_KEY_NAME
+from twinbus.config.config import ROOT_KEY_NAME
 
 ATOM = "http://www.w3.org/2005/Atom"
 SERVICE_BUS = "http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"

@@ -18,7 +18,7 @@ from twinbus.amqp.codec import decode
 from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.framing import frame
 from twinbus.amqp.types import Described
-from twinbus.config import ROOT_KEY_NAME
+from twinbus.config.config import ROOT_KEY_NAME
 from twinbus.testing.raw_frames import (
     ATTACH,
     BEGIN,

@@ -21,7 +21,7 @@ from twinbus.client import (
     RequestFailed,
     connect,
 )
-from twinbus.config import ROOT_KEY_NAME
+from twinbus.config.config import ROOT_KEY_NAME
 
 AUDIENCE = "sb://localhost/target"
 

@@ -19,7 +19,7 @@ from hostile.witness import Witness
 from twinbus.amqp.messaging import AmqpValue, Message
 from twinbus.cli import exit_codes
 from twinbus.client import ClientConnection, LinkClosed
-from twinbus.config import ROOT_KEY_NAME
+from twinbus.config.config import ROOT_KEY_NAME
 
 ALLOWED = set(string.ascii_letters + string.digits + "._-/")
 # All of ASCII that no name has, and some of what else there is.

@@ -20,7 +20,7 @@ from hostile.witness import Witness
 from twinbus.amqp.handshake import AMQP_HEADER, SASL_HEADER
 from twinbus.amqp.sasl import SaslInit, plain, sasl_frame
 from twinbus.client import ClientError, RequestFailed, connect
-from twinbus.config import ROOT_KEY_NAME
+from twinbus.config.config import ROOT_KEY_NAME
 
 ENTITY_KEY = "key-of-an-entity-0123456789abcdef"
 BULK = ("runtime", "lease", "plan", "browse", "settle", "append")

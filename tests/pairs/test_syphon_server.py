@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from twinbus.config_pair import PairConfig
+from twinbus.config.pair import PairConfig
 from twinbus.testing import Bus
 
 from .syphon_world import (

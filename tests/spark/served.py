@@ -7,7 +7,7 @@ from typing import cast
 
 from crash.server_process import ServerProcess
 
-from twinbus.config import ROOT_KEY_NAME
+from twinbus.config.config import ROOT_KEY_NAME
 from twinbus.testing import Bus
 
 from .harness import Namespace

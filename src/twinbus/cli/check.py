@@ -12,7 +12,7 @@ import typer
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.config import Config
+from twinbus.config.config import Config
 from twinbus.store.base import StoreError, StoreInUse
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_audit import SqliteAudit, as_json

@@ -3,7 +3,7 @@
 from pathlib import Path
 from shlex import join
 
-from twinbus.config import Config, local_connection_string
+from twinbus.config.config import Config, local_connection_string
 from twinbus.process.data_folder import RootKey
 
 

@@ -184,7 +184,7 @@ def _written_rule(
     """The rule as JSON. Raises Failure."""
     if sql_filter is not None and correlation:
         raise Failure("Give --sql-filter or --correlation, not both.", exit_codes.USAGE)
-    from twinbus.config_rules import written_rule
+    from twinbus.config.rules import written_rule
     from twinbus.errors import ServiceBusError
 
     table: dict[str, Any] = {"name": name, "sql_filter": sql_filter, "action": action}

@@ -160,7 +160,7 @@ PROPERTIES: Final = (
 
 def given(arguments: dict[str, Any]) -> str:
     """The properties that were given to a command, as JSON. Raises Failure."""
-    from twinbus.config_entities import entity_properties
+    from twinbus.config.entities import entity_properties
 
     properties = {
         name: arguments[name] for name in PROPERTIES if arguments.get(name) is not None

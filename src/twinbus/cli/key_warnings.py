@@ -6,7 +6,7 @@ Such keys are accepted all the same: a bus for tests has simple keys.
 from collections.abc import Iterator
 
 from twinbus.broker.descriptions.access_rule import AccessRule
-from twinbus.config import ROOT_KEY_NAME, Config
+from twinbus.config.config import ROOT_KEY_NAME, Config
 from twinbus.limits import KEY_CHARACTERS
 from twinbus.process.data_folder import RootKey
 

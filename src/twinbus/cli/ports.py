@@ -16,7 +16,7 @@ from twinbus.cli.connection_lines import own_command
 from twinbus.cli.failure import Failure
 from twinbus.cli.listening import listening_error, why_not_listen
 from twinbus.clock import SystemClock
-from twinbus.config import Config, ConfigError
+from twinbus.config.config import Config, ConfigError
 from twinbus.process.certificates import (
     JAVA_PASSWORD,
     bundle_file,

@@ -17,7 +17,7 @@ from twinbus.cli.entity_flags import Json
 from twinbus.cli.setting_flags import setting_flag
 
 if TYPE_CHECKING:
-    from twinbus.config import Config
+    from twinbus.config.config import Config
     from twinbus.entities.recovery_plan import Recovered
     from twinbus.process.recovery import Recovery
 
@@ -63,7 +63,7 @@ async def _recovered(config: "Config", is_dry_run: bool) -> "Recovery":
     from twinbus.cli import exit_codes
     from twinbus.cli.failure import Failure
     from twinbus.clock import SystemClock
-    from twinbus.config import ConfigError
+    from twinbus.config.config import ConfigError
     from twinbus.process import recovery
     from twinbus.store.base import StoreError, StoreInUse
 

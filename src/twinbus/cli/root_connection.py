@@ -3,7 +3,7 @@
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.cli.root_key import root_key
-from twinbus.config import ROOT_KEY_NAME, Config, local_connection_string
+from twinbus.config.config import ROOT_KEY_NAME, Config, local_connection_string
 from twinbus.process.certificates import ca_file
 
 

@@ -4,7 +4,7 @@ import os
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.config import Config, ConfigError
+from twinbus.config.config import Config, ConfigError
 from twinbus.process.data_folder import kept_root_key
 
 

@@ -14,7 +14,7 @@ from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.cli.root_connection import root_connection
 from twinbus.cli.server_address import CONNECTION_STRING_VARIABLE
-from twinbus.config import Config
+from twinbus.config.config import Config
 from twinbus.process.certificates import (
     JAVA_PASSWORD,
     bundle_file,

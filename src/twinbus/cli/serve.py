@@ -25,7 +25,7 @@ from twinbus.cli.key_warnings import key_warnings
 from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
 from twinbus.cli.log_lines import LogLine
 from twinbus.cli.ports import Ports, ports, trust_instructions
-from twinbus.config import Config, ConfigError
+from twinbus.config.config import Config, ConfigError
 from twinbus.process.certificates import name_port
 from twinbus.process.server import Server
 from twinbus.store.base import StoreError, StoreInUse

@@ -1,6 +1,6 @@
 """`twinbus serve`: its flags. What it does with them is in `serve.py`.
 
-Besides `--config` the flags are the settings, from the table in `config_settings.py`.
+Besides `--config` the flags are the settings, from the table in `config/settings.py`.
 """
 
 import os

@@ -15,7 +15,7 @@ from twinbus.client.connection_string import (
     ConnectionStringError,
     parse_connection_string,
 )
-from twinbus.config import ROOT_KEY_NAME, Config
+from twinbus.config.config import ROOT_KEY_NAME, Config
 
 CONNECTION_STRING_VARIABLE: Final = "TWINBUS_CONNECTION_STRING"
 

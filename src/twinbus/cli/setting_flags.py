@@ -1,4 +1,4 @@
-"""Flags that are settings, made from the table in `config_settings.py`.
+"""Flags that are settings, made from the table in `config/settings.py`.
 
 The value of such a flag is not read here: it goes to `load_config` as it was written,
 which knows all sources, their order and the types.
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from twinbus.config_settings import SETTINGS, Setting
+from twinbus.config.settings import SETTINGS, Setting
 
 Command = Callable[..., None]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.config import Config, ConfigError, load_config
+from twinbus.config.config import Config, ConfigError, load_config
 
 
 def settings(

@@ -19,7 +19,7 @@ from twinbus.broker.descriptions.subscription import (
 )
 from twinbus.broker.descriptions.topic import TopicDescription, topic_description
 from twinbus.broker.entity_path import subscription_path
-from twinbus.config import Config, ConfigError
+from twinbus.config.config import Config, ConfigError
 from twinbus.entities.entity import Description, Entity
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import MessagingEntityNotFound, NotAllowed, ServiceBusError

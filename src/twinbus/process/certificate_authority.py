@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from twinbus.config import ConfigError
+from twinbus.config.config import ConfigError
 from twinbus.process.whole_files import PRIVATE, PUBLIC, write_whole
 
 _AUTHORITY_LIFE: Final = timedelta(days=3650)

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from twinbus.config import Config, ConfigError
+from twinbus.config.config import Config, ConfigError
 
 JAVA_PASSWORD: Final = "changeit"
 """The password of Java's trust store, the same as for Java's own: it protects no

@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twinbus.config import Config, ConfigError
+from twinbus.config.config import Config, ConfigError
 from twinbus.store.base import Store, StoreError
 from twinbus.store.catalog import Catalog
 from twinbus.store.memory_catalog import MemoryCatalog

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from twinbus.client.address import parse_address
 from twinbus.clock import Clock
-from twinbus.config_pair import PairConfig
+from twinbus.config.pair import PairConfig
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import EntityAlreadyExists
 from twinbus.pairing.coverage import covers_any

@@ -15,7 +15,7 @@ from typing import Final
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
-from twinbus.config import Config, ConfigError
+from twinbus.config.config import Config, ConfigError
 from twinbus.entities.recovery_plan import Found, Recovered, RecoveryPlan
 from twinbus.entities.subscription_rules import stored_rule
 from twinbus.process.data_folder import DataFolder

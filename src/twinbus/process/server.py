@@ -18,7 +18,7 @@ from typing import Final
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.broker.transaction import TransactionLimits
 from twinbus.clock import Clock, SystemClock
-from twinbus.config import (
+from twinbus.config.config import (
     ROOT_KEY_NAME,
     Config,
     ConfigError,

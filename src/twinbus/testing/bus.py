@@ -21,8 +21,8 @@ import uvloop
 
 from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.clock import SystemClock
-from twinbus.config import ROOT_KEY_NAME, Config
-from twinbus.config_entities import entity_properties
+from twinbus.config.config import ROOT_KEY_NAME, Config
+from twinbus.config.entities import entity_properties
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.process.certificates import ca_file, tls_context
 from twinbus.process.server import Server

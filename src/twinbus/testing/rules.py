@@ -6,7 +6,7 @@ rule("eu", correlation_filter={"label": "order", "properties": {"region": "eu"}}
 
 from collections.abc import Mapping
 
-from twinbus.config_rules import written_rule
+from twinbus.config.rules import written_rule
 from twinbus.rules.rule import Rule
 
 

@@ -7,7 +7,7 @@ import pytest
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.cli.server_address import server_address
-from twinbus.config import Config
+from twinbus.config.config import Config
 
 KEY = "SharedAccessKeyName=root;SharedAccessKey=a=b/c+="
 

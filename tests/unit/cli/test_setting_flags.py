@@ -7,8 +7,8 @@ import pytest
 
 from twinbus.cli import exit_codes, serve
 from twinbus.cli.main import run
-from twinbus.config import Config
-from twinbus.config_settings import SETTINGS
+from twinbus.config.config import Config
+from twinbus.config.settings import SETTINGS
 
 VALUES = {
     **{"data": "folder", "host": "::1", "tls_cert": "c.pem", "tls_key": "k.pem"},

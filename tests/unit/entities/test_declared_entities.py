@@ -2,8 +2,8 @@
 
 import pytest
 
-from twinbus.config import Config, ConfigError
-from twinbus.config_entities import DeclaredSubscription, DeclaredTopic
+from twinbus.config.config import Config, ConfigError
+from twinbus.config.entities import DeclaredSubscription, DeclaredTopic
 from twinbus.entities.declared_entities import make_declared
 from twinbus.entities.topic_quotas import TopicQuotas
 from twinbus.errors import ArgumentOutOfRange, QuotaExceeded

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from twinbus.config import Config
+from twinbus.config.config import Config
 from twinbus.process import trust_files
 from twinbus.process.certificates import (
     JAVA_PASSWORD,

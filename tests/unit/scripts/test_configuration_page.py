@@ -4,7 +4,7 @@ import re
 import runpy
 from pathlib import Path
 
-from twinbus.config import load_config
+from twinbus.config.config import load_config
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "configuration_page.py"
 

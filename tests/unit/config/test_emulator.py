@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from twinbus.config import Config, ConfigError, load_config
+from twinbus.config.config import Config, ConfigError, load_config
 from twinbus.rules.filters import CorrelationFilter, SqlFilter
 from twinbus.rules.rule import Rule
 from twinbus.rules.typed_value import typed_value

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from twinbus.config_values import (
+from twinbus.config.values import (
     ValueKind,
     duration,
     folder,

@@ -7,8 +7,9 @@ variable and the flag:
     max_connections     TWINBUS_MAX_CONNECTIONS     --max-connections
 
 The flags of `twinbus serve` and the table in docs/reference/configuration.md are made
-from `SETTINGS`, and `config.py` reads the sources by it. To add a setting, add a field
-here and run `make docs`. Defaults and bounds come from `limits.py`, with their reasons.
+from `SETTINGS`, and `config/config.py` reads the sources by it. To add a setting, add
+a field here and run `make docs`. Defaults and bounds come from `limits.py`, with their
+reasons.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from twinbus import limits
-from twinbus.config_values import (
+from twinbus.config.values import (
     ValueKind,
     duration,
     folder,

@@ -9,7 +9,7 @@ emulator's, which are made for short tests.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from twinbus.config_entities import (
+from twinbus.config.entities import (
     DeclaredEntities,
     DeclaredSubscription,
     DeclaredTopic,
@@ -17,7 +17,7 @@ from twinbus.config_entities import (
     checked_entities,
     entity_properties,
 )
-from twinbus.config_rules import written_rules
+from twinbus.config.rules import written_rules
 from twinbus.rules.rule import Rule
 
 _TOPIC: Final = {

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from twinbus.broker.descriptions.access_rule import AccessRule
-from twinbus.config import Config, ConfigError, load_config
-from twinbus.config_entities import DeclaredSubscription
+from twinbus.config.config import Config, ConfigError, load_config
+from twinbus.config.entities import DeclaredSubscription
 from twinbus.rules.filters import CorrelationFilter, SqlFilter, TrueFilter
 from twinbus.rules.rule import Rule
 from twinbus.rules.typed_value import typed_value

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from twinbus.config import ConfigError, load_config
-from twinbus.config_pair import PairConfig, pair_of_table
+from twinbus.config.config import ConfigError, load_config
+from twinbus.config.pair import PairConfig, pair_of_table
 
 TEXT = "Endpoint=sb://site-a;SharedAccessKeyName=n;SharedAccessKey=hush"
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from twinbus.config_settings import SETTINGS, Setting, Settings
+from twinbus.config.settings import SETTINGS, Setting, Settings
 
 
 def test_names_follow_from_one_name() -> None:

@@ -15,7 +15,7 @@ from twinbus.broker.descriptions.queue import queue_description
 from twinbus.broker.descriptions.subscription import subscription_description
 from twinbus.broker.descriptions.topic import topic_description
 from twinbus.broker.entity_path import check_entity_name, check_subscription_name
-from twinbus.config_rules import written_rules
+from twinbus.config.rules import written_rules
 from twinbus.durations import duration_ms
 from twinbus.errors import ServiceBusError
 from twinbus.rules.rule import Rule

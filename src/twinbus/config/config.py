@@ -13,8 +13,8 @@ ignored would only be noticed in production.
     primary_key = "..."
     rights = ["Send"]           # rights besides the root key
 
-The settings of `[server]` are the table in `config_settings.py`. Sections of entities
-are read by `config_entities.py`, the section `[pair]` by `config_pair.py`.
+The settings of `[server]` are the table in `config/settings.py`. Sections of entities
+are read by `config/entities.py`, the section `[pair]` by `config/pair.py`.
 """
 
 import json
@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from twinbus.broker.descriptions.access_rule import AccessRule
-from twinbus.config_emulator import entities_of_emulator
-from twinbus.config_entities import (
+from twinbus.config.emulator import entities_of_emulator
+from twinbus.config.entities import (
     DeclaredEntities,
     DeclaredTopic,
     access_rule,
@@ -36,8 +36,8 @@ from twinbus.config_entities import (
     entities_of_tables,
     table,
 )
-from twinbus.config_pair import PairConfig, pair_of_table
-from twinbus.config_settings import SETTINGS, VARIABLE_PREFIX, Settings
+from twinbus.config.pair import PairConfig, pair_of_table
+from twinbus.config.settings import SETTINGS, VARIABLE_PREFIX, Settings
 
 ROOT_KEY_NAME: Final = "RootManageSharedAccessKey"
 

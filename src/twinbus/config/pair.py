@@ -17,7 +17,7 @@ from twinbus.client.secret_reference import (
     is_reference,
     read_reference,
 )
-from twinbus.config_entities import check_names
+from twinbus.config.entities import check_names
 from twinbus.durations import duration_ms
 
 _MOST_QUEUES: Final = 1_000

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from twinbus.broker.descriptions.access_rule import AccessRule
-from twinbus.config import Config, ConfigError, load_config
+from twinbus.config.config import Config, ConfigError, load_config
 
 
 @pytest.fixture

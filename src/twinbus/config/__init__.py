@@ -1,0 +1,1 @@
+"""What a server is told: settings, entities, rules and a pair, from all sources."""
