@@ -1,12 +1,12 @@
 """`twinbus check`: its flags. What it does is in `check.py`."""
 
-import os
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from twinbus.cli.bus_flags import ConfigFile, Data, Store
+from twinbus.cli.bus_flags import FILES
 from twinbus.cli.command_group import examples
+from twinbus.cli.flags import takes
 
 EXAMPLES: Final = examples(
     "twinbus check",
@@ -15,10 +15,8 @@ EXAMPLES: Final = examples(
 )
 
 
+@takes(*FILES)
 def check(
-    config: ConfigFile = None,
-    data: Data = None,
-    store: Store = None,
     accept_loss: Annotated[
         bool,
         typer.Option(
@@ -30,6 +28,7 @@ def check(
     is_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, for programs.")
     ] = False,
+    **flags: Any,
 ) -> None:
     """Check whether the files of a stopped bus are whole.
 
@@ -39,5 +38,4 @@ def check(
     from twinbus.cli.check import run_check
     from twinbus.cli.settings import settings
 
-    chosen = settings(config, os.environ, {"data": data, "store": store})
-    run_check(chosen, accept_loss=accept_loss, is_json=is_json)
+    run_check(settings(**flags), accept_loss=accept_loss, is_json=is_json)

@@ -5,14 +5,14 @@ server, so the port is the one of the settings.
 """
 
 import json
-import os
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from twinbus.cli.bus_flags import ConfigFile, Data, Host, Port
+from twinbus.cli.bus_flags import ADDRESS
 from twinbus.cli.command_group import examples
 from twinbus.cli.entity_flags import Json
+from twinbus.cli.flags import takes
 
 EXAMPLES: Final = examples(
     "twinbus connection-string",
@@ -21,11 +21,8 @@ EXAMPLES: Final = examples(
 )
 
 
+@takes(*ADDRESS)
 def connection_string(
-    config: ConfigFile = None,
-    data: Data = None,
-    host: Host = None,
-    port: Port = None,
     is_tls: Annotated[
         bool, typer.Option("--tls", help="For clients that connect by TLS.")
     ] = False,
@@ -36,14 +33,14 @@ def connection_string(
         ),
     ] = "",
     is_json: Json = False,
+    **flags: Any,
 ) -> None:
     """Print the connection string of a bus on this machine, with its key.
 
     Whoever reads it can do everything: keep it out of logs.
     """
-    flags: dict[str, object] = {"data": data, "host": host, "port": port}
     from twinbus.cli.root_connection import root_connection
     from twinbus.cli.settings import settings
 
-    found = root_connection(settings(config, os.environ, flags), is_tls, entity)
+    found = root_connection(settings(**flags), is_tls, entity)
     print(json.dumps(found, indent=2) if is_json else found["connection_string"])

@@ -6,35 +6,19 @@ from typing import Any
 from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples, group
 from twinbus.cli.entity_flags import (
+    SERVER,
     Action,
-    AutoDelete,
-    ConnectionString,
     CorrelationFilter,
-    Data,
-    DeadLettering,
-    DeadLetteringFilterErrors,
-    DuplicateWindow,
-    ForwardDeadLetters,
-    ForwardTo,
-    Json,
-    LockDuration,
-    MaxDeliveryCount,
-    MaxMessageSize,
-    MaxSize,
     NewName,
-    Port,
-    RequiresDuplicateDetection,
-    RequiresSession,
     SqlFilter,
-    Status,
     Subscription,
-    TimeToLive,
     Topic,
-    UserMetadata,
-    given,
+    given_properties,
+    property_flags,
 )
 from twinbus.cli.entity_questions import ask_server, show
 from twinbus.cli.failure import Failure
+from twinbus.cli.flags import takes
 
 app = group(
     "create",
@@ -55,32 +39,10 @@ app = group(
         "twinbus entities create queue events --default-message-time-to-live 1h",
     ),
 )
-def _queue(
-    name: NewName,
-    lock_duration: LockDuration = None,
-    max_delivery_count: MaxDeliveryCount = None,
-    default_message_time_to_live: TimeToLive = None,
-    dead_lettering_on_message_expiration: DeadLettering = None,
-    max_size_in_megabytes: MaxSize = None,
-    max_message_size_in_kilobytes: MaxMessageSize = None,
-    requires_session: RequiresSession = None,
-    requires_duplicate_detection: RequiresDuplicateDetection = None,
-    duplicate_detection_history_time_window: DuplicateWindow = None,
-    forward_to: ForwardTo = None,
-    forward_dead_lettered_messages_to: ForwardDeadLetters = None,
-    auto_delete_on_idle: AutoDelete = None,
-    status: Status = None,
-    user_metadata: UserMetadata = None,
-    connection_string: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
-) -> None:
+@takes(*property_flags("q"), *SERVER)
+def _queue(name: NewName, **flags: Any) -> None:
     """Create a queue. It can be used when the command returns."""
-    server = connection_string, data, port
-    properties = given(locals())
-    entity = ask_server(*server, "create-queue", path=name, properties=properties)
-    show(entity, is_json)
+    _create("create-queue", name, flags)
 
 
 @app.command(
@@ -90,26 +52,10 @@ def _queue(
         "twinbus entities create topic events --default-message-time-to-live 7d",
     ),
 )
-def _topic(
-    name: NewName,
-    default_message_time_to_live: TimeToLive = None,
-    max_size_in_megabytes: MaxSize = None,
-    max_message_size_in_kilobytes: MaxMessageSize = None,
-    requires_duplicate_detection: RequiresDuplicateDetection = None,
-    duplicate_detection_history_time_window: DuplicateWindow = None,
-    auto_delete_on_idle: AutoDelete = None,
-    status: Status = None,
-    user_metadata: UserMetadata = None,
-    connection_string: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
-) -> None:
+@takes(*property_flags("t"), *SERVER)
+def _topic(name: NewName, **flags: Any) -> None:
     """Create a topic. Messages that are sent to it go to its subscriptions."""
-    server = connection_string, data, port
-    properties = given(locals())
-    entity = ask_server(*server, "create-topic", path=name, properties=properties)
-    show(entity, is_json)
+    _create("create-topic", name, flags)
 
 
 @app.command(
@@ -119,33 +65,15 @@ def _topic(
         "twinbus entities create subscription events audit --forward-to archive",
     ),
 )
-def _subscription(
-    topic: Topic,
-    name: NewName,
-    lock_duration: LockDuration = None,
-    max_delivery_count: MaxDeliveryCount = None,
-    default_message_time_to_live: TimeToLive = None,
-    dead_lettering_on_message_expiration: DeadLettering = None,
-    dead_lettering_on_filter_evaluation_exceptions: DeadLetteringFilterErrors = None,
-    requires_session: RequiresSession = None,
-    forward_to: ForwardTo = None,
-    forward_dead_lettered_messages_to: ForwardDeadLetters = None,
-    auto_delete_on_idle: AutoDelete = None,
-    status: Status = None,
-    user_metadata: UserMetadata = None,
-    connection_string: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
-) -> None:
+@takes(*property_flags("s"), *SERVER)
+def _subscription(topic: Topic, name: NewName, **flags: Any) -> None:
     """Create a subscription of a topic. Its rule $Default takes every message."""
-    server = connection_string, data, port
-    properties = given(locals())
-    path = f"{topic}/Subscriptions/{name}"
-    entity = ask_server(
-        *server, "create-subscription", path=path, properties=properties
-    )
-    show(entity, is_json)
+    _create("create-subscription", f"{topic}/Subscriptions/{name}", flags)
+
+
+def _create(operation: str, path: str, flags: dict[str, Any]) -> None:
+    properties = given_properties(flags)
+    show(ask_server(flags, operation, path=path, properties=properties), flags)
 
 
 @app.command(
@@ -155,6 +83,7 @@ def _subscription(
         "twinbus entities create rule events audit eu --correlation label=eu",
     ),
 )
+@takes(*SERVER)
 def _rule(
     topic: Topic,
     subscription: Subscription,
@@ -162,17 +91,12 @@ def _rule(
     sql_filter: SqlFilter = None,
     correlation: CorrelationFilter = None,
     action: Action = None,
-    connection_string: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
+    **flags: Any,
 ) -> None:
     """Create a further rule of a subscription."""
     rule = _written_rule(name, sql_filter, correlation, action)
-    server = connection_string, data, port
     path = f"{topic}/Subscriptions/{subscription}"
-    entity = ask_server(*server, "create-rule", path=path, rule=rule)
-    show(entity, is_json)
+    show(ask_server(flags, "create-rule", path=path, rule=rule), flags)
 
 
 def _written_rule(

@@ -17,8 +17,9 @@ from twinbus.cli.command_group import examples, group
 from twinbus.cli.confirming import Yes, make_sure
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
 from twinbus.cli.dead_letter_choice import Choice
-from twinbus.cli.entity_flags import ConnectionString, Data, Json, Port
+from twinbus.cli.entity_flags import SERVER
 from twinbus.cli.failure import Failure
+from twinbus.cli.flags import flag, takes
 from twinbus.cli.pair_flags import PrimaryName, Secondary, require_sdk
 
 Entity = Annotated[
@@ -29,26 +30,37 @@ Entity = Annotated[
         show_default=False,
     ),
 ]
-Backlog = Annotated[
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, help="Show at most N.")
+]
+_Backlog = Annotated[
     bool,
     typer.Option(
         "--backlog", help="All backlog queues of --primary-name on --secondary instead."
     ),
 ]
-Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, help="Show at most N.")
+_All = Annotated[bool, typer.Option("--all", help="All of them.")]
+_Count = Annotated[
+    int | None,
+    typer.Option("--count", metavar="N", min=1, help="The first N of them."),
 ]
-Numbers = Annotated[
+_Numbers = Annotated[
     list[int] | None,
     typer.Option(
         "--sequence-number", metavar="N", help="Only this one; may be repeated."
     ),
 ]
-Count = Annotated[
-    int | None,
-    typer.Option("--count", metavar="N", min=1, help="The first N of them."),
-]
-All = Annotated[bool, typer.Option("--all", help="All of them.")]
+_NAMESPACE: Final = (
+    flag("is_backlog", _Backlog, default=False),
+    flag("primary_name", PrimaryName),
+    flag("secondary", Secondary),
+    *SERVER,
+)
+_CHOICE: Final = (
+    flag("is_all", _All, default=False),
+    flag("count", _Count),
+    flag("numbers", _Numbers),
+)
 
 _EXAMPLES: Final = (
     "twinbus dead-letters list orders",
@@ -64,28 +76,20 @@ app = group(
 
 
 @app.command("list", epilog=examples(*_EXAMPLES[:2]))
-def _list(
-    entity: Entity = None,
-    is_backlog: Backlog = False,
-    primary_name: PrimaryName = None,
-    secondary: Secondary = None,
-    limit: Limit = 100,
-    connection: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
-) -> None:
+@takes(*_NAMESPACE)
+def _list(entity: Entity = None, limit: Limit = 100, **flags: Any) -> None:
     """List dead letters with their reasons, oldest first."""
-    target = _target(entity, is_backlog, primary_name)
-    text = _namespace(is_backlog, secondary, connection, data, port)
+    target = _target(entity, flags)
+    text = _namespace(flags)
     require_sdk()
     import asyncio
 
     from twinbus.cli.dead_letter_tables import as_json, print_dead_letters
     from twinbus.cli.dead_letters import listed
 
+    is_backlog = flags["is_backlog"]
     found = asyncio.run(listed(text, target, limit, is_backlog=is_backlog))
-    if is_json:
+    if flags["is_json"]:
         print(json.dumps([as_json(item) for item in found], indent=2))
     elif found:
         print_dead_letters(found, is_backlog=is_backlog)
@@ -101,36 +105,13 @@ def _list(
         "twinbus dead-letters resubmit --backlog --primary-name site-a --all",
     ),
 )
-def _resubmit(
-    entity: Entity = None,
-    is_backlog: Backlog = False,
-    primary_name: PrimaryName = None,
-    secondary: Secondary = None,
-    is_all: All = False,
-    count: Count = None,
-    numbers: Numbers = None,
-    connection: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
-) -> None:
+@takes(*_CHOICE, *_NAMESPACE)
+def _resubmit(entity: Entity = None, **flags: Any) -> None:
     """Send dead letters to their queue again, and remove them as dead letters.
 
     Those of a backlog queue go back into it, and the syphon tries them again.
     """
-    target = _target(entity, is_backlog, primary_name)
-    choice = _choice(is_all, count, numbers, is_backlog=is_backlog)
-    text = _namespace(is_backlog, secondary, connection, data, port)
-    require_sdk()
-    import asyncio
-
-    from twinbus.cli.dead_letters import resubmitted_all
-
-    with _progress("resubmitted") as progress:
-        done = asyncio.run(
-            resubmitted_all(text, target, choice, progress, is_backlog=is_backlog)
-        )
-    print(json.dumps({"resubmitted": done}) if is_json else f"Resubmitted: {done}.")
+    _settle("resubmitted", _target(entity, flags), flags)
 
 
 @app.command(
@@ -140,82 +121,72 @@ def _resubmit(
         "twinbus dead-letters remove events/Subscriptions/audit --all --yes",
     ),
 )
-def _remove(
-    entity: Entity = None,
-    is_backlog: Backlog = False,
-    primary_name: PrimaryName = None,
-    secondary: Secondary = None,
-    is_all: All = False,
-    count: Count = None,
-    numbers: Numbers = None,
-    is_sure: Yes = False,
-    connection: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
-) -> None:
+@takes(*_CHOICE, *_NAMESPACE)
+def _remove(entity: Entity = None, is_sure: Yes = False, **flags: Any) -> None:
     """Remove dead letters for good."""
-    target = _target(entity, is_backlog, primary_name)
-    choice = _choice(is_all, count, numbers, is_backlog=is_backlog)
-    text = _namespace(is_backlog, secondary, connection, data, port)
+    target = _target(entity, flags)
+    _settle("removed", target, flags, is_sure=is_sure)
+
+
+def _settle(
+    verb: str, target: str, flags: dict[str, Any], *, is_sure: bool = True
+) -> None:
+    """Do with the chosen dead letters what the verb says. Raises Failure."""
+    choice = _choice(flags)
+    text = _namespace(flags)
     require_sdk()
     if not is_sure:
         make_sure("remove", f"dead letters of '{target}'")
     import asyncio
 
-    from twinbus.cli.dead_letters import removed_all
+    from twinbus.cli.dead_letters import removed_all, resubmitted_all
 
-    with _progress("removed") as progress:
-        done = asyncio.run(
-            removed_all(text, target, choice, progress, is_backlog=is_backlog)
-        )
-    print(json.dumps({"removed": done}) if is_json else f"Removed: {done}.")
+    settle = removed_all if verb == "removed" else resubmitted_all
+    is_backlog = flags["is_backlog"]
+    with _progress(verb) as progress:
+        work = settle(text, target, choice, progress, is_backlog=is_backlog)
+        done = asyncio.run(work)
+    is_json = flags["is_json"]
+    print(json.dumps({verb: done}) if is_json else f"{verb.capitalize()}: {done}.")
 
 
-def _target(entity: str | None, is_backlog: bool, primary_name: str | None) -> str:
+def _target(entity: str | None, flags: dict[str, Any]) -> str:
     """The path of the entity, or the name of the primary. Raises Failure."""
-    if is_backlog == (entity is not None):
+    if flags["is_backlog"] == (entity is not None):
         raise Failure("Give the path of an entity, or --backlog.", exit_codes.USAGE)
     if entity is not None:
         return entity
     from twinbus.cli.pair_questions import backlog_name
 
+    name = flags["primary_name"]
     other = None
-    if primary_name is None and PRIMARY in os.environ:
+    if name is None and PRIMARY in os.environ:
         other = connection_string(None, "--primary", PRIMARY, os.environ)
-    return backlog_name(other, primary_name)
+    return backlog_name(other, name)
 
 
-def _namespace(
-    is_backlog: bool,
-    secondary: str | None,
-    connection: str | None,
-    data: str | None,
-    port: str | None,
-) -> str:
+def _namespace(flags: dict[str, Any]) -> str:
     """The connection string of the namespace. Raises Failure."""
-    if is_backlog:
+    if flags["is_backlog"]:
+        secondary = flags["secondary"]
         return connection_string(secondary, "--secondary", SECONDARY, os.environ)
-    from twinbus.cli.server_address import CONNECTION_STRING_VARIABLE, server_address
+    from twinbus.cli.server_address import given_connection_string, server_address
     from twinbus.cli.settings import settings
 
-    variable = CONNECTION_STRING_VARIABLE
-    if connection or os.environ.get(variable):
-        return connection_string(
-            connection, "--connection-string", variable, os.environ
-        )
-    config = settings(None, os.environ, {"data": data, "port": port})
+    given = given_connection_string(flags["connection_string"], os.environ)
+    if given is not None:
+        return given
+    config = settings(data=flags["data"], port=flags["port"])
     return server_address(None, config, {}).reveal()
 
 
-def _choice(
-    is_all: bool, count: int | None, numbers: list[int] | None, *, is_backlog: bool
-) -> Choice:
+def _choice(flags: dict[str, Any]) -> Choice:
     """Which dead letters the flags choose. Raises Failure."""
+    is_all, count, numbers = flags["is_all"], flags["count"], flags["numbers"]
     if sum((is_all, count is not None, bool(numbers))) != 1:
         text = "Say which: --all, --count N, or --sequence-number N."
         raise Failure(text, exit_codes.USAGE)
-    if is_backlog and not is_all:
+    if flags["is_backlog"] and not is_all:
         raise Failure(
             "With --backlog, only --all is possible. For some of them, give the path "
             "of a backlog queue and the connection string of the secondary.",

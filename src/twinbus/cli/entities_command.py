@@ -11,29 +11,10 @@ from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples, group
 from twinbus.cli.confirming import Yes, make_sure
 from twinbus.cli.create_command import app as create
-from twinbus.cli.entity_flags import (
-    AutoDelete,
-    ConnectionString,
-    Data,
-    DeadLettering,
-    DeadLetteringFilterErrors,
-    DuplicateWindow,
-    ForwardDeadLetters,
-    ForwardTo,
-    Json,
-    LockDuration,
-    MaxDeliveryCount,
-    MaxMessageSize,
-    MaxSize,
-    Name,
-    Port,
-    Status,
-    TimeToLive,
-    UserMetadata,
-    given,
-)
+from twinbus.cli.entity_flags import SERVER, Name, given_properties, property_flags
 from twinbus.cli.entity_questions import ask_server, show
 from twinbus.cli.failure import Failure
+from twinbus.cli.flags import takes
 
 app = group(
     "entities",
@@ -53,54 +34,30 @@ app.add_typer(create)
         "twinbus entities update events/Subscriptions/billing --forward-to invoices",
     ),
 )
-def _update(
-    name: Name,
-    lock_duration: LockDuration = None,
-    max_delivery_count: MaxDeliveryCount = None,
-    default_message_time_to_live: TimeToLive = None,
-    dead_lettering_on_message_expiration: DeadLettering = None,
-    dead_lettering_on_filter_evaluation_exceptions: DeadLetteringFilterErrors = None,
-    max_size_in_megabytes: MaxSize = None,
-    max_message_size_in_kilobytes: MaxMessageSize = None,
-    status: Status = None,
-    user_metadata: UserMetadata = None,
-    duplicate_detection_history_time_window: DuplicateWindow = None,
-    forward_to: ForwardTo = None,
-    forward_dead_lettered_messages_to: ForwardDeadLetters = None,
-    auto_delete_on_idle: AutoDelete = None,
-    connection_string: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
-) -> None:
+@takes(*property_flags("u"), *SERVER)
+def _update(name: Name, **flags: Any) -> None:
     """Change properties of an entity. Those that are not given stay as they are."""
-    server = connection_string, data, port
-    properties = given(locals())
+    properties = given_properties(flags)
     if properties == "{}":
         raise Failure(
             f"There is nothing to change in '{name}': give a property, for instance "
             "--max-delivery-count 5.",
             exit_codes.USAGE,
         )
-    entity = ask_server(*server, "update-entity", path=name, properties=properties)
-    show(entity, is_json)
+    show(ask_server(flags, "update-entity", path=name, properties=properties), flags)
 
 
 @app.command(
     "list",
     epilog=examples("twinbus entities list", "twinbus entities list --json"),
 )
-def _list(
-    connection_string: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
-) -> None:
+@takes(*SERVER)
+def _list(**flags: Any) -> None:
     """List all entities, with how many messages each has."""
     from twinbus.cli.entity_tables import print_list
 
-    entities = ask_server(connection_string, data, port, "list-entities")
-    if is_json:
+    entities = ask_server(flags, "list-entities")
+    if flags["is_json"]:
         print(json.dumps(entities, indent=2))
     elif entities:
         print_list(entities)
@@ -115,15 +72,10 @@ def _list(
         "twinbus entities show events/Subscriptions/billing",
     ),
 )
-def _show_one(
-    name: Name,
-    connection_string: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
-) -> None:
+@takes(*SERVER)
+def _show_one(name: Name, **flags: Any) -> None:
     """Show the properties of an entity, and how many messages it has."""
-    show(ask_server(connection_string, data, port, "get-entity", path=name), is_json)
+    show(ask_server(flags, "get-entity", path=name), flags)
 
 
 @app.command(
@@ -133,22 +85,15 @@ def _show_one(
         "twinbus entities delete 'events/Subscriptions/billing/Rules/$Default' --yes",
     ),
 )
-def _delete(
-    name: Name,
-    is_sure: Yes = False,
-    connection_string: ConnectionString = None,
-    data: Data = None,
-    port: Port = None,
-    is_json: Json = False,
-) -> None:
+@takes(*SERVER)
+def _delete(name: Name, is_sure: Yes = False, **flags: Any) -> None:
     """Delete an entity with all its messages."""
-    server = connection_string, data, port
-    entity = ask_server(*server, "get-entity", path=name)
+    entity = ask_server(flags, "get-entity", path=name)
     if not is_sure:
         make_sure("delete", _described(entity))
-    ask_server(*server, "delete-entity", path=name)
+    ask_server(flags, "delete-entity", path=name)
     path = entity["path"]
-    print(json.dumps({"deleted": path}) if is_json else f"Deleted '{path}'.")
+    print(json.dumps({"deleted": path}) if flags["is_json"] else f"Deleted '{path}'.")
 
 
 def _described(entity: dict[str, Any]) -> str:

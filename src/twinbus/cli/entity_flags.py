@@ -1,16 +1,20 @@
-"""Flags and arguments of `twinbus entities`, named after the SDK's properties."""
+"""Flags and arguments of commands that ask a running server about entities.
+
+The flags of an entity's properties are made from a table. They are named after the
+properties in the SDK.
+"""
 
 import json
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import typer
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.cli.setting_flags import setting_flag
+from twinbus.cli.flags import Flag, flag, setting_flag
 
 Text = str | None
-Number = int | None
 
 Name = Annotated[
     str,
@@ -25,101 +29,27 @@ Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Path of the topic."
 Subscription = Annotated[
     str, typer.Argument(metavar="SUBSCRIPTION", help="Name of the subscription.")
 ]
-ConnectionString = Annotated[
-    Text,
-    typer.Option(
-        "--connection-string",
-        metavar="TEXT",
-        help="Server and key. Default: the server of this machine. "
-        "(TWINBUS_CONNECTION_STRING)",
-    ),
-]
-Data = Annotated[Text, setting_flag("data", "Where that server keeps its key.")]
-Port = Annotated[Text, setting_flag("port", "Port of the server of this machine.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
-LockDuration = Annotated[
-    Text,
-    typer.Option(
-        metavar="DURATION",
-        help="How long a received message stays locked, 5s to 5m.",
-    ),
-]
-MaxDeliveryCount = Annotated[
-    Number,
-    typer.Option(
-        metavar="N", help="Deliveries after which a message is dead-lettered."
-    ),
-]
-TimeToLive = Annotated[
-    Text,
-    typer.Option(
-        metavar="DURATION",
-        help="Time to live of messages that have none of their own; or: unlimited.",
-    ),
-]
-DeadLettering = Annotated[
-    bool | None,
-    typer.Option(help="Whether expired messages are dead-lettered or dropped."),
-]
-DeadLetteringFilterErrors = Annotated[
-    bool | None,
-    typer.Option(
-        help="Of a subscription: whether a message is dead-lettered if a filter cannot "
-        "be evaluated for it. If not, the subscription does not get it."
-    ),
-]
-MaxSize = Annotated[
-    Number,
-    typer.Option(
-        metavar="N",
-        help="1024, 2048, 3072, 4096 or 5120; up to 81920 if the server allows it.",
-    ),
-]
-MaxMessageSize = Annotated[
-    Number,
-    typer.Option(metavar="N", help="Size of the largest message; 0: server's limit."),
-]
-Status = Annotated[
-    Text,
-    typer.Option(
-        metavar="STATUS", help="Active, Disabled, SendDisabled or ReceiveDisabled."
-    ),
-]
-UserMetadata = Annotated[
-    Text, typer.Option(metavar="TEXT", help="Any text; it is kept with the entity.")
-]
-RequiresSession = Annotated[
-    bool | None, typer.Option(help="Whether messages belong to sessions.")
-]
-RequiresDuplicateDetection = Annotated[
-    bool | None,
-    typer.Option(help="Whether a message is dropped if its id was seen before."),
-]
-DuplicateWindow = Annotated[
-    Text,
-    typer.Option(
-        metavar="DURATION", help="How long message ids are remembered, 20s to 7d."
-    ),
-]
-ForwardTo = Annotated[
-    Text,
-    typer.Option(metavar="PATH", help="Where messages are forwarded to; '' for none."),
-]
-ForwardDeadLetters = Annotated[
-    Text,
-    typer.Option(
-        metavar="PATH", help="Where dead letters are forwarded to; '' for none."
-    ),
-]
-AutoDelete = Annotated[
-    Text,
-    typer.Option(
-        metavar="DURATION",
-        help="The entity is deleted if it is unused for so long, 5m or more; or: "
-        "unlimited.",
-    ),
-]
+CONNECTION_STRING: Final = flag(
+    "connection_string",
+    Annotated[
+        Text,
+        typer.Option(
+            "--connection-string",
+            metavar="TEXT",
+            help="Server and key, or file:PATH. Default: the server of this machine. "
+            "(TWINBUS_CONNECTION_STRING)",
+        ),
+    ],
+)
+SERVER: Final = (
+    CONNECTION_STRING,
+    setting_flag("data", "Where that server keeps its key."),
+    setting_flag("port", "Port of the server of this machine."),
+    flag("is_json", Json, default=False),
+)
+
 SqlFilter = Annotated[
     Text,
     typer.Option(metavar="SQL", help="Which messages match, such as: amount > 100."),
@@ -139,33 +69,99 @@ Action = Annotated[
     typer.Option(metavar="SQL", help="What the rule changes, such as: SET eu = TRUE."),
 ]
 
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property of entities, as a flag."""
+
+    name: str
+    # The letters of the kinds that have it: queue, topic, subscription. With `u` it can
+    # be updated.
+    kinds: str
+    # Without one, the flag is `--name` or `--no-name`.
+    metavar: str
+    help: str
+
+    def flag(self) -> Flag:
+        values = {"": bool, "N": int}
+        value = values.get(self.metavar, str)
+        option = typer.Option(metavar=self.metavar or None, help=self.help)
+        return flag(self.name, Annotated[value | None, option])
+
+
 PROPERTIES: Final = (
-    "lock_duration",
-    "max_delivery_count",
-    "default_message_time_to_live",
-    "dead_lettering_on_message_expiration",
-    "dead_lettering_on_filter_evaluation_exceptions",
-    "max_size_in_megabytes",
-    "max_message_size_in_kilobytes",
-    "status",
-    "user_metadata",
-    "requires_session",
-    "requires_duplicate_detection",
-    "duplicate_detection_history_time_window",
-    "forward_to",
-    "forward_dead_lettered_messages_to",
-    "auto_delete_on_idle",
+    Property(
+        *("lock_duration", "qsu", "DURATION"),
+        "How long a received message stays locked, 5s to 5m.",
+    ),
+    Property(
+        *("max_delivery_count", "qsu", "N"),
+        "Deliveries after which a message is dead-lettered.",
+    ),
+    Property(
+        *("default_message_time_to_live", "qtsu", "DURATION"),
+        "Time to live of messages that have none of their own; or: unlimited.",
+    ),
+    Property(
+        *("dead_lettering_on_message_expiration", "qsu", ""),
+        "Whether expired messages are dead-lettered or dropped.",
+    ),
+    Property(
+        *("dead_lettering_on_filter_evaluation_exceptions", "su", ""),
+        "Of a subscription: whether a message is dead-lettered if a filter cannot be "
+        "evaluated for it. If not, the subscription does not get it.",
+    ),
+    Property(
+        *("max_size_in_megabytes", "qtu", "N"),
+        "1024, 2048, 3072, 4096 or 5120; up to 81920 if the server allows it.",
+    ),
+    Property(
+        *("max_message_size_in_kilobytes", "qtu", "N"),
+        "Size of the largest message; 0: server's limit.",
+    ),
+    Property("requires_session", "qs", "", "Whether messages belong to sessions."),
+    Property(
+        *("requires_duplicate_detection", "qt", ""),
+        "Whether a message is dropped if its id was seen before.",
+    ),
+    Property(
+        *("duplicate_detection_history_time_window", "qtu", "DURATION"),
+        "How long message ids are remembered, 20s to 7d.",
+    ),
+    Property(
+        *("forward_to", "qsu", "PATH"),
+        "Where messages are forwarded to; '' for none.",
+    ),
+    Property(
+        *("forward_dead_lettered_messages_to", "qsu", "PATH"),
+        "Where dead letters are forwarded to; '' for none.",
+    ),
+    Property(
+        *("auto_delete_on_idle", "qtsu", "DURATION"),
+        "The entity is deleted if it is unused for so long, 5m or more; or: unlimited.",
+    ),
+    Property(
+        *("status", "qtsu", "STATUS"),
+        "Active, Disabled, SendDisabled or ReceiveDisabled.",
+    ),
+    Property(
+        *("user_metadata", "qtsu", "TEXT"), "Any text; it is kept with the entity."
+    ),
 )
 
 
-def given(arguments: dict[str, Any]) -> str:
+def property_flags(kind: str) -> tuple[Flag, ...]:
+    """The flags of a kind of entity, by its letter; `u` for an update."""
+    return tuple(each.flag() for each in PROPERTIES if kind in each.kinds)
+
+
+def given_properties(flags: dict[str, Any]) -> str:
     """The properties that were given to a command, as JSON. Raises Failure."""
     from twinbus.config.entities import entity_properties
 
-    properties = {
-        name: arguments[name] for name in PROPERTIES if arguments.get(name) is not None
-    }
+    names = [each.name for each in PROPERTIES]
+    given = {name: flags[name] for name in names if flags.get(name) is not None}
     try:
-        return json.dumps(entity_properties(properties))
+        return json.dumps(entity_properties(given))
     except ValueError as error:
         raise Failure(str(error), exit_codes.USAGE) from None

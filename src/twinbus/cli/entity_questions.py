@@ -1,31 +1,29 @@
-"""Asks the server and shows its answer, for all commands about entities."""
+"""Asks the server and shows its answer, for all commands about entities.
+
+`flags` are those of a command that takes `entity_flags.SERVER`.
+"""
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 
-def ask_server(
-    connection_string: str | None,
-    data: str | None,
-    port: str | None,
-    operation: str,
-    **arguments: str,
-) -> Any:
+def ask_server(flags: Mapping[str, Any], operation: str, **arguments: str) -> Any:
     """The answer of the server that the flags name. Raises Failure."""
     from twinbus.cli.administration import ask
     from twinbus.cli.server_address import server_address
     from twinbus.cli.settings import settings
 
-    config = settings(None, os.environ, {"data": data, "port": port})
-    server = server_address(connection_string, config, os.environ)
+    config = settings(data=flags["data"], port=flags["port"])
+    server = server_address(flags["connection_string"], config, os.environ)
     return ask(server, operation, arguments)
 
 
-def show(entity: Any, is_json: bool) -> None:
+def show(entity: Any, flags: Mapping[str, Any]) -> None:
     from twinbus.cli.entity_tables import print_entity
 
-    if is_json:
+    if flags["is_json"]:
         print(json.dumps(entity, indent=2))
     else:
         print_entity(entity)

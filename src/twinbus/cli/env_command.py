@@ -6,13 +6,14 @@ port is the one of the settings.
 
 import json
 import os
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from twinbus.cli.bus_flags import ConfigFile, Data, Host, Port
+from twinbus.cli.bus_flags import ADDRESS
 from twinbus.cli.command_group import examples
 from twinbus.cli.entity_flags import Json
+from twinbus.cli.flags import takes
 
 EXAMPLES: Final = examples(
     'eval "$(twinbus env)"',
@@ -22,11 +23,8 @@ EXAMPLES: Final = examples(
 )
 
 
+@takes(*ADDRESS)
 def env(
-    config: ConfigFile = None,
-    data: Data = None,
-    host: Host = None,
-    port: Port = None,
     is_plain: Annotated[
         bool,
         typer.Option("--plain", help="Messages over plain TCP instead of TLS."),
@@ -36,17 +34,17 @@ def env(
         typer.Option("--shell", help="sh, fish or powershell.", metavar="SHELL"),
     ] = "sh",
     is_json: Json = False,
+    **flags: Any,
 ) -> None:
     """Print shell commands that let SDKs find and trust the bus of this machine.
 
     They include the connection string with the key: keep them out of logs.
     """
-    flags: dict[str, object] = {"data": data, "host": host, "port": port}
     from twinbus.cli.failure import complain
     from twinbus.cli.sdk_environment import replaced, sdk_environment, shell_lines
     from twinbus.cli.settings import settings
 
-    found = sdk_environment(settings(config, os.environ, flags), is_plain, os.environ)
+    found = sdk_environment(settings(**flags), is_plain, os.environ)
     text = json.dumps(found, indent=2) if is_json else None
     print(text or "\n".join(shell_lines(found, shell)))
     for line in replaced(found, os.environ):

@@ -6,15 +6,14 @@ It works on the data folder itself, so the bus must not run. What to do is decid
 
 import asyncio
 import json
-import os
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from twinbus.cli.bus_flags import ConfigFile, Data, Store
+from twinbus.cli.bus_flags import FILES
 from twinbus.cli.command_group import examples
 from twinbus.cli.entity_flags import Json
-from twinbus.cli.setting_flags import setting_flag
+from twinbus.cli.flags import setting_flag, takes
 
 if TYPE_CHECKING:
     from twinbus.config.config import Config
@@ -27,18 +26,16 @@ EXAMPLES: Final = examples(
 )
 
 
+@takes(
+    *FILES,
+    setting_flag("namespace", "Namespace of entities whose own is not known."),
+)
 def recover(
-    config: ConfigFile = None,
-    data: Data = None,
-    store: Store = None,
-    namespace: Annotated[
-        str | None,
-        setting_flag("namespace", "Namespace of entities whose own is not known."),
-    ] = None,
     is_dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
     is_json: Json = False,
+    **flags: Any,
 ) -> None:
     """Bring back entities that the store holds and the catalog does not know.
 
@@ -48,9 +45,7 @@ def recover(
     """
     from twinbus.cli.settings import settings
 
-    flags = {"data": data, "store": store, "namespace": namespace}
-    chosen = settings(config, os.environ, flags)
-    done = asyncio.run(_recovered(chosen, is_dry_run))
+    done = asyncio.run(_recovered(settings(**flags), is_dry_run))
     if is_json:
         print(json.dumps(_document(done, is_dry_run), indent=2))
     else:

@@ -3,14 +3,14 @@
 Besides `--config` the flags are the settings, from the table in `config/settings.py`.
 """
 
-import os
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from twinbus.cli.command_group import examples
-from twinbus.cli.setting_flags import takes_settings
+from twinbus.cli.flags import setting_flag, takes
+from twinbus.config.settings import SETTINGS
 
 EXAMPLES: Final = examples(
     "twinbus serve",
@@ -20,7 +20,7 @@ EXAMPLES: Final = examples(
 )
 
 
-@takes_settings
+@takes(*map(setting_flag, SETTINGS))
 def serve(
     config: Annotated[
         Path | None,
@@ -42,4 +42,4 @@ def serve(
     from twinbus.cli.serve import run_server
     from twinbus.cli.settings import settings
 
-    run_server(settings(config, os.environ, flags))
+    run_server(settings(config, **flags))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from twinbus.cli import exit_codes
+from twinbus.cli.connection_strings import connection_string
 from twinbus.cli.failure import Failure
 from twinbus.cli.root_key import root_key
 from twinbus.client.connection_string import (
@@ -28,14 +29,23 @@ def parsed(text: str) -> ConnectionString:
         raise Failure(str(error), exit_codes.USAGE) from None
 
 
+def given_connection_string(
+    given: str | None, environment: Mapping[str, str]
+) -> str | None:
+    """Of the flag or the variable; None if there is neither. Raises Failure."""
+    if not given and not environment.get(CONNECTION_STRING_VARIABLE):
+        return None
+    return connection_string(
+        given, "--connection-string", CONNECTION_STRING_VARIABLE, environment
+    )
+
+
 def server_address(
-    connection_string: str | None,
-    config: Config,
-    environment: Mapping[str, str],
+    given: str | None, config: Config, environment: Mapping[str, str]
 ) -> ConnectionString:
     """The server that a command talks to. Raises Failure."""
-    text = connection_string or environment.get(CONNECTION_STRING_VARIABLE)
-    if text:
+    text = given_connection_string(given, environment)
+    if text is not None:
         return _with_key(parsed(text))
     return ConnectionString(
         host="localhost",

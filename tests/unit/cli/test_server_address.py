@@ -33,6 +33,16 @@ def test_the_flag_goes_before_the_variable() -> None:
     assert server_address(None, Config(), variables).host == "variable"
 
 
+def test_a_file_may_have_the_connection_string(tmp_path: Path) -> None:
+    file = tmp_path / "server"
+    file.write_text(f"Endpoint=sb://filed;{KEY}\n")
+    assert server_address(f"file:{file}", Config(), {}).host == "filed"
+    variables = {"TWINBUS_CONNECTION_STRING": f"file:{file}"}
+    assert server_address(None, Config(), variables).host == "filed"
+    with pytest.raises(Failure, match=r"^--connection-string: .*No such file"):
+        server_address(f"file:{tmp_path / 'missing'}", Config(), {})
+
+
 def test_without_one_it_is_the_server_of_this_machine(tmp_path: Path) -> None:
     (tmp_path / "root-key").write_text("kept\n")
     address = server_address(None, Config(data=tmp_path, port=99), {})

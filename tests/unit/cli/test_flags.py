@@ -1,4 +1,4 @@
-"""The flags of `twinbus serve` are the settings, as the table has them."""
+"""Flags that are made from tables: settings, and properties of entities."""
 
 import os
 from pathlib import Path
