@@ -71,7 +71,7 @@ Action = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class PropertyFlag:
     """A property of entities, as a flag."""
 
     name: str
@@ -90,61 +90,61 @@ class Property:
 
 
 PROPERTIES: Final = (
-    Property(
+    PropertyFlag(
         *("lock_duration", "qsu", "DURATION"),
         "How long a received message stays locked, 5s to 5m.",
     ),
-    Property(
+    PropertyFlag(
         *("max_delivery_count", "qsu", "N"),
         "Deliveries after which a message is dead-lettered.",
     ),
-    Property(
+    PropertyFlag(
         *("default_message_time_to_live", "qtsu", "DURATION"),
         "Time to live of messages that have none of their own; or: unlimited.",
     ),
-    Property(
+    PropertyFlag(
         *("dead_lettering_on_message_expiration", "qsu", ""),
         "Whether expired messages are dead-lettered or dropped.",
     ),
-    Property(
+    PropertyFlag(
         *("dead_lettering_on_filter_evaluation_exceptions", "su", ""),
         "Of a subscription: whether a message is dead-lettered if a filter cannot be "
         "evaluated for it. If not, the subscription does not get it.",
     ),
-    Property(
+    PropertyFlag(
         *("max_size_in_megabytes", "qtu", "N"),
         "1024, 2048, 3072, 4096 or 5120; up to 81920 if the server allows it.",
     ),
-    Property(
+    PropertyFlag(
         *("max_message_size_in_kilobytes", "qtu", "N"),
         "Size of the largest message; 0: server's limit.",
     ),
-    Property("requires_session", "qs", "", "Whether messages belong to sessions."),
-    Property(
+    PropertyFlag("requires_session", "qs", "", "Whether messages belong to sessions."),
+    PropertyFlag(
         *("requires_duplicate_detection", "qt", ""),
         "Whether a message is dropped if its id was seen before.",
     ),
-    Property(
+    PropertyFlag(
         *("duplicate_detection_history_time_window", "qtu", "DURATION"),
         "How long message ids are remembered, 20s to 7d.",
     ),
-    Property(
+    PropertyFlag(
         *("forward_to", "qsu", "PATH"),
         "Where messages are forwarded to; '' for none.",
     ),
-    Property(
+    PropertyFlag(
         *("forward_dead_lettered_messages_to", "qsu", "PATH"),
         "Where dead letters are forwarded to; '' for none.",
     ),
-    Property(
+    PropertyFlag(
         *("auto_delete_on_idle", "qtsu", "DURATION"),
         "The entity is deleted if it is unused for so long, 5m or more; or: unlimited.",
     ),
-    Property(
+    PropertyFlag(
         *("status", "qtsu", "STATUS"),
         "Active, Disabled, SendDisabled or ReceiveDisabled.",
     ),
-    Property(
+    PropertyFlag(
         *("user_metadata", "qtsu", "TEXT"), "Any text; it is kept with the entity."
     ),
 )
