@@ -56,7 +56,7 @@ class Administration:
         self._clock = clock
         self._entropy = entropy
         self._queues = Queues(namespace, clock, self._new_key)
-        self._topics = Topics(namespace, self._new_key)
+        self._topics = Topics(namespace, clock, self._new_key)
         self._collections: dict[Kind, Collection[Any]] = {
             Kind.QUEUES: self._queues,
             Kind.TOPICS: self._topics,

@@ -1,17 +1,12 @@
 """Subscriptions over HTTP, created with the client's rule or the default rule."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from twinbus.clock import Clock
 from twinbus.doors.http.administration.address import Address
-from twinbus.doors.http.administration.collection import Change, etag
+from twinbus.doors.http.administration.collection import Change
 from twinbus.doors.http.administration.description_fields import SUBSCRIPTION_FIELDS
-from twinbus.doors.http.administration.description_xml import (
-    read_properties,
-    write_description,
-)
-from twinbus.doors.http.administration.forwarding import check_forwarding
+from twinbus.doors.http.administration.entity_descriptions import EntityDescriptions
 from twinbus.doors.http.administration.rule_xml import read_rule
 from twinbus.doors.http.administration.xml_writing import AtomEntry
 from twinbus.entities.namespace import Namespace
@@ -32,7 +27,9 @@ class Subscriptions:
     ) -> None:
         self._namespace = namespace
         self._clock = clock
-        self._new_key = new_key
+        self._descriptions = EntityDescriptions(
+            self.element, SUBSCRIPTION_FIELDS, namespace, clock, new_key
+        )
 
     def all(self, resource: Resource, prefix: str) -> Sequence[Subscription]:
         found = self._namespace.subscriptions(resource.entity)
@@ -42,39 +39,14 @@ class Subscriptions:
         return self._namespace.subscription(resource.entity, resource.subscription)
 
     def entry(self, item: Subscription, address: Address) -> AtomEntry:
-        own = item.description
-        shown = replace(
-            own,
-            forward_to=address.forward_target(own.forward_to),
-            forward_dead_lettered_messages_to=address.forward_target(
-                own.forward_dead_lettered_messages_to
-            ),
-        )
-        return AtomEntry(
-            # JavaScript finds the name after a segment with exactly this spelling.
-            id=address.to(f"{item.topic_path}/Subscriptions/{item.name}"),
-            title=item.name,
-            author=self._namespace.name,
-            published_at=item.created_at,
-            updated_at=item.updated_at,
-            content=write_description(
-                self.element, SUBSCRIPTION_FIELDS, item, shown, {}
-            ),
-            etag=etag(own.to_json(), item.created_at, item.updated_at),
-        )
+        # JavaScript finds the name behind a segment of just this spelling.
+        url = address.to(f"{item.topic_path}/Subscriptions/{item.name}")
+        return self._descriptions.entry(item, item.name, url, address, {})
 
     async def put(self, change: Change) -> Subscription:
         topic, name = change.resource.entity, change.resource.subscription
         path = f"{topic}/Subscriptions/{name}"
-        properties = read_properties(
-            change.content,
-            SUBSCRIPTION_FIELDS,
-            path,
-            is_update=change.is_update,
-            new_key=self._new_key,
-        )
-        now = self._clock.now()
-        check_forwarding(change.request, properties, self._namespace, path, now)
+        properties = self._descriptions.properties(change, path)
         if change.is_update:
             return await self._namespace.update_subscription(topic, name, properties)
         rules = self._first_rules(change, path)
