@@ -80,6 +80,32 @@ def test_an_empty_backlog_is_well(sites: Sites) -> None:
     assert (report["lease"], report["is_complete"]) == ("free", True)
 
 
+def test_a_certificate_that_is_not_trusted_is_named_with_the_fix(sites: Sites) -> None:
+    untrusting = {**sites.variables(), "SSL_CERT_FILE": ""}
+    flags = ("status", "--primary-name", NAME)
+    ended = run("pair", *flags, cwd=sites.folder, env=untrusting)
+    line = complaint(ended, exit_codes.UNREACHABLE)
+    assert "The secondary localhost" in line
+    assert "its certificate does not pass the check (self-signed" in line
+    assert "Set SSL_CERT_FILE" in line
+    assert "key" not in line
+
+
+def test_a_side_that_is_not_trusted_over_amqp_counts_as_away(sites: Sites) -> None:
+    without_tls = "UseDevelopmentEmulator=true;"
+    untrusting = {
+        name: value.replace(without_tls, "")
+        for name, value in sites.variables().items()
+        if name != "SSL_CERT_FILE"
+    }
+    flags = ("status", "--json", "--primary-name", NAME)
+    ended = run("pair", *flags, cwd=sites.folder, env=untrusting)
+    report = told(ended, exit_codes.UNREACHABLE)
+    for side in (report["primary"], report["secondary"]):
+        assert not side["is_reachable"]
+        assert "its certificate does not pass the check" in side["detail"]
+
+
 def test_what_waits_is_counted_by_queue_and_entity(sites: Sites) -> None:
     with client_of(sites.secondary) as client:
         divert(client, QUEUES[0], "orders", "bills", "orders")

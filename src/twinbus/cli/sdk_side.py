@@ -22,6 +22,7 @@ from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
+from twinbus.pairing.sdk.explaining import distrust_of
 from twinbus.pairing.sdk.explaining import reason_of as explained_by
 from twinbus.sdk_internals import links
 
@@ -90,6 +91,8 @@ def told_as_failure(side: SdkSide, entity: str = "") -> Iterator[None]:
 
 def _failure(error: Exception, side: str, entity: str) -> Failure:
     kind, why = kind_of(error), reason_of(error)
+    if distrust_of(error) is not None:
+        return Failure(f"{side} is not trusted: {why}", exit_codes.UNREACHABLE)
     if kind in _KEY:
         text = f"{side} refuses the key, or the key lacks a right: {why}"
         return Failure(text, exit_codes.UNAUTHORIZED)
@@ -103,6 +106,13 @@ def _failure(error: Exception, side: str, entity: str) -> Failure:
 
 def reason_of(error: Exception) -> str:
     """The text in one line, without the tracking id."""
+    distrust = distrust_of(error)
+    if distrust is not None:
+        return (
+            f"its certificate does not pass the check ({distrust}). Set SSL_CERT_FILE "
+            "to a file with its authority; for a bus of this machine, 'twinbus env' "
+            "does. Or correct the host in the connection string."
+        )
     text = " ".join(explained_by(error).split()).partition(" TrackingId:")[0]
     return text or type(error).__name__
 
@@ -127,7 +137,7 @@ async def reach(side: SdkSide) -> Reachability:
         return Reachability(is_up=False, detail=f"silent for {PROBE_SECONDS:g} seconds")
     except (AzureError, OSError) as error:
         kind = kind_of(error)
-        if kind in _AWAY:
+        if kind in _AWAY or distrust_of(error) is not None:
             return Reachability(is_up=False, detail=reason_of(error))
         return Reachability(
             is_up=True, detail="refuses the key" if kind in _KEY else ""

@@ -32,13 +32,20 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
         inner = wrapped if isinstance(wrapped, BaseException) else None
 
 
+def distrust_of(error: BaseException) -> str | None:
+    """Why the client does not trust the certificate of the namespace, if so."""
+    why = None
+    for one in chain_of(error):
+        if isinstance(one, ssl.SSLCertVerificationError):
+            if getattr(one, "verify_code", 0) != _EXPIRED:
+                # The innermost one knows best: HTTP clients wrap it in one of theirs.
+                why = getattr(one, "verify_message", "") or str(one)
+    return why
+
+
 def is_untrusted(error: BaseException) -> bool:
     """Whether the client does not trust the certificate of the namespace."""
-    return any(
-        isinstance(one, ssl.SSLCertVerificationError)
-        and getattr(one, "verify_code", 0) != _EXPIRED
-        for one in chain_of(error)
-    )
+    return distrust_of(error) is not None
 
 
 def reason_of(error: BaseException) -> str:
