@@ -15,12 +15,12 @@ from twinbus.cli.pair_flags import (
     Cover,
     Primary,
     PrimaryName,
-    Secondary,
 )
 from twinbus.cli.spark_flags import (
     Checkpoint,
     Conf,
     Continuous,
+    ListenedSecondary,
     Master,
     MaxMessagesPerBatch,
     MissingEntityGrace,
@@ -50,7 +50,7 @@ _MAX_MESSAGES: Final = 50_000
 )
 def _syphon(
     primary: Primary = None,
-    secondary: Secondary = None,
+    secondary: ListenedSecondary = None,
     primary_name: PrimaryName = None,
     secondary_name: SecondaryName = None,
     cover: Cover = None,

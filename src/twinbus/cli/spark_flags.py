@@ -4,6 +4,15 @@ from typing import Annotated
 
 import typer
 
+ListenedSecondary = Annotated[
+    str | None,
+    typer.Option(
+        "--secondary",
+        metavar="TEXT",
+        help="Connection string of the secondary, with the Listen right, or file:PATH. "
+        "(TWINBUS_SECONDARY)",
+    ),
+]
 SecondaryName = Annotated[
     str | None,
     typer.Option(

@@ -25,6 +25,23 @@ def test_a_group_alone_shows_its_help(
 
 
 @pytest.mark.parametrize(
+    ("words", "right"),
+    [
+        (["pair", "status"], "Manage"),
+        (["syphon"], "Manage"),
+        # Proven by tests/spark/test_syphon.py, with a key that has no other right.
+        (["spark", "syphon"], "Listen"),
+    ],
+)
+def test_the_help_names_the_right_that_the_secondary_asks_for(
+    words: list[str], right: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run([*words, "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"Connection string of the secondary, with the {right} right" in shown
+
+
+@pytest.mark.parametrize(
     ("trouble", "code", "line"),
     [
         (Failure("It is\n  so.", 42), 42, "twinbus: It is so.\n"),
