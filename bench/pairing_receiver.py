@@ -20,7 +20,7 @@ from bench.pairing_process import Line, Teller
 from bench.pairing_sender import pair_options
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.messaging import Message, decode_message
-from twinbus.client import ClientError, NotAccepted, Receiver
+from twinbus.client import ClientError, ClientReceiver, NotAccepted
 from twinbus.client.address import parse_address
 from twinbus.client.namespace_connection import NamespaceConnection
 from twinbus.clock import SystemClock
@@ -76,7 +76,7 @@ def _id_of(message: Message) -> str:
     return str(message.properties.message_id)
 
 
-async def _complete(receiver: Receiver, batch: list[MessageReceived]) -> bool:
+async def _complete(receiver: ClientReceiver, batch: list[MessageReceived]) -> bool:
     """Whether the bus confirmed all of them; if not, it may deliver some again."""
     is_confirmed = True
     # Neighbours have the same difference to their place.

@@ -23,7 +23,7 @@ from bench.attackers.aim import Aim
 from bench.attackers.tokens import put_token
 from twinbus.amqp.messaging import Data, Message, encode_message
 from twinbus.amqp.sasl import plain
-from twinbus.client import ClientConnection, ClientError, Receiver, connect
+from twinbus.client import ClientConnection, ClientError, ClientReceiver, connect
 
 _SENDS_PER_SECOND: Final = 25
 _NEWCOMER_SECONDS: Final = 3.0
@@ -108,7 +108,7 @@ class GoodClient:
                 sending = sender.send(self._payload)
                 group.create_task(self._timed(sending, self.seen.sends))
 
-    async def _settle_for_ever(self, receiver: Receiver) -> None:
+    async def _settle_for_ever(self, receiver: ClientReceiver) -> None:
         async with asyncio.TaskGroup() as group:
             while True:
                 for delivery in await receiver.receive_batch(100):

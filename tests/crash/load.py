@@ -19,7 +19,7 @@ from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.outcomes import ACCEPTED, MODIFIED, Modified, encode_rejected
-from twinbus.client import ClientConnection, ConnectionLost, Receiver
+from twinbus.client import ClientConnection, ClientReceiver, ConnectionLost
 
 QUEUE = "work"
 # Received from in receive-and-delete mode.
@@ -213,7 +213,9 @@ class Load:
                 *(self._settle_one(receiver, delivery) for delivery in batch)
             )
 
-    async def _settle_one(self, receiver: Receiver, delivery: MessageReceived) -> None:
+    async def _settle_one(
+        self, receiver: ClientReceiver, delivery: MessageReceived
+    ) -> None:
         weights = [weight for *_, weight in _SETTLEMENTS]
         ((kind, outcome, place, _),) = self._random.choices(_SETTLEMENTS, weights)
         name = messages.found(delivery.payload).name

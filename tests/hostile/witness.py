@@ -12,7 +12,7 @@ from typing import Self
 from crash import messages
 from crash.server_process import ServerProcess
 
-from twinbus.client import ClientConnection, Receiver, Sender
+from twinbus.client import ClientConnection, ClientReceiver, ClientSender
 
 QUEUE = "witness"
 CONFIG = f'[queues.{QUEUE}]\nlock_duration = "PT5M"\n'
@@ -34,8 +34,10 @@ class Witness:
 
     async def __aenter__(self) -> Self:
         self._connection: ClientConnection = await self._server.connect()
-        self._sender: Sender = await self._connection.sender(QUEUE)
-        self._receiver: Receiver = await self._connection.receiver(QUEUE, credit=10)
+        self._sender: ClientSender = await self._connection.sender(QUEUE)
+        self._receiver: ClientReceiver = await self._connection.receiver(
+            QUEUE, credit=10
+        )
         await self._round()
         self._work = asyncio.create_task(self._go_on())
         return self

@@ -17,7 +17,7 @@ from pyspark.sql.streaming import StreamingQuery
 from wire.message import data_message
 
 from twinbus.spark.bulk.client import BulkClient
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.secret import Secret
 from twinbus.testing import Bus
 
@@ -66,7 +66,7 @@ class Namespace:
     def append(self, rows: Sequence[tuple[str, str]]) -> None:
         """Bodies to their entities, many at a time: quicker than by the SDK."""
         secret = Secret(text=self.bus.connection_string)
-        client = BulkClient(Connection(secret=secret), 60_000)
+        client = BulkClient(SparkConnection(secret=secret), 60_000)
         schema = pa.schema([("entity", pa.string()), ("message", pa.binary())])
         for at in range(0, len(rows), 30):
             portion = rows[at : at + 30]

@@ -11,7 +11,7 @@ from zlib import crc32
 from pairs.syphon_world import PRIMARY, backlog, diverted, put
 
 from twinbus.spark.bulk.client import BulkClient, EntityBounds
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.packing import Range
 from twinbus.spark.secret import Secret
 from twinbus.spark.syphon import SyphonOptions
@@ -39,7 +39,7 @@ class Side:
 
     def client(self) -> BulkClient:
         return BulkClient(
-            Connection(secret=Secret(text=self.connection_string)), 10_000
+            SparkConnection(secret=Secret(text=self.connection_string)), 10_000
         )
 
 

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from twinbus.spark.bulk.channel import Answer, Channel
 from twinbus.spark.bulk.client import BulkClient
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.secret import Secret
 from twinbus.spark.source import schema_of, stream_reader
 from twinbus.spark.stream_reader import ServiceBusStreamReader
@@ -111,7 +111,7 @@ def fate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fate]:
 @pytest.fixture
 def client(namespace: Namespace) -> Iterator[BulkClient]:
     secret = Secret(text=namespace.bus.connection_string)
-    made = BulkClient(Connection(secret=secret), 60_000)
+    made = BulkClient(SparkConnection(secret=secret), 60_000)
     yield made
     made.close()
 

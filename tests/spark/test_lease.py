@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from twinbus.spark.bulk.channel import Channel
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.leases import Leases
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.secret import Secret
 
 from .harness import Collected, Namespace, numbered, run_available
@@ -24,8 +24,8 @@ from .running import running, until
 from .served import served
 
 
-def connection(namespace: Namespace) -> Connection:
-    return Connection(secret=Secret(text=namespace.bus.connection_string))
+def connection(namespace: Namespace) -> SparkConnection:
+    return SparkConnection(secret=Secret(text=namespace.bus.connection_string))
 
 
 @contextmanager
@@ -270,10 +270,10 @@ HOLDER = dedent(
     import sys, threading
     from twinbus.spark.bulk.client import BulkClient
     from twinbus.spark.bulk.leases import Leases
-    from twinbus.spark.connection import Connection
+    from twinbus.spark.connection import SparkConnection
     from twinbus.spark.secret import Secret
 
-    connection = Connection(secret=Secret(text=sys.argv[1]))
+    connection = SparkConnection(secret=Secret(text=sys.argv[1]))
     leases = Leases(BulkClient(connection, 10_000), connection, "r", 5_000, 0)
     leases.hold(["orders"])
     print("held", flush=True)

@@ -10,7 +10,7 @@ import azure.servicebus
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.foreign import speaks_amqp_alone
 from twinbus.spark.secret import Secret
 from twinbus.spark.sink import batch_writer
@@ -20,9 +20,9 @@ from twinbus.spark.vendor_sdk import VendorSdkMissing
 from .harness import Namespace
 
 
-def connection_to(host: str) -> Connection:
+def connection_to(host: str) -> SparkConnection:
     text = f"Endpoint=sb://{host};SharedAccessKeyName=name;SharedAccessKey=key"
-    return Connection(secret=Secret(text=f"{text};UseDevelopmentEmulator=true"))
+    return SparkConnection(secret=Secret(text=f"{text};UseDevelopmentEmulator=true"))
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def test_a_port_where_nobody_listens_may_be_one() -> None:
 
 def test_a_twinbus_is_asked_for_more(strict: Namespace) -> None:
     assert not speaks_amqp_alone(
-        Connection(secret=Secret(text=strict.bus.connection_string))
+        SparkConnection(secret=Secret(text=strict.bus.connection_string))
     )
 
 

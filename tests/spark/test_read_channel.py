@@ -10,7 +10,7 @@ from crash.server_process import free_port
 
 from twinbus.spark.bulk.client import BulkClient, BulkSettlement, PlanPart
 from twinbus.spark.bulk.errors import BulkError
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.secret import Secret
 from twinbus.testing import Bus
 
@@ -20,7 +20,7 @@ ALL = {"append", "browse", "lease", "plan", "runtime", "settle"}
 @contextmanager
 def client(bus: Bus, *, patience_ms: int = 2_000, **where: str) -> Iterator[BulkClient]:
     secret = Secret(text=bus.connection_string)
-    made = BulkClient(Connection(secret=secret, **where), patience_ms)
+    made = BulkClient(SparkConnection(secret=secret, **where), patience_ms)
     try:
         yield made
     finally:
@@ -77,7 +77,7 @@ def test_who_is_not_there_is_not_taken_for_another_kind(bus: Bus) -> None:
 
 def test_a_wrong_key_is_not_taken_for_another_kind(bus: Bus) -> None:
     text = bus.connection_string.replace(bus.key, "wrong")
-    made = BulkClient(Connection(secret=Secret(text=text)), 2_000)
+    made = BulkClient(SparkConnection(secret=Secret(text=text)), 2_000)
     with pytest.raises(BulkError) as refused:
         made.offered()
     made.close()

@@ -10,7 +10,7 @@ from pairs.syphon_world import backlog, diverted, encoded
 
 from twinbus.amqp.messaging import decode_message
 from twinbus.pairing.detour import RESTORED_FROM
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.packing import Range
 from twinbus.spark.secret import Secret
 from twinbus.spark.syphon.appending import Appending
@@ -31,8 +31,8 @@ def primary() -> Iterator[Bus]:
         yield bus
 
 
-def connection_to(bus: Bus) -> Connection:
-    return Connection(secret=Secret(text=bus.connection_string))
+def connection_to(bus: Bus) -> SparkConnection:
+    return SparkConnection(secret=Secret(text=bus.connection_string))
 
 
 # --- the id of the reader -----------------------------------------------------------
@@ -220,7 +220,7 @@ def test_a_primary_that_is_away_is_told_and_not_raised(primary: Bus) -> None:
 def test_a_key_that_may_not_send_is_told_for_each_entity(primary: Bus) -> None:
     """The request as a whole is refused, and then tried entity by entity."""
     primary.create_queue("orders")
-    wrong = Connection(secret=Secret(text=primary.connection_string_for("Listen")))
+    wrong = SparkConnection(secret=Secret(text=primary.connection_string_for("Listen")))
     outlet = BulkOutlet(wrong, 1_000)
     try:
         outcome = outlet.append(["orders", "other"], [encoded({}), encoded({})])

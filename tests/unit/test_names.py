@@ -54,11 +54,11 @@ TOPICS = {
 # is added.
 SHARED_NAMES = {
     # AMQP's words for its own types, beside those of Service Bus.
-    *("Connection", "Coordinator", "Message", "SessionState"),
+    *("Coordinator", "Message", "SessionState"),
     # Two faces of one thing, as in the vendor's SDK: asynchronous and not.
     *("PairedNamespaceClient", "PairedServiceBusSender"),
     # Of the server, or of its store.
-    *("Holder", "Receiver", "ResponseLink"),
+    "Holder",
 }
 
 

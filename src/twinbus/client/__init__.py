@@ -27,8 +27,8 @@ from twinbus.client.errors import (
     NotAccepted,
     RequestFailed,
 )
-from twinbus.client.receiver import Receiver
-from twinbus.client.sender import Sender
+from twinbus.client.receiver import ClientReceiver
+from twinbus.client.sender import ClientSender
 from twinbus.client.transactions import ClientTransaction, Controller
 
 __all__ = [
@@ -39,8 +39,8 @@ __all__ = [
     "Controller",
     "LinkClosed",
     "NotAccepted",
-    "Receiver",
+    "ClientReceiver",
     "RequestFailed",
-    "Sender",
+    "ClientSender",
     "connect",
 ]

@@ -36,9 +36,9 @@ from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.transactions import Coordinator
 from twinbus.client.errors import ConnectionLost, RequestFailed
 from twinbus.client.link import ClientLink
-from twinbus.client.receiver import Receiver
-from twinbus.client.requests import Requester, ResponseLink
-from twinbus.client.sender import SendBatch, Sender
+from twinbus.client.receiver import ClientReceiver
+from twinbus.client.requests import ReplyLink, Requester
+from twinbus.client.sender import ClientSender, SendBatch
 from twinbus.client.transactions import Controller
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
@@ -161,7 +161,7 @@ class ClientConnection(asyncio.Protocol):
         name: str | None = None,
         properties: LinkProperties | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-    ) -> Sender:
+    ) -> ClientSender:
         """Attach a link to send on. Raises LinkClosed if the peer refuses."""
         name = name or self._new_name("sender")
         sender = self._make_sender(self._begin(), name, address, settled, properties)
@@ -182,7 +182,7 @@ class ClientConnection(asyncio.Protocol):
         name: str | None = None,
         properties: LinkProperties | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-    ) -> Receiver:
+    ) -> ClientReceiver:
         """Attach a link to receive on. Raises LinkClosed if the peer refuses.
 
         `settled`: the peer sends messages settled (receive and delete). Otherwise each
@@ -197,7 +197,7 @@ class ClientConnection(asyncio.Protocol):
             0 if settled else 1,
             properties,
         )
-        receiver = Receiver(self, link, credit)
+        receiver = ClientReceiver(self, link, credit)
         await self._finish(receiver, timeout_seconds)
         return receiver
 
@@ -347,7 +347,7 @@ class ClientConnection(asyncio.Protocol):
     def _on_disposition(self, event: DispositionReceived) -> None:
         session = event.session
         if not event.peer_is_receiver:
-            if isinstance(session.context, Receiver):
+            if isinstance(session.context, ClientReceiver):
                 session.context.on_disposition(event)
             return
         if not event.settled and isinstance(event.state, Received | None):
@@ -375,7 +375,7 @@ class ClientConnection(asyncio.Protocol):
         address: str | Target | Coordinator,
         settled: bool,
         properties: LinkProperties | None,
-    ) -> Sender:
+    ) -> ClientSender:
         link = session.attach_sender(
             name,
             Source(address=name),
@@ -384,7 +384,7 @@ class ClientConnection(asyncio.Protocol):
             0,
             properties,
         )
-        return Sender(self, link, settled)
+        return ClientSender(self, link, settled)
 
     async def _finish(self, link: ClientLink, timeout_seconds: float) -> None:
         """Wait for the peer's answer to an attach."""
@@ -408,7 +408,7 @@ class ClientConnection(asyncio.Protocol):
         link = session.attach_receiver(
             name, Source(address=address), Target(address=name), SENDER_SETTLED
         )
-        responses = ResponseLink(self, link)
+        responses = ReplyLink(self, link)
         await self._finish(sender, timeout_seconds)
         await self._finish(responses, timeout_seconds)
         return Requester(sender, responses, name)

@@ -25,7 +25,7 @@ class Wire(Protocol):
 
 
 class ClientLink:
-    """Base of Sender and Receiver; lives from its attach to its detach."""
+    """Base of ClientSender and ClientReceiver; lives from its attach to its detach."""
 
     def __init__(self, wire: Wire, link: Link) -> None:
         self._wire = wire

@@ -39,7 +39,7 @@ class SettlementConfirmation:
                 self.done.set_exception(self.failure)
 
 
-class Receiver(ClientLink):
+class ClientReceiver(ClientLink):
     def __init__(self, wire: Wire, link: Link, credit: int) -> None:
         super().__init__(wire, link)
         # At most so many messages have arrived or are on their way; with 0 the user

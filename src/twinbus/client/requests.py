@@ -18,13 +18,13 @@ from twinbus.amqp.messaging import (
 )
 from twinbus.amqp.outcomes import ACCEPTED
 from twinbus.client.link import ClientLink, Wire
-from twinbus.client.sender import Sender
+from twinbus.client.sender import ClientSender
 
 # Responses that may be on their way at the same time.
 RESPONSE_CREDIT = 50
 
 
-class ResponseLink(ClientLink):
+class ReplyLink(ClientLink):
     """Gives each response to the request that waits for it."""
 
     def __init__(self, wire: Wire, link: Link) -> None:
@@ -67,7 +67,9 @@ class ResponseLink(ClientLink):
 class Requester:
     """Sends requests to one address and awaits their responses."""
 
-    def __init__(self, sender: Sender, responses: ResponseLink, reply_to: str) -> None:
+    def __init__(
+        self, sender: ClientSender, responses: ReplyLink, reply_to: str
+    ) -> None:
         self._sender = sender
         self._responses = responses
         self._reply_to = reply_to

@@ -58,7 +58,7 @@ class SendBatch:
         self._failure = NotAccepted("a message was not accepted", outcome, error)
 
 
-class Sender(ClientLink):
+class ClientSender(ClientLink):
     def __init__(self, wire: Wire, link: Link, settled: bool) -> None:
         super().__init__(wire, link)
         # Messages go out settled: the peer answers nothing.

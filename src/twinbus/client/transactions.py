@@ -18,13 +18,13 @@ from twinbus.amqp.transactions import (
     TransactionalState,
 )
 from twinbus.client.errors import ClientError
-from twinbus.client.sender import Sender
+from twinbus.client.sender import ClientSender
 
 
 class Controller:
     """A control link; its open transactions end with it."""
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: ClientSender) -> None:
         self._sender = sender
 
     async def declare(self) -> "ClientTransaction":

@@ -30,7 +30,7 @@ _TOKEN_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
+class SparkConnection:
     """One namespace."""
 
     secret: Secret
@@ -61,7 +61,7 @@ class OpenConnection:
 
     __slots__ = ("_tokens", "connection_string", "host", "url")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SparkConnection) -> None:
         self.connection_string = connection.secret.reveal()
         try:
             parsed = parse_connection_string(self.connection_string)
@@ -83,7 +83,7 @@ class OpenConnection:
         return token.text, token.expires_at or SystemClock().now() + _TOKEN_MS
 
 
-def read_connection(options: OptionReader) -> Connection:
+def read_connection(options: OptionReader) -> SparkConnection:
     """Raises OptionError."""
     reference, text = options.text("credential"), options.text("connectionString")
     if (reference is None) == (text is None):
@@ -99,7 +99,7 @@ def read_connection(options: OptionReader) -> Connection:
         )
     except SecretError as error:
         raise OptionError(str(error)) from None
-    connection = Connection(
+    connection = SparkConnection(
         secret=secret,
         url=_url(options.text("namespace")),
         ca_file=options.text("caFile"),

@@ -11,7 +11,7 @@ import http.client
 from typing import Final
 from urllib.parse import urlsplit
 
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 
 _VENDOR_DOMAINS: Final = (
     ".servicebus.windows.net",
@@ -23,7 +23,7 @@ _TIMEOUT_SECONDS: Final = 5.0
 _AMQP: Final = "AMQP"
 
 
-def speaks_amqp_alone(connection: Connection) -> bool:
+def speaks_amqp_alone(connection: SparkConnection) -> bool:
     """False does not prove that it is a twinbus: a bulk request finds that out."""
     opened = connection.open()
     if opened.host.lower().endswith(_VENDOR_DOMAINS):

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import InputPartition
 
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.data_loss import report_loss
 from twinbus.spark.packing import Range
 from twinbus.spark.schema import arrow_schema
@@ -25,7 +25,7 @@ class RangePartition(InputPartition):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: SparkConnection,
         ranges: Sequence[Range],
         columns: tuple[str, ...],
         states: tuple[str, ...],

@@ -11,7 +11,7 @@ from typing import Final
 
 from twinbus.spark.connection import (
     CONNECTION_OPTIONS,
-    Connection,
+    SparkConnection,
     read_connection,
 )
 from twinbus.spark.option_reader import OptionError, OptionReader
@@ -45,7 +45,7 @@ class ReadBounds:
 class ReadOptions:
     """A checked set of options."""
 
-    connection: Connection
+    connection: SparkConnection
     # One of these is set.
     entities: tuple[str, ...]
     pattern: str | None

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from twinbus.limits import BULK_APPEND_BYTES
 from twinbus.spark.connection import (
     CONNECTION_OPTIONS,
-    Connection,
+    SparkConnection,
     read_connection,
 )
 from twinbus.spark.option_reader import OptionError, OptionReader
@@ -44,7 +44,7 @@ _SCOPE_CHARACTERS: Final = 256
 class WriteOptions:
     """A checked set of options, and the columns that they are for."""
 
-    connection: Connection
+    connection: SparkConnection
     # None: a column has it.
     entity: str | None
     columns: WrittenColumns

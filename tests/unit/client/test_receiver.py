@@ -6,10 +6,10 @@ import pytest
 
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.outcomes import RELEASED, Accepted, Released, encode_rejected
-from twinbus.client import ClientConnection, ConnectionLost, NotAccepted, Receiver
+from twinbus.client import ClientConnection, ClientReceiver, ConnectionLost, NotAccepted
 
 
-async def receive_all(receiver: Receiver, count: int) -> list[bytes]:
+async def receive_all(receiver: ClientReceiver, count: int) -> list[bytes]:
     payloads: list[bytes] = []
     while len(payloads) < count:
         batch = await receiver.receive_batch(7, timeout_seconds=10)

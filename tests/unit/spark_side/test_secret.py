@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.secret import Secret, SecretError
 
 TEXT = (
@@ -15,7 +15,7 @@ TEXT = (
 
 def test_a_text_is_never_shown() -> None:
     secret = Secret(text=TEXT)
-    connection = Connection(secret=secret)
+    connection = SparkConnection(secret=secret)
     for shown in (repr(secret), str(secret), f"{secret}", repr(connection)):
         assert "very-secret-key" not in shown
     assert "very-secret-key" not in repr(connection.open())
@@ -31,7 +31,7 @@ def test_a_reference_travels_without_what_it_names(
     for reference in (f"file:{file}", "env:BUS_SECRET"):
         secret = Secret.parse("credential", reference)
         assert secret.reveal() == TEXT
-        pickled = pickle.dumps(Connection(secret=secret))
+        pickled = pickle.dumps(SparkConnection(secret=secret))
         assert b"very-secret-key" not in pickled
         assert pickle.loads(pickled).secret.reveal() == TEXT
 
@@ -68,7 +68,7 @@ def test_what_is_no_reference_is_refused_and_not_repeated(value: str) -> None:
 def test_an_incomplete_connection_string_is_told_without_showing_it() -> None:
     text = "SharedAccessKeyName=a;SharedAccessKey=very-secret-key"
     with pytest.raises(SecretError, match="Endpoint is missing") as refused:
-        Connection(secret=Secret(text=text)).open()
+        SparkConnection(secret=Secret(text=text)).open()
     assert "very-secret-key" not in str(refused.value)
 
 
@@ -82,4 +82,4 @@ def test_an_incomplete_connection_string_is_told_without_showing_it() -> None:
     ],
 )
 def test_the_address_is_that_of_the_connection_string(text: str, url: str) -> None:
-    assert Connection(secret=Secret(text=text)).open().url == url
+    assert SparkConnection(secret=Secret(text=text)).open().url == url

@@ -7,7 +7,7 @@ from twinbus.amqp.types import Described, Symbol, UInt
 from twinbus.client.errors import ClientError, LinkClosed
 from twinbus.client.management import ask
 from twinbus.client.namespace_connection import NamespaceConnection
-from twinbus.client.receiver import Receiver
+from twinbus.client.receiver import ClientReceiver
 from twinbus.errors import OperationTimeout, SessionCannotBeLocked
 from twinbus.pairing.own.secondary_errors import secondary_errors
 from twinbus.pairing.syphon.errors import SecondaryError
@@ -31,7 +31,7 @@ class OwnLease:
     def __init__(self, connection: NamespaceConnection, path: str) -> None:
         self._connection = connection
         self._path = path
-        self._receiver: Receiver | None = None
+        self._receiver: ClientReceiver | None = None
 
     async def acquire(self) -> None:
         async with secondary_errors():
@@ -45,7 +45,7 @@ class OwnLease:
                         raise
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _attach(self) -> Receiver:
+    async def _attach(self) -> ClientReceiver:
         connection = await self._connection.get(self._path)
         return await connection.receiver(
             self._path,

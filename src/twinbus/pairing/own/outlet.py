@@ -13,7 +13,7 @@ from typing import Final
 from twinbus.client.connection import ClientConnection
 from twinbus.client.errors import ClientError
 from twinbus.client.namespace_connection import NamespaceConnection, connected
-from twinbus.client.sender import Sender
+from twinbus.client.sender import ClientSender
 from twinbus.clock import Clock
 from twinbus.encoding.batch import BATCH_FORMAT
 from twinbus.pairing.failures import FailureKind
@@ -38,7 +38,7 @@ class OwnOutlet:
     def __init__(self, connection: NamespaceConnection, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
-        self._senders: dict[str, Sender] = {}
+        self._senders: dict[str, ClientSender] = {}
         # Two first sends to an entity share one link.
         self._mutexes: dict[str, asyncio.Lock] = {}
         # Links that were given up and are being detached.
@@ -66,7 +66,7 @@ class OwnOutlet:
             )
         return Restored(count)
 
-    async def _send(self, sender: Sender, portion: list[bytes]) -> int:
+    async def _send(self, sender: ClientSender, portion: list[bytes]) -> int:
         """Send all of them; returns how many that is. Raises _Refused if one is refused
         for good, and the errors of the client."""
         if len(portion) == 1:
@@ -80,7 +80,7 @@ class OwnOutlet:
             return await self._send_singly(sender, portion)
         return len(portion)
 
-    async def _send_singly(self, sender: Sender, portion: list[bytes]) -> int:
+    async def _send_singly(self, sender: ClientSender, portion: list[bytes]) -> int:
         for count, payload in enumerate(portion):
             try:
                 await sender.send(payload)
@@ -90,7 +90,7 @@ class OwnOutlet:
                 ) from None
         return len(portion)
 
-    async def _sender(self, path: str) -> Sender:
+    async def _sender(self, path: str) -> ClientSender:
         key = path.lower()
         async with self._mutexes.setdefault(key, asyncio.Lock()):
             sender = self._senders.get(key)
@@ -141,7 +141,7 @@ class _Refused(Exception):
         self.refusal = refusal
 
 
-async def _detach(sender: Sender) -> None:
+async def _detach(sender: ClientSender) -> None:
     try:
         async with asyncio.timeout(_CLOSE_SECONDS):
             await sender.close()

@@ -23,7 +23,7 @@ from twinbus.amqp.types import AmqpArray, Int, UInt
 from twinbus.client.errors import ClientError, NotAccepted
 from twinbus.client.management import ask
 from twinbus.client.namespace_connection import NamespaceConnection
-from twinbus.client.receiver import Receiver
+from twinbus.client.receiver import ClientReceiver
 from twinbus.clock import Clock
 from twinbus.errors import MessageLockLost, MessageNotFound
 from twinbus.pairing.detour import restored_from
@@ -69,7 +69,7 @@ class OwnSource:
         self._queue = queue
         self._ledger_name = f"{namespace_name}/{queue.path}"
         self._clock = clock
-        self._receiver: Receiver | None = None
+        self._receiver: ClientReceiver | None = None
         # Since when messages may wait here, received ahead.
         self._waiting_since = 0
 
@@ -89,21 +89,21 @@ class OwnSource:
         self._waiting_since = self._clock.monotonic()
         return [self._known(received(delivery)) for delivery in deliveries]
 
-    async def _attached(self) -> Receiver:
+    async def _attached(self) -> ClientReceiver:
         if self._receiver is None or not self._receiver.usable:
             connection = await self._connection.get(self.path)
             self._receiver = await connection.receiver(self.path, credit=0)
             self._waiting_since = self._clock.monotonic()
         return self._receiver
 
-    def _grant(self, receiver: Receiver, count: int) -> None:
+    def _grant(self, receiver: ClientReceiver, count: int) -> None:
         """Credit for one batch here and another on its way; topped up rarely, because
         each flow costs a frame."""
         wanted = 2 * count - receiver.waiting_count
         if receiver.credit * 2 < wanted:
             receiver.issue_credit(wanted)
 
-    async def _give_back_old(self, receiver: Receiver) -> None:
+    async def _give_back_old(self, receiver: ClientReceiver) -> None:
         age_ms = self._clock.monotonic() - self._waiting_since
         if receiver.waiting_count and age_ms > _HOLD_MS:
             old = await receiver.receive_batch(receiver.waiting_count)
@@ -268,7 +268,9 @@ class OwnSource:
             _log.debug("%s was not left in order: %s", self.path, error)
 
 
-def _settle_all(receiver: Receiver, deliveries: Sequence[MessageReceived]) -> None:
+def _settle_all(
+    receiver: ClientReceiver, deliveries: Sequence[MessageReceived]
+) -> None:
     """Release messages that were received ahead and not used."""
     for delivery in deliveries:
         receiver.settle(delivery.delivery_id, delivery.delivery_id, RELEASED)

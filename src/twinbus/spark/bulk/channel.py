@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from twinbus.clock import SystemClock
 from twinbus.spark.bulk.errors import BulkError, NoHttp
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.patience import BUSY_SECONDS, RetryPatience
 
 _log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Answer:
 class Channel:
     """Sends requests, one at a time. Not shared between threads."""
 
-    def __init__(self, connection: Connection, patience_ms: int) -> None:
+    def __init__(self, connection: SparkConnection, patience_ms: int) -> None:
         self._opened = connection.open()
         self._url = urlsplit(self._opened.url)
         self._tls: ssl.SSLContext | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from twinbus.limits import BULK_ENTITIES
 from twinbus.spark.bulk.channel import Answer, Channel
 from twinbus.spark.bulk.errors import BulkError, NoHttp
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.packing import Range
 from twinbus.spark.read_options import STATES
 
@@ -105,7 +105,7 @@ class AppendResult:
 class BulkClient:
     """Talks to one namespace. Not shared between threads."""
 
-    def __init__(self, connection: Connection, patience_ms: int) -> None:
+    def __init__(self, connection: SparkConnection, patience_ms: int) -> None:
         self._channel = Channel(connection, patience_ms)
 
     @property

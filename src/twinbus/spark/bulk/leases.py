@@ -16,7 +16,7 @@ from typing import Final
 
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.patience import RetryPatience
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Leases:
     def __init__(
         self,
         client: BulkClient,
-        connection: Connection,
+        connection: SparkConnection,
         reader: str,
         lease_ms: int,
         wait_ms: int,

@@ -31,7 +31,7 @@ from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.sdk_internals import blocking_links
 from twinbus.sdk_internals.errors import requires_sessions
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.patience import BUSY_SECONDS, RetryPatience
 from twinbus.spark.portable.entity_path import entity_path
 from twinbus.spark.portable.errors import (
@@ -70,7 +70,7 @@ FAILURES: Final = (AzureError, OSError, EOFError, ValueError)
 """What the SDK raises if the namespace or the connection fails."""
 
 
-def sdk_client(connection: Connection) -> ServiceBusClient:
+def sdk_client(connection: SparkConnection) -> ServiceBusClient:
     """A client of the SDK that never retries. Raises SecretError, OptionError."""
     trust: dict[str, Any] = {}
     if connection.ca_file is not None:
@@ -83,7 +83,7 @@ def sdk_client(connection: Connection) -> ServiceBusClient:
 class PortableNamespace:
     """Talks to one namespace. Not shared between threads; ends with a `with`."""
 
-    def __init__(self, connection: Connection, patience_ms: int) -> None:
+    def __init__(self, connection: SparkConnection, patience_ms: int) -> None:
         self.address = connection.open().host
         self._connection = connection
         self._patience_seconds = patience_ms / 1000

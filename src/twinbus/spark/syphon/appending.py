@@ -18,7 +18,7 @@ import pyarrow as pa
 from twinbus.limits import DEAD_LETTER_TEXT_CHARACTERS
 from twinbus.pairing.syphon.ports import RestoreRefusal
 from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment, fault_of
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.syphon.errors import SideAway
 from twinbus.spark.syphon.outlet import MESSAGE_LIMIT_BYTES, BulkOutlet
 from twinbus.spark.syphon.verdicts import (
@@ -44,7 +44,7 @@ COLUMNS: Final = ("path", "entity", "message", "reason", "description")
 class Appending:
     """How the rows of one batch are sent. Travels to executors."""
 
-    primary: Connection
+    primary: SparkConnection
     patience_ms: int
     # Entities that are parked, in lower case.
     closed: frozenset[str]

@@ -7,7 +7,7 @@ from typing import Final
 from twinbus.pairing.coverage import covers_any
 from twinbus.pairing.syphon.settings import SyphonSettings
 from twinbus.pairing.syphon.syphon import TRANSFER
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.secret import Secret
 
 MAX_MESSAGES: Final = 50_000
@@ -55,9 +55,9 @@ class SyphonOptions:
     # Between two looks of a continuous run.
     interval_ms: int = INTERVAL_MS
 
-    def connection(self, side: str) -> Connection:
+    def connection(self, side: str) -> SparkConnection:
         """Of `primary` or `secondary`. Raises SecretError."""
-        return Connection(secret=Secret.parse(side, getattr(self, side)))
+        return SparkConnection(secret=Secret.parse(side, getattr(self, side)))
 
     @property
     def pattern(self) -> str:

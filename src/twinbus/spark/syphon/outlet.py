@@ -18,7 +18,7 @@ from twinbus.pairing.syphon.ports import RestoreRefusal
 from twinbus.pairing.syphon.treatments import TREATMENTS, Treatment
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.syphon.errors import SideAway
 
 MESSAGE_LIMIT_BYTES: Final = BULK_APPEND_BYTES - 64 * 1024
@@ -46,7 +46,7 @@ class AppendOutcome:
 class BulkOutlet:
     """Into a twinbus namespace. Not shared between threads."""
 
-    def __init__(self, connection: Connection, patience_ms: int) -> None:
+    def __init__(self, connection: SparkConnection, patience_ms: int) -> None:
         self._client = BulkClient(connection, patience_ms)
 
     def close(self) -> None:

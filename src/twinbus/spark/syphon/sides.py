@@ -7,7 +7,7 @@ from typing import Final
 
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
-from twinbus.spark.connection import Connection
+from twinbus.spark.connection import SparkConnection
 from twinbus.spark.foreign import speaks_amqp_alone
 from twinbus.spark.secret import SecretError
 from twinbus.spark.syphon.backlog import Backlog
@@ -49,7 +49,9 @@ def check_sides(options: SyphonOptions) -> None:
             raise NotOffered(f"The {side} {address} {why}")
 
 
-def _offered(connection: Connection, patience_ms: int) -> tuple[frozenset[str], str]:
+def _offered(
+    connection: SparkConnection, patience_ms: int
+) -> tuple[frozenset[str], str]:
     """Which requests a namespace knows, and where it is."""
     client = BulkClient(connection, patience_ms)
     try:
