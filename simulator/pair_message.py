@@ -7,7 +7,7 @@ ids.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from twinbus.amqp.messaging import (
@@ -30,6 +30,7 @@ from twinbus.errors import (
     ServerBusy,
     ServiceBusError,
 )
+from twinbus.instants import instant_ms
 from twinbus.pairing.detour import (
     RESTORED_FROM,
     SEND_ID,
@@ -42,7 +43,6 @@ from twinbus.pairing.detour import (
 from twinbus.pairing.failures import FailureKind
 
 _SCHEDULED: Final = "x-opt-scheduled-enqueue-time"
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STATES: Final = ("active", "deferred", "scheduled")
 
 _KINDS: Final[tuple[tuple[type[ServiceBusError], FailureKind], ...]] = (
@@ -231,9 +231,7 @@ class SimulatedDialect:
 def _wire_values(properties: Mapping[str, object]) -> dict[object, object]:
     """The properties with times as AMQP timestamps."""
     return {
-        name: Timestamp((value - _EPOCH) // timedelta(milliseconds=1))
-        if isinstance(value, datetime)
-        else value
+        name: Timestamp(instant_ms(value)) if isinstance(value, datetime) else value
         for name, value in properties.items()
     }
 

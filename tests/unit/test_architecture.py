@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "errors": set(),
     "limits": set(),
     "clock": set(),
+    "instants": set(),
     "compilation": set(),
     "__init__": {"compilation"},
     "__main__": {"cli"},
@@ -43,7 +44,7 @@ MAY_IMPORT = {
     "sdk_internals": set(),
     "pairing": {
         *("amqp", "auth", "client", "clock", "durations", "encoding", "errors"),
-        *("limits", "sdk_internals"),
+        *("instants", "limits", "sdk_internals"),
     },
     "spark": {
         *("amqp", "auth", "broker", "client", "clock", "durations", "encoding"),
@@ -61,7 +62,7 @@ MAY_IMPORT = {
     "doors": {"clock", "errors", "limits"},
     "doors/http": {
         *("auth", "broker", "clock", "doors", "durations", "entities", "errors"),
-        *("limits", "operations", "rules", "rules/sql"),
+        *("instants", "limits", "operations", "rules", "rules/sql"),
     },
     "doors/amqp": {
         *("amqp", "auth", "broker", "clock", "doors", "encoding", "entities"),
@@ -69,8 +70,17 @@ MAY_IMPORT = {
     },
     "process": {
         *("auth", "broker", "client", "clock", "compilation", "config", "doors"),
-        *("doors/amqp", "doors/http", "durations", "entities", "errors", "limits"),
-        *("links", "operations", "owner", "pairing", "rules", "store"),
+        *("doors/amqp", "doors/http", "durations", "entities", "errors"),
+        *(
+            "instants",
+            "limits",
+            "links",
+            "operations",
+            "owner",
+            "pairing",
+            "rules",
+            "store",
+        ),
     },
     "testing": {
         "owner",
@@ -78,13 +88,15 @@ MAY_IMPORT = {
         "broker",
         "clock",
         "config",
+        "instants",
         "process",
         "rules",
         "store",
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
-        *("durations", "entities", "errors", "limits", "pairing", "process", "rules"),
+        *("durations", "entities", "errors", "instants", "limits", "pairing"),
+        *("process", "rules"),
         *("sdk_internals", "spark", "store", "testing"),
     },
 }

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from azure.core.exceptions import AzureError
@@ -24,6 +24,7 @@ from twinbus.cli.failure import Failure
 from twinbus.cli.sdk_side import PATIENCE_SECONDS, SdkSide, opened, told_as_failure
 from twinbus.clock import SystemClock
 from twinbus.durations import readable_duration
+from twinbus.instants import instant_ms
 from twinbus.pairing.backlog_survey import path_of, peeked, survey_backlog
 from twinbus.pairing.sdk.messages import outgoing_copy
 
@@ -91,18 +92,13 @@ def _shown(entity: str, message: Any) -> DeadLetter:
         reason=message.dead_letter_reason or "",
         description=message.dead_letter_error_description or "",
         path=path_of(message),
-        dead_lettered_at=_enqueued_at(message),
+        dead_lettered_at=instant_ms(message.enqueued_time_utc),
         age_ms=_age_ms(message),
     )
 
 
-def _enqueued_at(message: Any) -> int:
-    at: datetime = message.enqueued_time_utc
-    return round(at.timestamp() * 1000)
-
-
 def _age_ms(message: Any) -> int:
-    return max(SystemClock().now() - _enqueued_at(message), 0)
+    return max(SystemClock().now() - instant_ms(message.enqueued_time_utc), 0)
 
 
 async def resubmitted_all(

@@ -1,7 +1,6 @@
 """Entities as tables for people: a list, and one entity in full."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from rich.console import Console
@@ -10,6 +9,7 @@ from rich.table import Table
 
 from twinbus.broker.transfer_queue import is_transfer_queue, primary_of
 from twinbus.durations import readable_duration
+from twinbus.instants import instant_of
 
 _KILOBYTE: Final = 1024
 _DURATION_SUFFIX: Final = "_ms"
@@ -110,7 +110,7 @@ def _readable(name: str, value: object) -> str:
 
 
 def _readable_instant(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(" ", "seconds")
+    return instant_of(at).isoformat(" ", "seconds")
 
 
 def readable_age(age_ms: int) -> str:

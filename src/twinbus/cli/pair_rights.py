@@ -11,11 +11,9 @@ from typing import Final
 from azure.core.exceptions import AzureError
 
 from twinbus.cli.sdk_side import PROBE_SECONDS, SdkSide, reason_of
-from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.failures import REFUSED
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.sdk_internals import links
-
-_REFUSED: Final = (FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION)
 
 _MOST_ASKED: Final = 5
 """How many entities of the primary are tried; each needs a connection."""
@@ -56,5 +54,5 @@ async def _fault(attempt: Awaitable[object]) -> str:
         async with asyncio.timeout(PROBE_SECONDS):
             await attempt
     except (AzureError, OSError, TimeoutError) as error:
-        return reason_of(error) if kind_of(error) in _REFUSED else ""
+        return reason_of(error) if kind_of(error) in REFUSED else ""
     return ""

@@ -20,7 +20,7 @@ from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.pairing.failures import FailureKind
+from twinbus.pairing.failures import REFUSED, UNANSWERED, FailureKind
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.pairing.sdk.explaining import distrust_of
 from twinbus.pairing.sdk.explaining import reason_of as explained_by
@@ -35,13 +35,6 @@ _PROBED: Final = "x-servicebus-transfer"
 
 # The error itself has the same text, and the command prints it once.
 logging.getLogger("azure").addHandler(logging.NullHandler())
-
-_AWAY: Final = (
-    FailureKind.TIMEOUT,
-    FailureKind.CONNECTION,
-    FailureKind.COMMUNICATION,
-)
-_KEY: Final = (FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +86,10 @@ def _failure(error: Exception, side: str, entity: str) -> Failure:
     kind, why = kind_of(error), reason_of(error)
     if distrust_of(error) is not None:
         return Failure(f"{side} is not trusted: {why}", exit_codes.UNREACHABLE)
-    if kind in _KEY:
+    if kind in REFUSED:
         text = f"{side} refuses the key, or the key lacks a right: {why}"
         return Failure(text, exit_codes.UNAUTHORIZED)
-    if kind in _AWAY:
+    if kind in UNANSWERED:
         return Failure(f"{side} does not answer: {why}", exit_codes.UNREACHABLE)
     if kind is FailureKind.NOT_FOUND and entity:
         # The SDK's text does not name it.
@@ -137,10 +130,10 @@ async def reach(side: SdkSide) -> Reachability:
         return Reachability(is_up=False, detail=f"silent for {PROBE_SECONDS:g} seconds")
     except (AzureError, OSError) as error:
         kind = kind_of(error)
-        if kind in _AWAY or distrust_of(error) is not None:
+        if kind in UNANSWERED or distrust_of(error) is not None:
             return Reachability(is_up=False, detail=reason_of(error))
         return Reachability(
-            is_up=True, detail="refuses the key" if kind in _KEY else ""
+            is_up=True, detail="refuses the key" if kind in REFUSED else ""
         )
     finally:
         await links.abort(sender)

@@ -8,7 +8,6 @@ twinbus.amqp. When the connection ends, so does everything that waits for it.
 import asyncio
 import ssl as ssl_module
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self, cast
 from uuid import uuid4
 
@@ -121,12 +120,7 @@ class ClientConnection(asyncio.Protocol):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     @property

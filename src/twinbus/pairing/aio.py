@@ -6,13 +6,13 @@ else is passed on to the primary's client, so receivers come from the primary.
 
 import warnings
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from types import TracebackType
-from typing import Any, Final, Self
+from datetime import datetime
+from typing import Any, Self
 from uuid import uuid4
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 
+from twinbus.instants import instant_ms
 from twinbus.pairing.failures import Verdict
 from twinbus.pairing.options import SendAvailabilityPairedNamespaceOptions
 from twinbus.pairing.sdk.batch import PairedMessageBatch
@@ -28,8 +28,6 @@ from twinbus.sdk_internals.messages import (
 )
 
 __all__ = ["PairedNamespaceClient", "PairedServiceBusSender", "pair_namespace"]
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def pair_namespace(
@@ -99,12 +97,7 @@ class PairedNamespaceClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
 
@@ -152,7 +145,7 @@ class PairedServiceBusSender:
     ) -> list[int]:
         """Returns numbers to cancel the messages by; for diverted ones, negative."""
         check_arguments(timeout, unknown)
-        due_at = _instant_ms(schedule_time_utc)
+        due_at = instant_ms(schedule_time_utc)
         with self._pairing.pair.pending():
             return await self._sender.schedule(outgoing(messages), due_at, timeout)
 
@@ -211,12 +204,7 @@ class PairedServiceBusSender:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
 
@@ -233,8 +221,3 @@ def check_arguments(timeout: float | None, unknown: dict[str, Any]) -> None:
         warnings.warn(f"Unsupported keyword args: {unknown}", stacklevel=3)
     if timeout is not None and timeout <= 0:
         raise ValueError("The timeout must be greater than 0.")
-
-
-def _instant_ms(instant: datetime) -> int:
-    aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)

@@ -11,11 +11,11 @@ Each queue costs a request and some peeks, which are billed by the vendor.
 import asyncio
 import re
 from collections import Counter
-from datetime import datetime
 from typing import Any, Final
 
 from azure.servicebus import ServiceBusMessageState
 
+from twinbus.instants import instant_ms
 from twinbus.pairing.backlog_status import BacklogQueueStatus, BacklogSurvey
 from twinbus.pairing.detour import PATH
 
@@ -88,7 +88,7 @@ async def _looked_at(
         waiting=len(messages) if is_whole else max(queue.waiting, len(messages)),
         dead_letters=queue.dead_letters,
         size_bytes=queue.size_bytes,
-        oldest_at=_ms(min(times)) if times else None,
+        oldest_at=instant_ms(min(times)) if times else None,
         entities=paths,
         parked=parked,
         looked_at=len(messages),
@@ -119,7 +119,3 @@ def path_of(message: Any) -> str:
 
 def _is_deferred(message: Any) -> bool:
     return bool(message.state == ServiceBusMessageState.DEFERRED)
-
-
-def _ms(instant: datetime) -> int:
-    return round(instant.timestamp() * 1000)

@@ -6,7 +6,6 @@ ended when its peer freezes. These calls can, because they only wait for the loo
 
 from collections.abc import Sequence
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Self
 
 from twinbus.pairing import aio
@@ -86,12 +85,7 @@ class PairedNamespaceClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -163,10 +157,5 @@ class PairedServiceBusSender:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -13,10 +13,11 @@ Pure: it reads and writes mappings; adapters and Spark know the messages.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from twinbus.durations import duration_ms, iso_duration
+from twinbus.instants import instant_ms, instant_of
 
 PATH: Final = "x-ms-path"
 SESSION_ID: Final = "x-ms-sessionid"
@@ -36,7 +37,6 @@ _TICKS_PER_MS: Final = 10_000
 _TIME_SPAN: Final = re.compile(
     r"(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2})(?:\.(\d{1,7}))?", re.ASCII
 )
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _LATEST_MS: Final = 253_402_300_799_999
 """The end of the year 9999: the latest instant that every client can express."""
@@ -75,7 +75,7 @@ def diverted_properties(
     if detour.time_to_live_ms is not None:
         diverted[TIME_TO_LIVE] = iso_duration(detour.time_to_live_ms)
     if detour.scheduled_at is not None:
-        diverted[SCHEDULED] = _EPOCH + timedelta(milliseconds=detour.scheduled_at)
+        diverted[SCHEDULED] = instant_of(detour.scheduled_at)
     return diverted
 
 
@@ -135,8 +135,7 @@ def _instant_ms(value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, datetime):
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // timedelta(milliseconds=1)
+        return instant_ms(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if 0 < value <= _LATEST_MS:
             return value

@@ -69,6 +69,15 @@ ASKS_FOR_PATIENCE: Final = frozenset((FailureKind.BUSY, FailureKind.STORE))
 """Kinds after which every client waits at least 10 seconds, whatever else it does."""
 
 
+REFUSED: Final = frozenset((FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION))
+"""The namespace answers, and refuses the credential or lacks a right for it."""
+
+UNANSWERED: Final = frozenset(
+    (FailureKind.TIMEOUT, FailureKind.CONNECTION, FailureKind.COMMUNICATION)
+)
+"""The namespace does not answer."""
+
+
 def busy_kind(text: str) -> FailureKind:
     """The kind of a busy error, found by its text."""
     return FailureKind.STORE if STORE_TROUBLE in text else FailureKind.BUSY

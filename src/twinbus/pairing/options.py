@@ -6,9 +6,9 @@ each error names the option, its value and what is allowed.
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from twinbus.pairing.coverage import covers_any
 from twinbus.pairing.events import PairEvent
 from twinbus.pairing.failures import VERDICTS, FailureKind, Verdict
 from twinbus.pairing.settings import (
@@ -116,7 +116,7 @@ class SendAvailabilityPairedNamespaceOptions(PairedNamespaceOptions):
 
     def covers(self, path: str) -> bool:
         """Whether the pair's syphon may send to this entity, in any letter case."""
-        return any(fnmatchcase(path.lower(), one) for one in self.covered_entities)
+        return covers_any(self.covered_entities)(path)
 
 
 def _check_count(count: object) -> None:

@@ -11,23 +11,20 @@ A sender makes one call at a time, so its messages keep their order across a fai
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic
 
 from twinbus.pairing.backlog_sender import BacklogSender
 from twinbus.pairing.cancelling import cancel_diverted
 from twinbus.pairing.deadline import Deadline
 from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind, Verdict
+from twinbus.pairing.pauses import Pauses
 from twinbus.pairing.policy import State
 from twinbus.pairing.ports import Door, M
 from twinbus.pairing.send_ids import number_of
 
 if TYPE_CHECKING:
     from twinbus.pairing.pair import Pair
-
-_FIRST_PAUSE_MS: Final = 100
-_LONGEST_PAUSE_MS: Final = 2_000
-"""Pauses between attempts at a suspect entity: short at first, then longer."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,7 +37,7 @@ class Call(Generic[M]):
     straight: Callable[[Door[M], float], Awaitable[list[int]]]
     # When the messages are due, if they are scheduled by this call.
     due_at: int | None = None
-    pause_ms: int = _FIRST_PAUSE_MS
+    pauses: Pauses = field(default_factory=Pauses)
     # The messages are sent without the pair's ids: with them they would be too large.
     is_bare: bool = False
     # An attempt was made: the primary may have the messages, whatever it answered.
@@ -247,11 +244,10 @@ class PairedSender(Generic[M]):
             return
         if not self._pair.settings.wait_during_failover:
             raise self._pair.dialect.as_raised(error)
-        pause_ms = call.pause_ms
+        pause_ms = call.pauses.next_ms()
         if kind in ASKS_FOR_PATIENCE:
             pause_ms = max(pause_ms, self._pair.settings.busy_wait_ms)
         await self._entity.changed(min(pause_ms, call.deadline.left_ms()))
-        call.pause_ms = min(call.pause_ms * 2, _LONGEST_PAUSE_MS)
 
     def _unstamp(self, call: Call[M]) -> None:
         """Send without the pair's ids if the message is too large with them. A primary

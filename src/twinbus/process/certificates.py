@@ -14,11 +14,12 @@ import os
 import socket
 import ssl
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from twinbus.config.config import Config, ConfigError
+from twinbus.instants import instant_of
 
 JAVA_PASSWORD: Final = "changeit"
 """The password of Java's trust store, the same as for Java's own: it protects no
@@ -79,7 +80,7 @@ def _own_certificate(config: Config, now: int) -> Path:
         # The data folder first, so that its parents get the usual permissions.
         config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
-        return _current_certificate(folder, _names(config), _instant(now))
+        return _current_certificate(folder, _names(config), instant_of(now))
     except OSError as error:
         raise ConfigError(
             f"The data folder {config.data} can't be used for certificates: "
@@ -114,7 +115,3 @@ def _names(config: Config) -> set[str]:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _instant(now: int) -> datetime:
-    return datetime.fromtimestamp(now / 1000, UTC)

@@ -12,9 +12,8 @@ import tempfile
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import uvloop
@@ -23,6 +22,7 @@ from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.clock import SystemClock
 from twinbus.config.config import ROOT_KEY_NAME, Config
 from twinbus.config.entities import entity_properties
+from twinbus.instants import instant_of
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.process.certificates import ca_file, tls_context
 from twinbus.process.server import Server
@@ -88,12 +88,7 @@ class Bus:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -249,7 +244,7 @@ class Bus:
 
     def now(self) -> datetime:
         """The time on the bus's clock."""
-        return datetime.fromtimestamp(self.clock.now() / 1000, UTC)
+        return instant_of(self.clock.now())
 
     @property
     def owner(self) -> StoreOwner:

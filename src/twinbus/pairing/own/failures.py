@@ -1,5 +1,8 @@
 """Which kind of failure an error of `twinbus.client` is, by the peer's condition."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 from twinbus.amqp.errors import AmqpError
@@ -23,9 +26,11 @@ from twinbus.errors import (
     OperationTimeout,
     QuotaExceeded,
     ServerBusy,
+    ServiceBusError,
     UnauthorizedAccess,
 )
 from twinbus.pairing.failures import FailureKind, busy_kind
+from twinbus.pairing.syphon.errors import SecondaryError
 
 _BY_CONDITION: Final = {
     OperationTimeout.condition: FailureKind.TIMEOUT,
@@ -64,6 +69,8 @@ def kind_of(error: BaseException) -> FailureKind:
     if isinstance(error, RequestFailed):
         kind = _BY_STATUS.get(error.status, FailureKind.SERVICE)
         return busy_kind(str(error)) if kind is FailureKind.BUSY else kind
+    if isinstance(error, ServiceBusError):
+        return _BY_CONDITION.get(error.condition, FailureKind.SERVICE)
     told = error.error if isinstance(error, ClientError) else None
     if told is not None:
         return kind_of_condition(told)
@@ -75,3 +82,16 @@ def kind_of(error: BaseException) -> FailureKind:
 def kind_of_condition(error: AmqpError) -> FailureKind:
     kind = _BY_CONDITION.get(error.condition, FailureKind.SERVICE)
     return busy_kind(error.description or "") if kind is FailureKind.BUSY else kind
+
+
+@asynccontextmanager
+async def secondary_errors() -> AsyncIterator[None]:
+    """Raises SecondaryError for whatever goes wrong with the secondary."""
+    try:
+        yield
+    except (
+        *(ServiceBusError, ClientError, OSError, TimeoutError),
+        asyncio.IncompleteReadError,
+    ) as error:
+        text = error.text if isinstance(error, ServiceBusError) else str(error)
+        raise SecondaryError(text or "it does not answer", kind_of(error)) from error

@@ -9,7 +9,7 @@ from twinbus.client.management import ask
 from twinbus.client.namespace_connection import NamespaceConnection
 from twinbus.client.receiver import ClientReceiver
 from twinbus.errors import OperationTimeout, SessionCannotBeLocked
-from twinbus.pairing.own.secondary_errors import secondary_errors
+from twinbus.pairing.own.failures import secondary_errors
 from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.pairing.syphon.settings import LEASE_SESSION
 

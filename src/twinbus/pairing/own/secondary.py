@@ -11,8 +11,8 @@ from twinbus.client.management import ask_namespace
 from twinbus.client.namespace_connection import NamespaceConnection
 from twinbus.clock import Clock
 from twinbus.errors import EntityAlreadyExists
+from twinbus.pairing.own.failures import secondary_errors
 from twinbus.pairing.own.lease import OwnLease
-from twinbus.pairing.own.secondary_errors import secondary_errors
 from twinbus.pairing.own.source import OwnSource
 from twinbus.pairing.syphon.ports import BacklogQueue, Listing
 

@@ -27,13 +27,13 @@ from twinbus.client.receiver import ClientReceiver
 from twinbus.clock import Clock
 from twinbus.errors import MessageLockLost, MessageNotFound
 from twinbus.pairing.detour import restored_from
+from twinbus.pairing.own.failures import secondary_errors
 from twinbus.pairing.own.messages import (
     OwnMessage,
     is_deferred,
     read_payload,
     received,
 )
-from twinbus.pairing.own.secondary_errors import secondary_errors
 from twinbus.pairing.syphon.ports import BacklogPage, BacklogQueue, Fault, Glimpse
 
 _log = logging.getLogger(__name__)

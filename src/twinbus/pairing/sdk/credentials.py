@@ -15,7 +15,12 @@ from urllib.parse import unquote, urlsplit
 
 from azure.core.credentials import AzureSasCredential
 
-from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind
+from twinbus.pairing.failures import (
+    ASKS_FOR_PATIENCE,
+    REFUSED,
+    UNANSWERED,
+    FailureKind,
+)
 from twinbus.pairing.sdk.error_kinds import kind_of
 from twinbus.pairing.sdk.explaining import explained
 from twinbus.pairing.sdk.namespace import SdkNamespace
@@ -24,12 +29,6 @@ from twinbus.sdk_internals import clients
 _NOBODYS_ENTITY: Final = "x-servicebus-transfer"
 """The entity to ask for if none is known. It does not exist, because the paths of
 backlog queues are longer; a namespace says so only to a client with a good key."""
-
-_REFUSED: Final = frozenset((FailureKind.AUTHENTICATION, FailureKind.AUTHORIZATION))
-
-_UNANSWERED: Final = frozenset(
-    (FailureKind.TIMEOUT, FailureKind.CONNECTION, FailureKind.COMMUNICATION)
-)
 
 _MOST_ASKED: Final = 5
 """How many entities of the primary are tried; each needs a connection of its own."""
@@ -50,10 +49,10 @@ async def check_primary(
             await _open(primary, path, timeout_seconds)
         except Exception as error:
             kind = kind_of(error)
-            if kind in _REFUSED:
+            if kind in REFUSED:
                 about = f"The primary '{primary.name}' refuses its client"
                 raise explained(error, about) from error.__cause__
-            if kind in _UNANSWERED:
+            if kind in UNANSWERED:
                 return
 
 

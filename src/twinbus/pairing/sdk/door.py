@@ -11,13 +11,14 @@ one before it counts as a failure.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
 from azure.servicebus.aio import ServiceBusReceiver, ServiceBusSender
 from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusError
 
+from twinbus.instants import instant_of
 from twinbus.limits import CANCEL_SENT_PER_REQUEST
 from twinbus.pairing.errors import CannotCancel
 from twinbus.pairing.failures import FailureKind
@@ -52,8 +53,6 @@ _ABOUT_THE_LINK: Final = frozenset(
     )
 )
 """Failures that may go away with a new link."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SdkDoor:
@@ -117,7 +116,7 @@ class SdkDoor:
         due_at: int,
         timeout_seconds: float,
     ) -> list[int]:
-        due = _EPOCH + timedelta(milliseconds=due_at)
+        due = instant_of(due_at)
         numbers = await self._with_sender(
             lambda sender: sender.schedule_messages(
                 list(messages), due, timeout=timeout_seconds

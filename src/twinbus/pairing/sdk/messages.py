@@ -7,7 +7,7 @@ Received messages have bytes where sent ones have texts; both are read here.
 """
 
 from collections.abc import Mapping, MutableMapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from azure.servicebus import ServiceBusMessage
@@ -18,6 +18,7 @@ from azure.servicebus.amqp import (
     AmqpMessageProperties,
 )
 
+from twinbus.instants import instant_ms
 from twinbus.pairing.detour import (
     RESTORED_FROM,
     SEND_ID,
@@ -29,7 +30,6 @@ from twinbus.sdk_internals.messages import encoding_of, message_of
 
 _SCHEDULED: Final = "x-opt-scheduled-enqueue-time"
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _BODY_ARGUMENTS: Final = {
     AmqpMessageBodyType.DATA: "data_body",
@@ -171,5 +171,4 @@ def _instant_ms(value: Any) -> int | None:
     """The scheduled time: an instant if it was set, milliseconds if it was received."""
     if not isinstance(value, datetime):
         return None if value is None else int(value)
-    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)
+    return instant_ms(value)

@@ -2,10 +2,10 @@
 
 from typing import Any, final
 
+from twinbus.instants import instant_ms
 from twinbus.pairing.daemon_thread import in_daemon_thread
 from twinbus.pairing.sdk.twins import is_asynchronous
 from twinbus.pairing.sdk_syphon.errors import secondary_errors
-from twinbus.pairing.sdk_syphon.messages import instant_ms
 from twinbus.pairing.syphon.ports import BacklogQueue
 
 

@@ -6,12 +6,12 @@ are texts. Other bytes are sent as binary.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final, final
 
 from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
+from twinbus.instants import instant_ms, instant_of
 from twinbus.pairing.detour import RESTORED_FROM, SEND_ID, restored_properties
 from twinbus.pairing.sdk.messages import raw_copy, text_of, texts_of
 from twinbus.pairing.syphon.ports import BacklogMessage
@@ -37,8 +37,6 @@ _LONGEST_TTL_MS: Final = (1 << 32) - 1
 """The longest time to live that the header can hold: 49 days. A longer one is told by
 two times in the properties, as the vendor's SDKs do."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 @final
 class SdkMessage(BacklogMessage):
@@ -54,9 +52,10 @@ def read_received(
     received: ServiceBusReceivedMessage, *, is_deferred: bool
 ) -> SdkMessage:
     detour, fault = read(texts_of(received.raw_amqp_message.application_properties))
+    enqueued = received.enqueued_time_utc
     message = SdkMessage(
         sequence_number=received.sequence_number or 0,
-        enqueued_at=instant_ms(received.enqueued_time_utc),
+        enqueued_at=instant_ms(enqueued) if enqueued else 0,
         size_bytes=_body_bytes(received.raw_amqp_message),
         detour=detour,
         fault=fault,
@@ -65,13 +64,6 @@ def read_received(
     message.received = received
     message.restored_from = ""
     return message
-
-
-def instant_ms(instant: datetime | None) -> int:
-    if instant is None:
-        return 0
-    aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _body_bytes(raw: AmqpAnnotatedMessage) -> int:
@@ -114,7 +106,7 @@ def _annotations(
     }
     kept[RESTORED_FROM] = message.restored_from
     if message.detour.scheduled_at is not None:
-        kept[_DUE] = _EPOCH + timedelta(milliseconds=message.detour.scheduled_at)
+        kept[_DUE] = instant_of(message.detour.scheduled_at)
     return {key.encode(): value for key, value in kept.items()}
 
 

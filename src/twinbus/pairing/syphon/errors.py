@@ -1,21 +1,18 @@
 """Errors that end a round of the syphon, or the whole syphon."""
 
 from twinbus.pairing.errors import PairingError
+from twinbus.pairing.failures import REFUSED, FailureKind
 
 
 class SecondaryError(PairingError):
-    """The secondary is away or refuses; the syphon tries again later.
+    """The secondary is away or refuses; the syphon tries again later."""
 
-    `is_refused`: it answers, but refuses the key or the token. `is_gone`: the queue
-    does not exist any more; a new queue of the same name is another queue.
-    """
-
-    def __init__(
-        self, text: str, *, is_refused: bool = False, is_gone: bool = False
-    ) -> None:
+    def __init__(self, text: str, kind: FailureKind = FailureKind.SERVICE) -> None:
         super().__init__(text)
-        self.is_refused = is_refused
-        self.is_gone = is_gone
+        # It answers, but refuses the key or the token.
+        self.is_refused = kind in REFUSED
+        # The queue does not exist any more; a new one of its name is another queue.
+        self.is_gone = kind is FailureKind.NOT_FOUND
 
 
 class PrimaryAway(PairingError):

@@ -10,7 +10,6 @@ Requests that may succeed later are repeated here, as long as the option `timeou
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from azure.core.exceptions import AzureError
@@ -102,12 +101,7 @@ class PortableNamespace:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # --- requests -------------------------------------------------------------

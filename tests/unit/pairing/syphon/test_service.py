@@ -10,6 +10,7 @@ import pytest
 
 from simulator.clock import SimulatedClock
 from simulator.loop import VirtualLoop, run_virtually
+from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.pairing.syphon.ports import BacklogMessage, BacklogQueue, Engine, Lease
 from twinbus.pairing.syphon.service import SyphonService
@@ -138,7 +139,7 @@ def test_queues_are_looked_for_again_after_a_bug(
 
 def test_a_queue_that_is_gone_is_left_until_it_is_found_again() -> None:
     async def act(service: SyphonService, secondary: OneQueue) -> None:
-        secondary.failures.append(SecondaryError("deleted", is_gone=True))
+        secondary.failures.append(SecondaryError("deleted", FailureKind.NOT_FOUND))
         secondary.created_at = 2
         await asyncio.sleep(30)
         # Nobody tries the old one again.
@@ -171,7 +172,7 @@ def test_a_syphon_that_cannot_run_says_so_and_keeps_its_counts() -> None:
         await asyncio.sleep(3_600)
         status = service.status()
         assert (status.is_running, status.trouble) == (True, ())
-        secondary.failures.append(SecondaryError("refused", is_refused=True))
+        secondary.failures.append(SecondaryError("refused", FailureKind.AUTHORIZATION))
         await asyncio.sleep(15 * 60)
         assert service.status().receives > 4
 
@@ -180,7 +181,7 @@ def test_a_syphon_that_cannot_run_says_so_and_keeps_its_counts() -> None:
 
 def test_a_queue_in_trouble_is_named_until_it_is_well() -> None:
     async def act(service: SyphonService, secondary: OneQueue) -> None:
-        secondary.failures += [SecondaryError("refused", is_refused=True)] * 3
+        secondary.failures += [SecondaryError("refused", FailureKind.AUTHORIZATION)] * 3
         await asyncio.sleep(0.5)
         assert service.status().trouble == (f"backlog queue '{QUEUE}': refused",)
         # Well again after three tries; it does not take a whole poll to know that.

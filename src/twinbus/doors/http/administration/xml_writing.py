@@ -7,9 +7,10 @@ choose itself: where a prefix is declared, and which attribute comes with it.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
+
+from twinbus.instants import instant_of
 
 ATOM: Final = "http://www.w3.org/2005/Atom"
 SERVICE_BUS: Final = (
@@ -47,7 +48,7 @@ def instant(at: int) -> str:
     """ISO 8601 in UTC; 0 means never."""
     if at == 0:
         return _NEVER
-    moment = datetime.fromtimestamp(at / 1000, UTC).replace(tzinfo=None)
+    moment = instant_of(at).replace(tzinfo=None)
     return f"{moment.isoformat(timespec='milliseconds')}Z"
 
 
