@@ -6,12 +6,7 @@ from uuid import UUID
 from bench.attackers import aim
 from bench.attackers.aim import Aim
 from bench.attackers.raw_connection import RawConnection
-from bench.attackers.tally import Tally
-from twinbus.amqp.codec import encode
-from twinbus.amqp.composite import encode_composite
-from twinbus.amqp.messaging import Source, Target
-from twinbus.amqp.types import UInt
-from twinbus.testing.raw_frames import (
+from bench.attackers.raw_frames import (
     ATTACH,
     DISPOSITION,
     attach_frame,
@@ -20,6 +15,11 @@ from twinbus.testing.raw_frames import (
     performative,
     transfer_frame,
 )
+from bench.attackers.tally import Tally
+from twinbus.amqp.codec import encode
+from twinbus.amqp.composite import encode_composite
+from twinbus.amqp.messaging import Source, Target
+from twinbus.amqp.types import UInt
 
 # Python's integers, and with them UUIDs, are hashed modulo this prime.
 _MODULUS = (1 << 61) - 1

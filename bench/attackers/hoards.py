@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from bench.attackers import aim
 from bench.attackers.aim import Aim
 from bench.attackers.raw_connection import RawConnection
-from bench.attackers.tally import Tally
-from twinbus.testing.raw_frames import (
+from bench.attackers.raw_frames import (
     ATTACH,
     FLOW,
     attach_frame,
@@ -15,6 +14,7 @@ from twinbus.testing.raw_frames import (
     more_frame,
     transfer_frame,
 )
+from bench.attackers.tally import Tally
 
 _PART = bytes(60_000)
 _KEYLESS_COUNT = 200

@@ -6,7 +6,7 @@ import struct
 from typing import Self
 
 from bench.attackers.aim import Aim
-from twinbus.testing.raw_frames import hello
+from bench.attackers.raw_frames import hello
 
 _SIZE = struct.Struct(">I")
 _PATIENCE_SECONDS = 30.0

@@ -5,12 +5,7 @@ import itertools
 from bench.attackers import aim
 from bench.attackers.aim import Aim
 from bench.attackers.raw_connection import RawConnection
-from bench.attackers.tally import Tally
-from twinbus.amqp.messaging import AmqpValue, Data, Message, encode_message
-from twinbus.amqp.sasl import plain
-from twinbus.amqp.types import AmqpArray, UInt
-from twinbus.client import connect
-from twinbus.testing.raw_frames import (
+from bench.attackers.raw_frames import (
     ATTACH,
     DISPOSITION,
     FLOW,
@@ -21,6 +16,11 @@ from twinbus.testing.raw_frames import (
     transfer_frame,
     window_frame,
 )
+from bench.attackers.tally import Tally
+from twinbus.amqp.messaging import AmqpValue, Data, Message, encode_message
+from twinbus.amqp.sasl import plain
+from twinbus.amqp.types import AmqpArray, UInt
+from twinbus.client import connect
 
 _LINKS = 990
 _FRAMES_AT_ONCE = 500

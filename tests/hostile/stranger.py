@@ -14,12 +14,7 @@ from typing import Any, Self
 
 from crash.server_process import PATIENCE_SECONDS, ServerProcess
 
-from twinbus.amqp.codec import decode
-from twinbus.amqp.composite import encode_composite
-from twinbus.amqp.framing import frame
-from twinbus.amqp.types import Described
-from twinbus.config.config import ROOT_KEY_NAME
-from twinbus.testing.raw_frames import (
+from bench.attackers.raw_frames import (
     ATTACH,
     BEGIN,
     CLOSE,
@@ -37,6 +32,11 @@ from twinbus.testing.raw_frames import (
     raw_frame,
     transfer_frame,
 )
+from twinbus.amqp.codec import decode
+from twinbus.amqp.composite import encode_composite
+from twinbus.amqp.framing import frame
+from twinbus.amqp.types import Described
+from twinbus.config.config import ROOT_KEY_NAME
 
 __all__ = [
     "ATTACH",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from unit.amqp.endpoints import feed, of_type, raw_frame
 
 from twinbus.amqp.codec import decode, encode, skip
 from twinbus.amqp.connection import Connection, Role
@@ -22,7 +23,6 @@ from twinbus.amqp.performatives import (
     TRANSFER,
 )
 from twinbus.amqp.types import Described, UInt, ULong
-from twinbus.testing.wire import feed, of_type, raw_frame
 
 OPENING = AMQP_HEADER + raw_frame(0, OPEN, ["peer"])
 BEGINNING = raw_frame(0, BEGIN, [None, UInt(0), UInt(9), UInt(9)])

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.amqp.endpoints import EndpointPair, of_type, raw_frame
 
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError, LocalError
@@ -29,7 +30,6 @@ from twinbus.amqp.performatives import (
 )
 from twinbus.amqp.state import ConnectionState, SessionState
 from twinbus.amqp.types import Described, Symbol, UInt, ULong
-from twinbus.testing.wire import EndpointPair, of_type, raw_frame
 
 TERMINUS = Described(ULong(0x29), ["q"])
 ERROR = Described(ULong(0x1D), [Symbol("a:b"), "c"])

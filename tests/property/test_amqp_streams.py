@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unit.amqp.endpoints import EndpointPair, feed, of_type
 
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError
@@ -25,7 +26,6 @@ from twinbus.amqp.events import (
 from twinbus.amqp.messaging import Source, Target
 from twinbus.amqp.outcomes import ACCEPTED, ACCEPTED_OUTCOME
 from twinbus.amqp.sasl import anonymous
-from twinbus.testing.wire import EndpointPair, feed, of_type
 
 
 def describe(event: Event) -> tuple[object, ...]:

@@ -83,14 +83,7 @@ MAY_IMPORT = {
         ),
     },
     "testing": {
-        "owner",
-        "amqp",
-        "broker",
-        "clock",
-        "config",
-        "instants",
-        "process",
-        "rules",
+        *("broker", "clock", "config", "instants", "owner", "process", "rules"),
         "store",
     },
     "cli": {

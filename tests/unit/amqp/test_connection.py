@@ -1,6 +1,7 @@
 """Connections: open and close, framing, channels, heartbeats."""
 
 import pytest
+from unit.amqp.endpoints import EndpointPair, of_type, raw_frame
 
 from twinbus.amqp.assembly import ASSEMBLY_BYTES, LINK_BYTES, SESSION_BYTES
 from twinbus.amqp.composite import encode_composite
@@ -29,7 +30,6 @@ from twinbus.amqp.performatives import (
 )
 from twinbus.amqp.state import ConnectionState
 from twinbus.amqp.types import Described, Symbol, UInt, ULong, UShort
-from twinbus.testing.wire import EndpointPair, of_type, raw_frame
 
 OPEN_FRAME = raw_frame(0, OPEN, ["peer", "host"])
 BEGIN_FIELDS: list[object] = [None, UInt(0), UInt(100), UInt(100)]

@@ -1,6 +1,7 @@
 """Protocol headers and SASL, byte by byte."""
 
 import pytest
+from unit.amqp.endpoints import EndpointPair, of_type
 
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.events import ConnectionClosed, ConnectionOpened, SaslInitReceived
@@ -17,7 +18,6 @@ from twinbus.amqp.sasl import (
     plain,
     sasl_frame,
 )
-from twinbus.testing.wire import EndpointPair, of_type
 
 
 def server(*, require_sasl: bool = True) -> Connection:

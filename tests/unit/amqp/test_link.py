@@ -1,6 +1,7 @@
 """Links: attach in both roles, credit, drain, deliveries, detach."""
 
 import pytest
+from unit.amqp.endpoints import EndpointPair, of_type, raw_frame
 
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError, LocalError
@@ -17,7 +18,6 @@ from twinbus.amqp.performatives import FLOW, TRANSFER
 from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.state import LinkState
 from twinbus.amqp.types import Encoded, UInt
-from twinbus.testing.wire import EndpointPair, of_type, raw_frame
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Sessions: windows, dispositions, and the effect of a peer's errors."""
 
 import pytest
+from unit.amqp.endpoints import EndpointPair, of_type, raw_frame
 
 from twinbus.amqp.connection import Connection, Role
 from twinbus.amqp.errors import AmqpError, LocalError
@@ -33,7 +34,6 @@ from twinbus.amqp.performatives import (
 )
 from twinbus.amqp.state import SessionState
 from twinbus.amqp.types import UInt
-from twinbus.testing.wire import EndpointPair, of_type, raw_frame
 
 
 def opened() -> EndpointPair:

@@ -1,5 +1,7 @@
 """Receiving: deliveries within credit, dispositions confirmed after the commit."""
 
+from unit.amqp.endpoints import of_type
+
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.events import LinkDetached, MessageReceived
 from twinbus.amqp.link import Link
@@ -20,7 +22,6 @@ from twinbus.broker.message_lock import token_fragment
 from twinbus.errors import EntityDisabled, ServerBusy
 from twinbus.limits import UNSETTLED_PER_SESSION
 from twinbus.links.receive_link import ReceiveLink
-from twinbus.testing.wire import of_type
 
 from .world import BODY, World
 

@@ -1,6 +1,7 @@
 """Sending: accepted after the commit, refused at once, in as few frames as possible."""
 
 import pytest
+from unit.amqp.endpoints import of_type
 
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.events import LinkDetached
@@ -10,7 +11,6 @@ from twinbus.amqp.outcomes import ACCEPTED_OUTCOME, Accepted, Rejected
 from twinbus.amqp.types import Symbol, Timestamp
 from twinbus.encoding.batch import BATCH_FORMAT
 from twinbus.errors import MessagingEntityNotFound, ServerBusy
-from twinbus.testing.wire import of_type
 
 from .world import BODY, NOW, World
 

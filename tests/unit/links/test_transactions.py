@@ -1,6 +1,7 @@
 """Transactions on links: answered at once, applied by the commit or rolled back."""
 
 import pytest
+from unit.amqp.endpoints import of_type
 
 from twinbus.amqp.composite import encode_composite, to_described
 from twinbus.amqp.errors import AmqpError
@@ -33,7 +34,6 @@ from twinbus.links.transactional_work import (
     TransactionalCancel,
     TransactionalSchedule,
 )
-from twinbus.testing.wire import of_type
 
 from .world import BODY, NOW, World
 

@@ -6,6 +6,8 @@ The home commits when the test says so; frames are transferred when the test pum
 from collections.abc import Coroutine
 from typing import Any
 
+from unit.amqp.endpoints import EndpointPair, of_type
+
 from twinbus.amqp.events import (
     DispositionReceived,
     Event,
@@ -37,7 +39,6 @@ from twinbus.links.output import Output, Outputs
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.send_link import SendLink
 from twinbus.store.memory import MemoryStore
-from twinbus.testing.wire import EndpointPair, of_type
 
 NOW = 1_800_000_000_000
 GENERATION = bytes(16)
