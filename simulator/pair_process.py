@@ -6,6 +6,7 @@ call that was in progress.
 """
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable
 from random import Random
 from typing import Final
@@ -202,7 +203,50 @@ class Application:
         raise error
 
 
-class SenderProcess:
+class PairProcess:
+    """A process of either kind: it writes down what happens, and is started again."""
+
+    def __init__(
+        self,
+        name: str,
+        sites: tuple[Site, Site],
+        clock: SimulatedClock,
+        random: Random,
+        trace: Trace,
+    ) -> None:
+        self.name = name
+        self._sites = sites
+        self._clock = clock
+        self._random = random
+        self._trace = trace
+        self._restarting = asyncio.Lock()
+
+    def note(self, what: str) -> None:
+        self._trace.add(self._clock.monotonic(), f"{self.name}: {what}")
+
+    def _on_event(self, event: PairEvent) -> None:
+        self.note(
+            f"{event.kind.value} {event.path} {event.queue} {event.text} "
+            f"{event.count or ''}".strip()
+        )
+
+    async def restart(self) -> None:
+        async with self._restarting:
+            self.note("CRASH")
+            await self.stop()
+            await asyncio.sleep(self._random.choice((0.1, 2.0, 15.0)))
+            self.note("is started again")
+            self.start()
+
+    @abstractmethod
+    def start(self) -> None: ...
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """End in the middle of anything."""
+
+
+class SenderProcess(PairProcess):
     """A process that sends: one pair for all of its applications."""
 
     def __init__(
@@ -217,22 +261,14 @@ class SenderProcess:
         queues: list[str],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        self.name = name
-        self._sites = sites
-        self._clock = clock
-        self._random = random
-        self._trace = trace
+        super().__init__(name, sites, clock, random, trace)
         self._settings = settings
         self._queues = queues
         self._on_failure = on_failure
         self.applications: list[Application] = []
         self.pair: Pair[PairMessage] | None = None
-        self._restarting = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self.diverted_count = 0
-
-    def note(self, what: str) -> None:
-        self._trace.add(self._clock.monotonic(), f"{self.name}: {what}")
 
     def start(self) -> None:
         primary, secondary = self._sites
@@ -256,10 +292,7 @@ class SenderProcess:
             task.add_done_callback(self._on_done)
 
     def _on_event(self, event: PairEvent) -> None:
-        self.note(
-            f"{event.kind.value} {event.path} {event.queue} {event.text} "
-            f"{event.count or ''}".strip()
-        )
+        super()._on_event(event)
         if event.kind is EventKind.DIVERTED:
             self.diverted_count += event.count
 
@@ -267,21 +300,6 @@ class SenderProcess:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._on_failure(error)
-
-    async def crash(self) -> None:
-        """End at any moment."""
-        self.note("CRASH")
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.stop()
-
-    async def restart(self) -> None:
-        async with self._restarting:
-            await self.crash()
-            await asyncio.sleep(self._random.choice((0.1, 2.0, 15.0)))
-            self.note("is started again")
-            self.start()
 
     async def finished(self) -> None:
         """Wait until all applications have sent everything."""
@@ -295,12 +313,15 @@ class SenderProcess:
         return [entity.path for entity in entities if entity.state == state]
 
     async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         assert self.pair is not None
         await self.pair.close()
 
 
-class SyphonProcess:
-    """A process that runs a syphon."""
+class SyphonProcess(PairProcess):
+    """A process that syphons."""
 
     def __init__(
         self,
@@ -313,19 +334,11 @@ class SyphonProcess:
         settings: SyphonSettings,
         auditor: PairAuditor,
     ) -> None:
-        self.name = name
-        self._sites = sites
-        self._clock = clock
-        self._random = random
-        self._trace = trace
+        super().__init__(name, sites, clock, random, trace)
         self._settings = settings
         self._auditor = auditor
         self._syphon: Syphon[SyphonedMessage] | None = None
         self._starting: asyncio.Task[None] | None = None
-        self._restarting = asyncio.Lock()
-
-    def note(self, what: str) -> None:
-        self._trace.add(self._clock.monotonic(), f"{self.name}: {what}")
 
     def start(self, *, after_seconds: float = 0.0) -> None:
         self._starting = asyncio.ensure_future(self._start(after_seconds))
@@ -357,22 +370,7 @@ class SyphonProcess:
             else:
                 return
 
-    def _on_event(self, event: PairEvent) -> None:
-        self.note(
-            f"{event.kind.value} {event.path} {event.queue} {event.text} "
-            f"{event.count or ''}".strip()
-        )
-
-    async def restart(self) -> None:
-        async with self._restarting:
-            self.note("CRASH")
-            await self.stop()
-            await asyncio.sleep(self._random.choice((0.1, 2.0, 15.0)))
-            self.note("is started again")
-            self.start()
-
     async def stop(self) -> None:
-        """End at any moment."""
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
