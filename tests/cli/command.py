@@ -7,7 +7,6 @@ Processes that a test leaves running are ended by their ids.
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -48,11 +47,12 @@ def run(
     )
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def complaint(ended: subprocess.CompletedProcess[str], code: int) -> str:
+    """The one line of a command that failed; it has no secret."""
+    (line,) = ended.stderr.splitlines()
+    assert (ended.returncode, ended.stdout) == (code, ""), line
+    assert "SharedAccessKey=" not in line
+    return line
 
 
 class Serving:

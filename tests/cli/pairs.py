@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from free_port import free_port
 
 from twinbus.pairing.backlog_queues import backlog_queue_path
 from twinbus.testing import Bus
 
-from .command import Serving, free_port
+from .command import Serving
 
 NAME = "site-a"
 QUEUES = tuple(backlog_queue_path(NAME, index) for index in (0, 2, 10))

@@ -14,7 +14,7 @@ from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 
 from twinbus.cli import exit_codes
 
-from .command import PATIENCE_SECONDS, Serving, environment, run
+from .command import PATIENCE_SECONDS, Serving, complaint, environment, run
 from .pairs import NAME, QUEUES, client_of, divert, served, variables
 
 
@@ -53,13 +53,6 @@ def command(server: Serving, folder: Path, tmp_path: Path) -> Any:
 def told(ended: subprocess.CompletedProcess[str]) -> Any:
     assert (ended.returncode, ended.stderr) == (exit_codes.OK, "")
     return json.loads(ended.stdout)
-
-
-def complaint(ended: subprocess.CompletedProcess[str], code: int) -> str:
-    (line,) = ended.stderr.splitlines()
-    assert (ended.returncode, ended.stdout) == (code, ""), line
-    assert "SharedAccessKey=" not in line
-    return line
 
 
 def bury(client: Any, queue: str, count: int, reason: str = "Impossible") -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_port import free_port
 
 from twinbus.cli import exit_codes
 
-from .command import PATIENCE_SECONDS, Serving, environment, free_port, run
+from .command import PATIENCE_SECONDS, Serving, complaint, environment, run
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +43,6 @@ def succeeded(ended: subprocess.CompletedProcess[str]) -> Any:
     """What a command with --json said."""
     assert (ended.returncode, ended.stderr) == (exit_codes.OK, "")
     return json.loads(ended.stdout)
-
-
-def complaint(ended: subprocess.CompletedProcess[str], code: int) -> str:
-    """The one line of a command that failed."""
-    (line,) = ended.stderr.splitlines()
-    assert (ended.returncode, ended.stdout) == (code, ""), line
-    return line
 
 
 def test_a_queue_from_its_making_to_its_end(entities: Any) -> None:

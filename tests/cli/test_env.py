@@ -7,10 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from free_port import free_port
 
 from twinbus.cli import exit_codes
 
-from .command import PATIENCE_SECONDS, Serving, environment, free_port, run
+from .command import PATIENCE_SECONDS, Serving, environment, run
 from .test_tls import FREE
 
 TRUST = {"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"}

@@ -18,7 +18,7 @@ from twinbus.cli import exit_codes
 from twinbus.cli.pair_questions import remove_unused
 from twinbus.cli.sdk_side import SdkSide, reach
 
-from .command import PATIENCE_SECONDS, environment, run
+from .command import PATIENCE_SECONDS, complaint, environment, run
 from .pairs import NAME, QUEUES, client_of, divert, served, variables
 
 LEASE = f"{NAME}/x-servicebus-transfer/lease"
@@ -59,13 +59,6 @@ def told(ended: subprocess.CompletedProcess[str], code: int) -> Any:
     """What a command with --json said."""
     assert (ended.returncode, ended.stderr) == (code, "")
     return json.loads(ended.stdout)
-
-
-def complaint(ended: subprocess.CompletedProcess[str], code: int) -> str:
-    (line,) = ended.stderr.splitlines()
-    assert (ended.returncode, ended.stdout) == (code, ""), line
-    assert "SharedAccessKey=" not in line
-    return line
 
 
 def test_an_empty_backlog_is_well(sites: Sites) -> None:

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from free_port import free_port
 
 from twinbus.cli import exit_codes
 
-from .command import Serving, free_port, run
+from .command import Serving, run
 
 FREE = ("--port", "0", "--http-port", "0", "--tls-port", "0")
 

@@ -8,13 +8,14 @@ import ssl
 from pathlib import Path
 
 import pytest
+from free_port import free_port
 
 from twinbus.amqp.messaging import Data, Message, decode_message, encode_message
 from twinbus.amqp.sasl import plain
 from twinbus.cli import exit_codes
 from twinbus.client import connect
 
-from .command import PATIENCE_SECONDS, Serving, free_port, run
+from .command import PATIENCE_SECONDS, Serving, run
 
 _DEFAULT_TLS_PORT = 5671
 

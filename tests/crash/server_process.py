@@ -8,13 +8,14 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from free_port import free_port
 
 import twinbus
 from twinbus.amqp.sasl import plain
@@ -25,13 +26,6 @@ from twinbus.config.config import ROOT_KEY_NAME
 PATIENCE_SECONDS = 30.0
 
 _SOURCE = Path(twinbus.__file__).parents[1]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def environment() -> dict[str, str]:

@@ -25,8 +25,9 @@ from azure.servicebus.management import (
     SqlRuleAction,
     SqlRuleFilter,
 )
+from free_port import free_port
 
-from crash.server_process import ServerProcess, free_port
+from crash.server_process import ServerProcess
 from twinbus.config.config import ROOT_KEY_NAME
 
 pytestmark = pytest.mark.filterwarnings(

@@ -14,9 +14,10 @@ from pathlib import Path
 from random import Random
 
 from azure.servicebus.management import ServiceBusAdministrationClient
+from free_port import free_port
 
 from crash.messages import named, peek_all
-from crash.server_process import ServerProcess, free_port
+from crash.server_process import ServerProcess
 from twinbus.config.config import ROOT_KEY_NAME
 
 KILLS = 3

@@ -10,11 +10,12 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
+
+from free_port import free_port
 
 from .pages import ROOT, Block
 
@@ -153,10 +154,3 @@ def clean_environment() -> dict[str, str]:
         or not (name.startswith(("TWINBUS_", "MAKE")) or name == "MFLAGS")
     }
     return {**ours, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

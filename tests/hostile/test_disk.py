@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from crash import messages
 from crash.server_process import PATIENCE_SECONDS, ServerProcess
+from small_disk import small_disk
 
 from hostile import witness
 from hostile.conftest import QUEUES
@@ -19,16 +19,11 @@ from twinbus.client import ClientConnection, NotAccepted
 MEGABYTE = 1024 * 1024
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of a few megabytes, of the data folder alone."""
-    folder = tmp_path / "data"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(tmp_path / "data", megabytes=12) as folder:
+        yield folder
 
 
 def forbid_writing(disk: Path) -> None:

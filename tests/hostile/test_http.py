@@ -7,7 +7,8 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from crash.server_process import ServerProcess, free_port
+from crash.server_process import ServerProcess
+from free_port import free_port
 
 from hostile.stranger import Stranger
 from hostile.witness import Witness

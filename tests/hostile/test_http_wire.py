@@ -13,7 +13,8 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from crash.server_process import PATIENCE_SECONDS, ServerProcess, free_port
+from crash.server_process import PATIENCE_SECONDS, ServerProcess
+from free_port import free_port
 
 from hostile.stranger import Stranger
 from hostile.witness import Witness

@@ -5,7 +5,6 @@ store, with commits that succeed, commits that fail and crashes. The model is a 
 entries; a failed commit or a crash restores a copy of that list.
 """
 
-from collections.abc import Coroutine
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +20,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from unit.broker.world import run
 
 from twinbus.broker import expiry, schedule, settlement
 from twinbus.broker.changes import ChangeSet
@@ -38,15 +38,6 @@ from twinbus.store.memory import MemoryStore
 
 GENERATION = bytes(16)
 ACTOR = 1
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("a store in memory waited")
 
 
 # --- the model ------------------------------------------------------------------

@@ -10,9 +10,6 @@ and checks the results:
 - a failed commit and a restart lose every session lock and nothing else.
 """
 
-from collections.abc import Coroutine
-from typing import Any
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -21,6 +18,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from unit.broker.world import run
 
 from twinbus.broker import operation_log, session_lock, settlement
 from twinbus.broker.changes import ChangeSet, SessionState
@@ -45,15 +43,6 @@ NAMES = ("", "a", "b", "c")
 
 names = st.sampled_from(NAMES)
 picks = st.integers(0, 10_000)
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("a store in memory waited")
 
 
 class FailingStore(MemoryStore):

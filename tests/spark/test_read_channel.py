@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from crash.server_process import free_port
+from free_port import free_port
 
 from twinbus.spark.bulk.client import BulkClient, BulkSettlement, PlanPart
 from twinbus.spark.bulk.errors import BulkError

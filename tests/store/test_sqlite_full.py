@@ -1,11 +1,11 @@
 """A full disk: the commit is refused as a whole, and nothing else is affected."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from small_disk import small_disk
 
 from twinbus.store.base import StoreFull
 from twinbus.store.sqlite import SqliteStore
@@ -39,16 +39,11 @@ async def test_full_database_refuses_and_goes_on(tmp_path: Path) -> None:
     await store.close()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of two megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root; a file size limit is tested too")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(tmp_path / "disk", megabytes=2) as folder:
+        yield folder
 
 
 async def test_full_disk_refuses_and_goes_on(small_disk: Path) -> None:

@@ -1,12 +1,12 @@
 """A small disk: senders are refused in time, removals always succeed."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from small_disk import small_disk
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.message import restored_message
@@ -20,16 +20,11 @@ FRAGMENT = 5
 BODY = 20_000
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of eight megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(tmp_path / "disk", megabytes=8) as folder:
+        yield folder
 
 
 def take_all(disk: Path) -> None:

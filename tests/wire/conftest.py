@@ -10,7 +10,7 @@ import pytest
 
 from twinbus.testing import Bus
 
-from .management import sas_token
+from .management import Management, sas_token
 from .peer import Peer
 
 _numbers = itertools.count(1)
@@ -59,6 +59,12 @@ def connect(bus: Bus, dial: Callable[[], Peer]) -> Callable[..., Peer]:
         return peer
 
     return make
+
+
+@pytest.fixture
+def texts(connect: Callable[..., Peer]) -> Callable[[str], list[str]]:
+    """The bodies that an entity holds, as another connection sees them."""
+    return lambda path: Management(connect(), path).peek_texts()
 
 
 @pytest.fixture

@@ -12,14 +12,6 @@ from .own_annotations import SEND_ID, identified, restored
 ORIGIN = "7@1f2e@secondary.example/away/x-servicebus-transfer/0"
 
 
-@pytest.fixture
-def texts(connect):
-    def peek(path):
-        return Management(connect(), path).peek_texts()
-
-    return peek
-
-
 def origin(number, generation="g", source="s"):
     return f"{number}@{generation}@{source}"
 

@@ -15,14 +15,6 @@ from .transactions import Controller, send_in
 DAY_SECONDS = 86_400
 
 
-@pytest.fixture
-def texts(connect):
-    def peek(path):
-        return Management(connect(), path).peek_texts()
-
-    return peek
-
-
 def scheduled(text, send_id, due):
     annotations = {"x-opt-scheduled-enqueue-time": Timestamp(due)}
     return identified(text, send_id, annotations=annotations)

@@ -27,14 +27,6 @@ def destination(make_queue):
     return make_queue()
 
 
-@pytest.fixture
-def texts(connect):
-    def peek(name):
-        return Management(connect(), name).peek_texts()
-
-    return peek
-
-
 def transfer_dead_letters(way):
     return f"{way}/$Transfer/$DeadLetterQueue"
 

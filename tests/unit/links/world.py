@@ -3,10 +3,10 @@
 The home commits when the test says so; frames are transferred when the test pumps.
 """
 
-from collections.abc import Coroutine
 from typing import Any
 
 from unit.amqp.endpoints import EndpointPair, of_type
+from unit.broker.world import run
 
 from twinbus.amqp.events import (
     DispositionReceived,
@@ -43,15 +43,6 @@ from twinbus.store.memory import MemoryStore
 NOW = 1_800_000_000_000
 GENERATION = bytes(16)
 BODY = b"\x00\x53\x77\xa1\x02hi"
-
-
-def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("a store in memory waited")
 
 
 class LocalHome(Home):
