@@ -8,19 +8,17 @@
 Without `secondary` this server itself has the backlog queues.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from twinbus.client.secret_reference import (
-    UnreadableReference,
-    is_reference,
-    read_reference,
-)
+from twinbus.client.secret_reference import is_reference, read_reference
 from twinbus.config.entities import check_names
+from twinbus.config.values import text, whole_number
 from twinbus.durations import duration_ms
 
 _MOST_QUEUES: Final = 1_000
+_GRACE_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,91 +39,70 @@ class PairConfig:
     count_backlog_against_ttl: bool = False
     # Nothing overtakes what somebody who is gone has left locked.
     keep_session_order: bool = False
-    missing_entity_grace_ms: int = 3_600_000
-
-
-_NAMES: Final = (
-    *("primary", "secondary", "primary_name", "secondary_name", "cover"),
-    *("backlog_queue_count", "count_backlog_against_ttl", "keep_session_order"),
-    "missing_entity_grace",
-)
+    missing_entity_grace_ms: int = _GRACE_MS
 
 
 def pair_of_table(
     section: Mapping[str, Any], environment: Mapping[str, str]
 ) -> PairConfig:
     """The section, with its secrets looked up. Raises ValueError, which has none."""
-    check_names(section, _NAMES, "pair", "setting")
-    primary = _secret(section, "primary", environment)
-    if not primary:
-        raise ValueError("[pair] primary: is missing; give a connection string")
-    grace = section.get("missing_entity_grace", "1h")
-    try:
-        grace_ms = duration_ms(grace)
-    except ValueError as error:
-        raise ValueError(f"[pair] missing_entity_grace: {error}") from None
-    return PairConfig(
-        primary=primary,
-        secondary=_secret(section, "secondary", environment),
-        primary_name=_text(section, "primary_name"),
-        secondary_name=_text(section, "secondary_name"),
-        cover=_patterns(section.get("cover", "*")),
-        backlog_queue_count=_count(section.get("backlog_queue_count", 10)),
-        count_backlog_against_ttl=_flag(section, "count_backlog_against_ttl"),
-        keep_session_order=_flag(section, "keep_session_order"),
-        missing_entity_grace_ms=grace_ms,
-    )
-
-
-def _text(section: Mapping[str, Any], name: str) -> str:
-    value = section.get(name, "")
-    if not isinstance(value, str):
-        raise ValueError(f"[pair] {name}: {value!r} is not a text")
-    return value
-
-
-def _secret(
-    section: Mapping[str, Any], name: str, environment: Mapping[str, str]
-) -> str:
-    """A connection string: itself, in a variable, or in a file."""
-    value = section.get(name, "")
-    if not isinstance(value, str):
-        raise ValueError(f"[pair] {name}: is not a text")
-    if is_reference(value):
+    check_names(section, tuple(_READERS), "pair", "setting")
+    values: dict[str, Any] = {}
+    for name, written in section.items():
         try:
-            value = read_reference(value, environment)
-        except UnreadableReference as error:
+            value = _looked_up(written, environment) if name in _SIDES else written
+            values[name] = _READERS[name](value)
+        except ValueError as error:
             raise ValueError(f"[pair] {name}: {error}") from None
-    value = value.strip()
-    if value and "endpoint=" not in value.lower():
-        raise ValueError(
-            f"[pair] {name}: is not a connection string: it must begin with "
-            "Endpoint=sb://, or be env:NAME or file:PATH"
-        )
+    if not values.get("primary"):
+        raise ValueError("[pair] primary: is missing; give a connection string")
+    grace_ms = values.pop("missing_entity_grace", _GRACE_MS)
+    return PairConfig(**values, missing_entity_grace_ms=grace_ms)
+
+
+def _looked_up(value: object, environment: Mapping[str, str]) -> object:
+    """A connection string may be in a variable, or in a file."""
+    if isinstance(value, str) and is_reference(value):
+        return read_reference(value, environment)
     return value
+
+
+def _connection_string(value: object) -> str:
+    # Errors do not repeat it: it is a secret.
+    if not isinstance(value, str):
+        raise ValueError("is not a text")
+    if value.strip() and "endpoint=" not in value.lower():
+        raise ValueError(
+            "is not a connection string: it must begin with Endpoint=sb://, or be "
+            "env:NAME or file:PATH"
+        )
+    return value.strip()
 
 
 def _patterns(value: object) -> tuple[str, ...]:
     given = value if isinstance(value, list) else [value]
     patterns = tuple(one for one in given if isinstance(one, str) and one)
     if not patterns or len(patterns) < len(given):
-        raise ValueError(
-            "[pair] cover: give patterns such as 'orders*', or '*' for all"
-        )
+        raise ValueError("give patterns such as 'orders*', or '*' for all")
     return patterns
 
 
-def _count(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        if 1 <= value <= _MOST_QUEUES:
-            return value
-    raise ValueError(
-        f"[pair] backlog_queue_count: {value!r} is not from 1 to {_MOST_QUEUES}"
-    )
-
-
-def _flag(section: Mapping[str, Any], name: str) -> bool:
-    value = section.get(name, False)
+def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"[pair] {name}: {value!r} is neither true nor false")
+        raise ValueError(f"{value!r} is neither true nor false")
     return value
+
+
+_SIDES: Final = ("primary", "secondary")
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "primary": _connection_string,
+    "secondary": _connection_string,
+    "primary_name": text().read,
+    "secondary_name": text().read,
+    "cover": _patterns,
+    "backlog_queue_count": whole_number(1, _MOST_QUEUES).read,
+    "count_backlog_against_ttl": _flag,
+    "keep_session_order": _flag,
+    "missing_entity_grace": duration_ms,
+}
+"""How each setting of the section is read."""
