@@ -12,8 +12,7 @@ Paths come from messages that anybody may have sent to a backlog queue, so the n
 paths with lines of their own is limited.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, assert_never
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge
 
@@ -99,24 +98,38 @@ class PairObserver:
         self._primary = primary
         self._clock = clock or SystemClock()
         self._entities: set[str] = set()
-        self._count: Mapping[EventKind, Callable[[PairEvent], None]] = {
-            EventKind.STATE_CHANGED: self._state_changed,
-            EventKind.DIVERTED: self._diverted,
-            EventKind.PINGED: self._pinged,
-            EventKind.BACKLOG_QUEUE_OUT: self._queue_out,
-            EventKind.BACKLOG_QUEUE_BACK: self._queue_back,
-            EventKind.RESTORED: self._restored,
-            EventKind.PARKED: self._parked,
-            EventKind.UNPARKED: self._unparked,
-            EventKind.POISON: self._poison,
-            EventKind.RECEIVED: self._received,
-            EventKind.SYPHON_WAITS: self._syphon_waits,
-            EventKind.SYPHON_RUNS: self._syphon_runs,
-            EventKind.FAULTED: self._faulted,
-        }
 
     def __call__(self, event: PairEvent) -> None:
-        self._count[event.kind](event)
+        metrics, primary, kind = self._metrics, self._primary, event.kind
+        queue = (primary, event.queue)
+        match kind:
+            case EventKind.STATE_CHANGED:
+                self._state_changed(event)
+            case EventKind.DIVERTED:
+                entity = self._entity(event)
+                metrics.diverted.labels(primary, entity).inc(event.count)
+            case EventKind.PINGED:
+                labels = (primary, self._entity(event), event.text)
+                metrics.pings.labels(*labels).inc(event.count)
+            case EventKind.BACKLOG_QUEUE_OUT | EventKind.BACKLOG_QUEUE_BACK:
+                is_back = kind is EventKind.BACKLOG_QUEUE_BACK
+                metrics.usable.labels(*queue).set(is_back)
+            case EventKind.FAULTED:
+                metrics.faults.labels(primary).inc()
+            case EventKind.RECEIVED:
+                metrics.receives.labels(*queue).inc()
+                metrics.received.labels(*queue).inc(event.count)
+            case EventKind.RESTORED:
+                entity = self._entity(event)
+                metrics.restored.labels(primary, entity).inc(event.count)
+            case EventKind.SYPHON_WAITS | EventKind.SYPHON_RUNS:
+                self._set_syphon(event, is_running=kind is EventKind.SYPHON_RUNS)
+            case EventKind.PARKED | EventKind.UNPARKED:
+                self._set_parked(event, is_parked=kind is EventKind.PARKED)
+            case EventKind.POISON:
+                metrics.poison.labels(*queue).inc(event.count)
+            case _:
+                assert_never(kind)
 
     def note_backlog(self, survey: BacklogSurvey) -> None:
         """Show the result of a survey of the backlog."""
@@ -137,8 +150,6 @@ class PairObserver:
             self._entities.add(path)
         return path
 
-    # --- senders --------------------------------------------------------------
-
     def _state_changed(self, event: PairEvent) -> None:
         entity = self._entity(event)
         if entity != OTHERS:
@@ -149,52 +160,12 @@ class PairObserver:
         if event.text == State.FAILED_OVER.value:
             self._metrics.failovers.labels(self._primary, entity).inc()
 
-    def _diverted(self, event: PairEvent) -> None:
-        labels = (self._primary, self._entity(event))
-        self._metrics.diverted.labels(*labels).inc(event.count)
-
-    def _pinged(self, event: PairEvent) -> None:
-        labels = (self._primary, self._entity(event), event.text)
-        self._metrics.pings.labels(*labels).inc(event.count)
-
-    def _queue_out(self, event: PairEvent) -> None:
-        self._metrics.usable.labels(self._primary, event.queue).set(0)
-
-    def _queue_back(self, event: PairEvent) -> None:
-        self._metrics.usable.labels(self._primary, event.queue).set(1)
-
-    def _faulted(self, event: PairEvent) -> None:
-        self._metrics.faults.labels(self._primary).inc()
-
-    # --- the syphon -----------------------------------------------------------
-
-    def _received(self, event: PairEvent) -> None:
-        labels = (self._primary, event.queue)
-        self._metrics.receives.labels(*labels).inc()
-        self._metrics.received.labels(*labels).inc(event.count)
-
-    def _restored(self, event: PairEvent) -> None:
-        labels = (self._primary, self._entity(event))
-        self._metrics.restored.labels(*labels).inc(event.count)
-
-    def _syphon_waits(self, event: PairEvent) -> None:
-        self._set_syphon(event, is_running=False)
-
-    def _syphon_runs(self, event: PairEvent) -> None:
-        self._set_syphon(event, is_running=True)
-
     def _set_syphon(self, event: PairEvent, *, is_running: bool) -> None:
         if event.queue:
             labels = (self._primary, event.queue)
             self._metrics.queue_syphoned.labels(*labels).set(is_running)
         else:
             self._metrics.syphon_running.labels(self._primary).set(is_running)
-
-    def _parked(self, event: PairEvent) -> None:
-        self._set_parked(event, is_parked=True)
-
-    def _unparked(self, event: PairEvent) -> None:
-        self._set_parked(event, is_parked=False)
 
     def _set_parked(self, event: PairEvent, *, is_parked: bool) -> None:
         if not event.path:
@@ -204,7 +175,3 @@ class PairObserver:
         entity = self._entity(event)
         if entity != OTHERS:
             self._metrics.parked.labels(self._primary, entity).set(is_parked)
-
-    def _poison(self, event: PairEvent) -> None:
-        labels = (self._primary, event.queue)
-        self._metrics.poison.labels(*labels).inc(event.count)

@@ -9,6 +9,7 @@
 Picklable, and without a secret in it unless the user gave one as an option.
 """
 
+import http.client
 import ssl
 from dataclasses import dataclass
 from typing import Final
@@ -59,9 +60,12 @@ class SparkConnection:
 class OpenConnection:
     """A namespace whose secret is known. Never leaves its process."""
 
-    __slots__ = ("_tokens", "connection_string", "host", "url")
+    __slots__ = ("_connection", "_tls", "_tokens", "connection_string", "host", "url")
 
     def __init__(self, connection: SparkConnection) -> None:
+        self._connection = connection
+        # Made when it is first needed.
+        self._tls: ssl.SSLContext | None = None
         self.connection_string = connection.secret.reveal()
         try:
             parsed = parse_connection_string(self.connection_string)
@@ -75,6 +79,17 @@ class OpenConnection:
 
     def __repr__(self) -> str:
         return f"OpenConnection({self.url})"
+
+    def http_client(self, timeout_seconds: float) -> http.client.HTTPConnection:
+        """For the HTTP listener; connects when it is first used."""
+        url = urlsplit(self.url)
+        host, port = url.hostname or "", url.port
+        if url.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=timeout_seconds)
+        self._tls = self._tls or self._connection.tls()
+        return http.client.HTTPSConnection(
+            host, port, timeout=timeout_seconds, context=self._tls
+        )
 
     def token(self) -> tuple[str, int]:
         """A shared access signature for the namespace, and when to ask for another, in

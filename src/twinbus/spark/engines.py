@@ -6,10 +6,9 @@ imported only then.
 
 from pyspark.sql.datasource import InputPartition
 
-from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.snapshot import snapshot
 from twinbus.spark.bulk.stream import BulkStream
-from twinbus.spark.foreign import speaks_amqp_alone
+from twinbus.spark.foreign import offered_by
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.positioned_stream import PositionedStream, partitions_of
 from twinbus.spark.ranges_read import RangePartition
@@ -53,10 +52,5 @@ def batch_partitions(options: ReadOptions) -> list[InputPartition]:
 
 
 def _is_twinbus(options: ReadOptions) -> bool:
-    if speaks_amqp_alone(options.connection):
-        return False
-    client = BulkClient(options.connection, options.patience_ms)
-    try:
-        return {"lease", "plan", "browse", "settle"} <= client.offered()
-    finally:
-        client.close()
+    offered = offered_by(options.connection, options.patience_ms)
+    return {"lease", "plan", "browse", "settle"} <= offered

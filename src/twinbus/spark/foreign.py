@@ -9,8 +9,8 @@ send in answer to anything.
 import contextlib
 import http.client
 from typing import Final
-from urllib.parse import urlsplit
 
+from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.connection import SparkConnection
 
 _VENDOR_DOMAINS: Final = (
@@ -23,26 +23,21 @@ _TIMEOUT_SECONDS: Final = 5.0
 _AMQP: Final = "AMQP"
 
 
+def offered_by(connection: SparkConnection, patience_ms: int) -> frozenset[str]:
+    """Which bulk requests a namespace knows; none if it is not a twinbus. Raises
+    BulkError if it does not answer in time."""
+    if speaks_amqp_alone(connection):
+        return frozenset()
+    with contextlib.closing(BulkClient(connection, patience_ms)) as client:
+        return client.offered()
+
+
 def speaks_amqp_alone(connection: SparkConnection) -> bool:
     """False does not prove that it is a twinbus: a bulk request finds that out."""
     opened = connection.open()
     if opened.host.lower().endswith(_VENDOR_DOMAINS):
         return True
-    url = urlsplit(opened.url)
-    assert url.hostname is not None
-    client: http.client.HTTPConnection
-    if url.scheme == "https":
-        client = http.client.HTTPSConnection(
-            url.hostname,
-            url.port,
-            timeout=_TIMEOUT_SECONDS,
-            context=connection.tls(),
-        )
-    else:
-        client = http.client.HTTPConnection(
-            url.hostname, url.port, timeout=_TIMEOUT_SECONDS
-        )
-    with contextlib.closing(client):
+    with contextlib.closing(opened.http_client(_TIMEOUT_SECONDS)) as client:
         return _answers_in_amqp(client)
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from twinbus.spark.bulk.client import BulkClient
-from twinbus.spark.foreign import speaks_amqp_alone
+from twinbus.spark.foreign import offered_by
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.row_messages import encode_rows
 from twinbus.spark.row_sender import RowSender, SentRows
@@ -55,7 +54,7 @@ def plan_write(
 ) -> WritePlan:
     """Raises OptionError, SdkMissing, BulkError."""
     checked = write_options(options, schema, overwrite=overwrite)
-    is_twinbus = _is_twinbus(checked)
+    is_twinbus = "append" in offered_by(checked.connection, checked.patience_ms)
     if checked.columns.send_id is not None and not is_twinbus:
         raise OptionError(
             "'idColumn' needs a twinbus namespace that is not strict and has pyarrow. "
@@ -65,13 +64,3 @@ def plan_write(
     if not is_twinbus:
         require_sdk()
     return WritePlan(options=checked, is_twinbus=is_twinbus)
-
-
-def _is_twinbus(options: WriteOptions) -> bool:
-    if speaks_amqp_alone(options.connection):
-        return False
-    client = BulkClient(options.connection, options.patience_ms)
-    try:
-        return "append" in client.offered()
-    finally:
-        client.close()

@@ -1,6 +1,5 @@
 """The backlog queues of any secondary, found through its administration client."""
 
-import asyncio
 import contextlib
 from typing import Any
 
@@ -9,7 +8,7 @@ from azure.core.exceptions import ResourceExistsError
 from twinbus.clock import Clock
 from twinbus.pairing.primary_name import without_port
 from twinbus.pairing.sdk.namespace import SdkNamespace
-from twinbus.pairing.sdk.twins import is_asynchronous
+from twinbus.pairing.sdk.twins import SecondaryAdministration
 from twinbus.pairing.sdk_syphon.errors import secondary_errors
 from twinbus.pairing.sdk_syphon.lease import SdkLease
 from twinbus.pairing.sdk_syphon.listing import AdministeredListing
@@ -43,13 +42,10 @@ class SdkSecondary:
         return SdkSource(self._namespace, queue, self.name, self._clock)
 
     async def lease(self, path: str) -> SdkLease:
-        create = self._administration.create_queue
+        administration = SecondaryAdministration(self._administration)
         async with secondary_errors():
             with contextlib.suppress(ResourceExistsError):
-                if is_asynchronous(self._administration):
-                    await create(path, requires_session=True)
-                else:
-                    await asyncio.to_thread(create, path, requires_session=True)
+                await administration.create_queue(path, requires_session=True)
         return SdkLease(self._namespace, path)
 
     async def close(self) -> None:

@@ -11,7 +11,6 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from twinbus.clock import SystemClock
 from twinbus.spark.bulk.errors import BulkError, NoHttp
@@ -46,10 +45,6 @@ class Channel:
 
     def __init__(self, connection: SparkConnection, patience_ms: int) -> None:
         self._opened = connection.open()
-        self._url = urlsplit(self._opened.url)
-        self._tls: ssl.SSLContext | None = None
-        if self._url.scheme == "https":
-            self._tls = connection.tls()
         self._patience_seconds = patience_ms / 1000
         self._http: http.client.HTTPConnection | None = None
         self._token = ""
@@ -128,14 +123,8 @@ class Channel:
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._http is None:
-            host, port = self._url.hostname or "", self._url.port
             timeout = min(_TIMEOUT_SECONDS, self._patience_seconds)
-            if self._tls is not None:
-                self._http = http.client.HTTPSConnection(
-                    host, port, timeout=timeout, context=self._tls
-                )
-            else:
-                self._http = http.client.HTTPConnection(host, port, timeout=timeout)
+            self._http = self._opened.http_client(timeout)
         return self._http
 
     def _valid_token(self) -> str:

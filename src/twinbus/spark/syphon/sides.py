@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
-from twinbus.spark.connection import SparkConnection
-from twinbus.spark.foreign import speaks_amqp_alone
+from twinbus.spark.foreign import offered_by
 from twinbus.spark.secret import SecretError
 from twinbus.spark.syphon.backlog import Backlog
 from twinbus.spark.syphon.errors import (
@@ -43,23 +41,12 @@ def check_sides(options: SyphonOptions) -> None:
         ("primary", _OF_PRIMARY, _PRIMARY_FOREIGN),
     ):
         with told(side):
-            offered, address = _offered(options.connection(side), options.timeout_ms)
+            connection = options.connection(side)
+            address = connection.open().url
+            offered = offered_by(connection, options.timeout_ms)
         if not needed <= offered:
             why = _WITHOUT_ARROW if offered else foreign
             raise NotOffered(f"The {side} {address} {why}")
-
-
-def _offered(
-    connection: SparkConnection, patience_ms: int
-) -> tuple[frozenset[str], str]:
-    """Which requests a namespace knows, and where it is."""
-    client = BulkClient(connection, patience_ms)
-    try:
-        # Waiting for such a namespace would be in vain.
-        is_foreign = speaks_amqp_alone(connection)
-        return frozenset() if is_foreign else client.offered(), client.address
-    finally:
-        client.close()
 
 
 @contextmanager
