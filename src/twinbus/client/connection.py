@@ -53,23 +53,16 @@ async def connect(
     *,
     ssl: ssl_module.SSLContext | None = None,
     sasl: SaslCredentials | None = None,
-    hostname: str | None = None,
-    container_id: str | None = None,
-    properties: dict[object, object] | None = None,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> "ClientConnection":
-    """Connect and open; SASL is anonymous if no credentials are given.
-
-    `hostname` is the namespace to ask for; by default, the host. Raises
-    OSError, TimeoutError, or ConnectionLost with the peer's reason.
-    """
+    """Connect and open; SASL is anonymous if no credentials are given. Raises OSError,
+    TimeoutError, or ConnectionLost with the peer's reason."""
     loop = asyncio.get_running_loop()
     engine = Connection(
         Role.CLIENT,
-        container_id or f"twinbus-{uuid4()}",
-        hostname=hostname or host,
+        f"twinbus-{uuid4()}",
+        hostname=host,
         sasl=sasl or anonymous(),
-        properties=properties,
     )
     async with asyncio.timeout(timeout_seconds):
         _, connection = await loop.create_connection(

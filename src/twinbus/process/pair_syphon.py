@@ -40,7 +40,6 @@ class PairSyphon:
         pair: PairConfig,
         clock: Clock,
         max_entity_megabytes: int = _MEGABYTES,
-        settings: SyphonSettings | None = None,
     ) -> None:
         """Raises ValueError if the section is not valid."""
         self._pair = pair
@@ -51,7 +50,7 @@ class PairSyphon:
         )
         if pair.secondary:
             parse_address(pair.secondary)
-        self._settings = settings or SyphonSettings(
+        self._settings = SyphonSettings(
             covers=covers_any(pair.cover),
             count_backlog_against_ttl=pair.count_backlog_against_ttl,
             keeps_order=pair.keep_session_order,
