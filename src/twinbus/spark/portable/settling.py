@@ -8,12 +8,15 @@ before, by a query that was killed meanwhile, cost a single peek.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
+from azure.servicebus import ServiceBusReceiver
+
 from twinbus.sdk_internals import blocking_links
 from twinbus.spark.portable.deferred_offset import DeferredPart
+from twinbus.spark.portable.delivered import Delivered
 from twinbus.spark.portable.errors import EntityMissing, NotDeferred, SessionTaken
 from twinbus.spark.portable.namespace import (
     PortableNamespace,
@@ -34,6 +37,8 @@ _ATTEMPT_SECONDS: Final = 60.0
 _RECEIVE_AND_DELETE: Final = 0
 _FRAGMENT_BITS: Final = 48
 
+_OPERATION: Final = "receive-by-sequence-number"
+
 _Remove = Callable[[Sequence[int]], object]
 
 
@@ -51,36 +56,92 @@ def settle(
     since, other messages have these numbers, and they do not carry the mark. Without a
     mark to compare, all are taken for ours.
     """
+    settling = _Settling(namespace, path, part, mark)
     try:
         if part.has_sessions:
-            _settle_sessions(namespace, path, part, mark)
+            settling.by_session()
             return
         if looks_first:
-            there = _numbers_there(namespace, path, part.numbers, mark)
-            part = replace(part, numbers=there)
-        _settle_numbers(
-            namespace,
-            path,
-            part,
-            mark,
-            lambda numbers: namespace.ask(path, _OPERATION, _removal(numbers)),
+            part = replace(part, numbers=settling.numbers_there())
+            settling = replace(settling, part=part)
+        settling.remove_all(
+            lambda numbers: namespace.ask(path, _OPERATION, _removal(numbers))
         )
     except EntityMissing as error:
         # The entity is gone with all its messages, and those were processed.
         _log.warning("nothing is left to settle: %s", error)
 
 
-def _numbers_there(
-    namespace: PortableNamespace, path: str, numbers: NumberRanges, mark: str | None
-) -> NumberRanges:
-    return NumberRanges.of(
-        message.number
-        for message in deferred_among(namespace, path, numbers)
-        if mark is None or message.mark == mark
-    )
+@dataclass(frozen=True, slots=True)
+class _Settling:
+    """Messages of one entity that are to be removed."""
 
+    namespace: PortableNamespace
+    path: str
+    part: DeferredPart
+    mark: str | None
 
-_OPERATION: Final = "receive-by-sequence-number"
+    def _there(self) -> Iterator[Delivered]:
+        for message in deferred_among(self.namespace, self.path, self.part.numbers):
+            if self.mark is None or message.mark == self.mark:
+                yield message
+
+    def numbers_there(self) -> NumberRanges:
+        return NumberRanges.of(message.number for message in self._there())
+
+    def remove_all(self, remove: _Remove) -> None:
+        size = _chunk_size(self.part)
+        try:
+            for chunk in _chunks(self.part.numbers, size):
+                remove(chunk)
+        except NotDeferred:
+            for chunk in _chunks(self.numbers_there(), size):
+                _remove_by_halves(chunk, remove)
+
+    def by_session(self) -> None:
+        """Remove deferred messages of sessions: for that, we have to hold each."""
+        part = self.part
+        sessions: dict[str, list[int]] = {}
+        for message in self._there():
+            sessions.setdefault(message.session_id or "", []).append(message.number)
+
+        def settle_one(session_id: str) -> None:
+            numbers = NumberRanges.of(sessions[session_id])
+            size_bytes = part.size_bytes * len(numbers) // len(part.numbers)
+            held = replace(part, numbers=numbers, size_bytes=size_bytes)
+            with self.namespace.another() as own:
+                replace(self, namespace=own, part=held).one_session(session_id)
+
+        with_sessions(settle_one, list(sessions))
+
+    def one_session(self, session_id: str) -> None:
+        receiver = self._accepted(session_id)
+
+        def remove(numbers: Sequence[int]) -> object:
+            body = {**_removal(numbers), "session-id": session_id}
+            return self.namespace.patiently(
+                self.path,
+                lambda: blocking_links.ask(
+                    receiver, _OPERATION, body, _ATTEMPT_SECONDS
+                ),
+            )
+
+        try:
+            self.remove_all(remove)
+        finally:
+            close_quietly(receiver)
+
+    def _accepted(self, session_id: str) -> ServiceBusReceiver:
+        """Hold the session, as soon as others let go of it."""
+        patience = self.namespace.patience()
+        while True:
+            try:
+                return self.namespace.session(
+                    self.path, session_id, _SESSION_WAIT_SECONDS
+                )
+            except SessionTaken:
+                if not patience.wait():
+                    raise
 
 
 def _removal(numbers: Sequence[int]) -> dict[str, Any]:
@@ -90,24 +151,7 @@ def _removal(numbers: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _settle_numbers(
-    namespace: PortableNamespace,
-    path: str,
-    part: DeferredPart,
-    mark: str | None,
-    remove: _Remove,
-) -> None:
-    size = _chunk_size(part)
-    try:
-        for chunk in _chunks(part.numbers, size):
-            remove(chunk)
-    except NotDeferred:
-        left = _numbers_there(namespace, path, part.numbers, mark)
-        for chunk in _chunks(left, size):
-            _remove_by_halves(path, chunk, remove)
-
-
-def _remove_by_halves(path: str, numbers: Sequence[int], remove: _Remove) -> None:
+def _remove_by_halves(numbers: Sequence[int], remove: _Remove) -> None:
     try:
         remove(numbers)
     except NotDeferred as error:
@@ -115,8 +159,8 @@ def _remove_by_halves(path: str, numbers: Sequence[int], remove: _Remove) -> Non
             _log.warning("a message stays, since somebody else has it: %s", error)
             return
         half = len(numbers) // 2
-        _remove_by_halves(path, numbers[:half], remove)
-        _remove_by_halves(path, numbers[half:], remove)
+        _remove_by_halves(numbers[:half], remove)
+        _remove_by_halves(numbers[half:], remove)
 
 
 def _chunk_size(part: DeferredPart) -> int:
@@ -133,57 +177,3 @@ def _chunks(numbers: NumberRanges, size: int) -> Iterator[list[int]]:
         left = iter(NumberRanges(pairs))
         while chunk := list(islice(left, size)):
             yield chunk
-
-
-# --- sessions -------------------------------------------------------------------
-
-
-def _settle_sessions(
-    namespace: PortableNamespace, path: str, part: DeferredPart, mark: str | None
-) -> None:
-    """Remove deferred messages of a session: for that, we have to hold it."""
-    by_session: dict[str, list[int]] = {}
-    for message in deferred_among(namespace, path, part.numbers):
-        if mark is None or message.mark == mark:
-            by_session.setdefault(message.session_id or "", []).append(message.number)
-
-    def settle_one(session_id: str) -> None:
-        numbers = NumberRanges.of(by_session[session_id])
-        held = DeferredPart(
-            numbers=numbers,
-            size_bytes=part.size_bytes * len(numbers) // len(part.numbers),
-            has_sessions=True,
-        )
-        with namespace.another() as own:
-            _settle_session(own, path, session_id, held, mark)
-
-    with_sessions(settle_one, list(by_session))
-
-
-def _settle_session(
-    namespace: PortableNamespace,
-    path: str,
-    session_id: str,
-    part: DeferredPart,
-    mark: str | None,
-) -> None:
-    patience = namespace.patience()
-    while True:
-        try:
-            receiver = namespace.session(path, session_id, _SESSION_WAIT_SECONDS)
-            break
-        except SessionTaken:
-            if not patience.wait():
-                raise
-
-    def remove(numbers: Sequence[int]) -> object:
-        body = {**_removal(numbers), "session-id": session_id}
-        return namespace.patiently(
-            path,
-            lambda: blocking_links.ask(receiver, _OPERATION, body, _ATTEMPT_SECONDS),
-        )
-
-    try:
-        _settle_numbers(namespace, path, part, mark, remove)
-    finally:
-        close_quietly(receiver)
