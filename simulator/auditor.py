@@ -11,9 +11,9 @@ something happens that no correct bus would do:
   and at the limit the message is dead-lettered with the right reason;
 - sequence numbers are unique, never change, rise in the order of acceptance and of
   first delivery; the enqueued time never goes back along them;
-- nothing is delivered after its expiry or before its schedule, nothing vanishes
-  before its expiry; a deferred message can be received by its number;
-- counters are what is there; peeking shows what is there.
+- nothing is delivered after its expiry or before its schedule, nothing disappears
+  before its expiry; deferred messages can be received by their numbers;
+- counters are right; peeking shows what exists.
 
 A crash or a failed commit ends all locks. That is part of the contract.
 """
@@ -575,15 +575,15 @@ class Auditor:
     def deferred_not_found(
         self, uids: Iterable[str], session_id: str | None, *, since: int
     ) -> None:
-        """None of several deferred messages was received, because one was not there,
-        or not of the session."""
+        """A request for several deferred messages failed, because one did not exist or
+        was in another session."""
         messages = [self._judgement.messages[uid] for uid in uids]
         if not any(
             self._may_be_absent(message, since)
             or (session_id is not None and message.session_id != session_id)
             for message in messages
         ):
-            raise Violation(f"deferred {', '.join(uids)} cannot be received by number")
+            raise Violation(f"deferred {', '.join(uids)} could not be had by number")
 
     def _may_be_absent(self, message: AuditedMessage, since: int) -> bool:
         if message.touched_event >= since or message.queue.is_ending:

@@ -243,7 +243,7 @@ class PairProcess:
 
     @abstractmethod
     async def stop(self) -> None:
-        """End in the middle of anything."""
+        """End at any moment."""
 
 
 class SenderProcess(PairProcess):
@@ -321,7 +321,7 @@ class SenderProcess(PairProcess):
 
 
 class SyphonProcess(PairProcess):
-    """A process that syphons."""
+    """A process that runs a syphon."""
 
     def __init__(
         self,

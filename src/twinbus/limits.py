@@ -1,9 +1,9 @@
 """All quotas and sizes in one place, each with the reason for its value.
 
-Service Bus publishes most of these; where it does, the value here is the
-documented one and the comment says which. The rest protect the process from a
-stranger. What an operator may change is a row of the table in `config/settings.py`:
-its default and bounds are here, beside the bounds that nobody may change.
+Service Bus documents most of these; then the documented value is used, and the text
+says so. The others protect the process from untrusted clients. What an operator can
+change is in the table of `config/settings.py`; defaults and bounds of these settings
+are here, too.
 """
 
 from typing import Final

@@ -4,10 +4,10 @@
     G P D H O T C    the verb of an HTTP request
     anything else    AMQP, which answers a wrong header with its own
 
-No two of them share a first byte, so one byte is enough. It is read without taking it
-out of the socket, so the protocol that takes over reads the stream from its start.
-Inside TLS that is impossible; there the first bytes are handed over. A client that says
-nothing in time is disconnected.
+The first bytes are all different, so one is enough. It is peeked from the socket, so
+that the protocol that takes over reads the stream from its start. Inside TLS that is
+not possible, and the first bytes are handed over. A client that sends nothing in time
+is disconnected.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _FIRST_LETTERS_OF_VERBS: Final = b"GPDHOTC"
 
 
 def _protocol(first: int, server: "Server") -> AmqpConnection | HttpConnection:
-    """The protocol of a connection that began with this byte."""
+    """The protocol for a connection that begins with this byte."""
     if first in _FIRST_LETTERS_OF_VERBS:
         return HttpConnection(server)
     return AmqpConnection(server)
@@ -148,10 +148,10 @@ class TlsArrival(asyncio.Protocol):
             self.abort()
 
     def pause_reading(self) -> None:
-        """The protocol that takes over is told when it joins."""
+        """Does nothing: the next protocol learns it when it joins."""
 
     def resume_reading(self) -> None:
-        """The protocol that takes over is told when it joins."""
+        """Does nothing: the next protocol learns it when it joins."""
 
     def close(self, error: ServiceBusError | None, monotonic: int) -> None:
         self.abort()

@@ -3,12 +3,12 @@
     /metrics                 the bus, the sums, and the fullest entities
     /metrics?entities=5000   with lines for up to this many entities; 0: none
 
-The page names entities, so it needs the Listen claim on the namespace: by a shared
-access signature, or by a key in HTTP's basic authorization, which Prometheus can keep
-without renewing it.
+Names of entities are confidential, so it needs the Listen claim on the namespace: by a
+shared access signature, or by a key in HTTP basic authorization, which Prometheus can
+store without renewing it.
 
-Ten thousand entities take half a second. So the page is made in slices, and clients are
-served in between.
+Ten thousand entities take half a second. It is done in slices, so that the loop can
+serve clients in between.
 """
 
 import asyncio
@@ -117,7 +117,7 @@ async def _of_entities(entities: Sequence[EntityFigures]) -> list[bytes]:
             parts = [[text] for text in texts]
         else:
             for lines, text in zip(parts, texts, strict=True):
-                # The first two lines describe the family, and are there already.
+                # The first two lines describe the family, and were written before.
                 lines.append(text.split(b"\n", 2)[2])
         await asyncio.sleep(0)
     return [b"".join(lines) for lines in parts]

@@ -86,8 +86,8 @@ class Administration:
             return refusal_response(error)
 
     def _check_is_there(self, request: HttpRequest, resource: Resource) -> None:
-        """Clients without the Manage right ask whether an entity exists. A 401 would
-        tell them that it does. Raises MessagingEntityNotFound."""
+        """Clients without the right to administer may check whether an entity exists:
+        401 would look as if it did. Raises MessagingEntityNotFound."""
         is_one = not resource.is_collection and resource.kind is not Kind.NAMESPACE
         if is_one and request.method in ("GET", "HEAD"):
             self._existing(resource).find(resource)
@@ -96,7 +96,9 @@ class Administration:
         if request.method in ("GET", "HEAD"):
             return self._get(request, resource)
         if resource.is_collection:
-            raise Refusal(405, f"A list takes GET, not {request.method}.", allow="GET")
+            raise Refusal(
+                405, f"{request.method} is not possible for a list.", allow="GET"
+            )
         if request.method == "PUT":
             async with self._mutex:
                 return await self._put(request, resource)
@@ -161,7 +163,7 @@ class Administration:
     # --- which entities are meant ---------------------------------------------
 
     def _existing(self, resource: Resource) -> Collection[Any]:
-        """The collection of the resource. Raises MessagingEntityNotFound."""
+        """The collection that has the resource. Raises MessagingEntityNotFound."""
         if resource.kind is not Kind.ENTITY:
             return self._collections[resource.kind]
         try:
@@ -189,8 +191,8 @@ class Administration:
         collection: Collection[Any],
         address: Address,
     ) -> bool:
-        """Whether the request has a condition: that the entity exists (`*`), or that it
-        was not changed since the client read it.
+        """Whether the request has a condition, which must be met: the entity exists,
+        and has the given ETag.
 
         Raises MessagingEntityNotFound, Refusal.
         """

@@ -49,6 +49,6 @@ class Collection(Protocol[T]):
 
 
 def etag(document: dict[str, Any], created_at: int, updated_at: int) -> str:
-    """It differs between descriptions, and between entities that had one path."""
+    """It differs for every description, also if an entity is created again."""
     text = json.dumps([document, created_at, updated_at], sort_keys=True)
     return f'"{sha256(text.encode()).hexdigest()[:16]}"'

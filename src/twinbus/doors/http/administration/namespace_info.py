@@ -1,4 +1,4 @@
-"""`$namespaceinfo`: the namespace itself, which can only be read."""
+"""`$namespaceinfo`: the properties of the namespace, read-only."""
 
 from twinbus.doors.http.administration.address import Address
 from twinbus.doors.http.administration.collection import etag
@@ -12,7 +12,7 @@ from twinbus.entities.namespace import Namespace
 
 
 def namespace_entry(namespace: Namespace, address: Address) -> AtomEntry:
-    """Its entry. It has no messaging units: those belong to the premium tier."""
+    """The entry of the namespace. Messaging units exist in the premium tier only."""
     content = description(
         "NamespaceInfo",
         (

@@ -1,4 +1,4 @@
-"""Lists in pages: `$skip`, `$top`, and the only `$filter` that is supported.
+"""Lists in pages: `$skip`, `$top`, and the only supported `$filter`.
 
 $filter=startswith(path,'orders') eq true
 """
@@ -24,7 +24,7 @@ class Page(Generic[T]):
     """One page of a list."""
 
     def __init__(self, items: Sequence[T], query: dict[str, str]) -> None:
-        """Raises ArgumentError for a query that is not valid."""
+        """Raises ArgumentError for an invalid query."""
         self._skip = _number(query, "$skip", 0)
         self._top = _number(query, "$top", ENTITIES_PER_PAGE)
         count = min(self._top, ENTITIES_PER_PAGE)

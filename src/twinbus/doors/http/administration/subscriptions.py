@@ -39,7 +39,7 @@ class Subscriptions:
         return self._namespace.subscription(resource.entity, resource.subscription)
 
     def entry(self, item: Subscription, address: Address) -> AtomEntry:
-        # JavaScript finds the name behind a segment of just this spelling.
+        # JavaScript finds the name after a segment with exactly this spelling.
         url = address.to(f"{item.topic_path}/Subscriptions/{item.name}")
         return self._descriptions.entry(item, item.name, url, address, {})
 
