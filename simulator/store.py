@@ -42,6 +42,7 @@ from twinbus.store.base import (
     Opened,
     Store,
     StoreFull,
+    WindowRefill,
 )
 
 T = TypeVar("T")
@@ -264,6 +265,11 @@ class FaultyStore:
         return await self._read(
             self.store.read_active(fragment_number, after, limit, limit_bytes)
         )
+
+    async def read_refills(
+        self, refills: Sequence[WindowRefill], limit: int, limit_bytes: int
+    ) -> list[list[Message]]:
+        return await self._read(self.store.read_refills(refills, limit, limit_bytes))
 
     async def count_active(self, fragment_number: int) -> int:
         return await self.store.count_active(fragment_number)

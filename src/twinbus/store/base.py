@@ -99,6 +99,19 @@ class ExpiryCursor:
     row_id: int = -(1 << 63)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowRefill:
+    """What one window asks for: the active messages after those it had."""
+
+    fragment_number: int
+    # Only messages of this session; None: of all sessions, and of none.
+    session_id: str | None = None
+    # The sequence number of the last message that it had.
+    after: int
+    limit: int
+    limit_bytes: int
+
+
 class StoreReader(Protocol):
     """Reads that may run beside any other operation, a commit included: over a
     connection of their own, where a store has such. They see a commit whole or not at
@@ -188,6 +201,19 @@ class Store(StoreReader, Protocol):
     ) -> list[Message]:
         """Active messages with a sequence number above `after`, in order: at most
         `limit`, and no more once they have `limit_bytes`; at least one if any."""
+        ...
+
+    async def read_refills(
+        self, refills: Sequence[WindowRefill], limit: int, limit_bytes: int
+    ) -> list[list[Message]]:
+        """Messages for many windows, in one round trip: what `read_active` or
+        `read_session` gives for each, in the order of `refills`.
+
+        All portions together have at most `limit` messages, and no more once they
+        have `limit_bytes`. The portion that reaches this limit is cut, and there is
+        none for the refills that follow: the answer is shorter than `refills`. The
+        first refill always has a portion.
+        """
         ...
 
     async def count_active(self, fragment_number: int) -> int:

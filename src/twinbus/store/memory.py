@@ -31,9 +31,11 @@ from twinbus.store.base import (
     Opened,
     StoreError,
     StoreInUse,
+    WindowRefill,
 )
 from twinbus.store.memory_disk import MemoryDisk, rows_of
 from twinbus.store.memory_table import MemoryTable
+from twinbus.store.refill_portions import read_portions
 from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS
 
 __all__ = ["MemoryDisk", "MemoryStore"]
@@ -129,6 +131,23 @@ class MemoryStore:
         self._check_open()
         first, last = rows_of(fragment_number, after + 1)
         return _portion(self.disk.active.between(first, last), limit, limit_bytes)
+
+    async def read_refills(
+        self, refills: Sequence[WindowRefill], limit: int, limit_bytes: int
+    ) -> list[list[Message]]:
+        self._check_open()
+        return read_portions(self._read_refill, refills, limit, limit_bytes)
+
+    def _read_refill(
+        self, refill: WindowRefill, limit: int, limit_bytes: int
+    ) -> list[Message]:
+        number, session_id = refill.fragment_number, refill.session_id
+        first, last = rows_of(number, refill.after + 1)
+        active = self.disk.active
+        if session_id is None:
+            return _portion(active.between(first, last), limit, limit_bytes)
+        found = active.of_session(number, session_id, first)
+        return _portion(found, limit, limit_bytes)
 
     async def count_active(self, fragment_number: int) -> int:
         self._check_open()

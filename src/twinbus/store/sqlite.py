@@ -42,7 +42,9 @@ from twinbus.store.base import (
     StoreError,
     StoreFull,
     StoreInUse,
+    WindowRefill,
 )
+from twinbus.store.refill_portions import read_portions
 from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS
 from twinbus.store.rows.sqlite_rows import BodyMissing, messages_of, outlines_of
 from twinbus.store.sqlite_changes import write_changes
@@ -380,6 +382,26 @@ class SqliteStore:
         return self._messages(
             "read_active", (base + after, base + SEQUENCE_MASK, limit), limit_bytes
         )
+
+    async def read_refills(
+        self, refills: Sequence[WindowRefill], limit: int, limit_bytes: int
+    ) -> list[list[Message]]:
+        return read_portions(self._read_refill, refills, limit, limit_bytes)
+
+    def _read_refill(
+        self, refill: WindowRefill, limit: int, limit_bytes: int
+    ) -> list[Message]:
+        base, session_id = base_of(refill.fragment_number), refill.session_id
+        if session_id is None:
+            rows = (base + refill.after, base + SEQUENCE_MASK, limit)
+            return self._messages("read_active", rows, limit_bytes)
+        names = {
+            "row_prefix": base >> SEQUENCE_BITS,
+            "session_id": session_id,
+            "after": base + refill.after,
+            "limit": limit,
+        }
+        return self._messages("read_session", names, limit_bytes)
 
     async def count_active(self, fragment_number: int) -> int:
         base = base_of(fragment_number)
