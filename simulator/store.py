@@ -44,6 +44,7 @@ from twinbus.store.base import (
     StoreFull,
     WindowRefill,
 )
+from twinbus.store.lease import StoreLease
 
 T = TypeVar("T")
 
@@ -225,8 +226,12 @@ class FaultyStore:
     def location(self) -> str:
         return self.store.location
 
-    async def open(self, owner: str, now: int) -> Opened:
-        return await self.store.open(owner, now)
+    @property
+    def lease(self) -> StoreLease:
+        return self.store.lease
+
+    async def load(self) -> Opened:
+        return await self.store.load()
 
     async def commit(self, changes: ChangeSet) -> None:
         self._is_committing = True

@@ -41,6 +41,7 @@ from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import base_of
 from twinbus.store.base import CommitFailed, ExpiryCursor, Opened, Store, WindowRefill
 from twinbus.store.memory import MemoryStore
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 
 Result = TypeVar("Result")
@@ -127,7 +128,7 @@ class TwoStores(RuleBasedStateMachine):
 
     def _open(self) -> list[Opened]:
         return [
-            self.loop.run_until_complete(store.open("model", NOW))
+            self.loop.run_until_complete(open_store(store, "model", NOW))
             for store in self.stores
         ]
 

@@ -51,6 +51,7 @@ from twinbus.errors import (
 from twinbus.limits import PENDING_BYTES, SEND_ID_WINDOW_MS
 from twinbus.owner.admissions import Admissions
 from twinbus.owner.housekeeping import Housekeeping
+from twinbus.owner.lease_keeper import LeaseKeeper
 from twinbus.owner.owner_state import OwnerState
 from twinbus.owner.promises import Promises, break_off, keep
 from twinbus.owner.refills import Refills
@@ -91,7 +92,7 @@ class StoreOwner(Home):
         *("is_under_pressure", "_serve_at", "_must_serve"),
         *("state", "is_alone", "_return_at", "_return_ms", "_description"),
         *("is_full", "_pending_limit", "_spared_until", "_room_batch"),
-        *("_dispatches", "_session_dispatches", "_promises", "_refills"),
+        *("_lease", "_dispatches", "_session_dispatches", "_promises", "_refills"),
         *("_awaited", "_grants", "_timed", "housekeeping", "reading", "_opened_at"),
         *("_wake_up", "_must_turn", "_stopping", "_task"),
     )
@@ -129,6 +130,7 @@ class StoreOwner(Home):
         self._return_ms = _FIRST_RETURN_MS
         self._description = ""
         # Set by `open`.
+        self._lease = LeaseKeeper(store, clock)
         self.table = FragmentTable(0, [], self)
         self.store_uuid = b""
         self._epoch = 0
@@ -146,7 +148,6 @@ class StoreOwner(Home):
         # Fragments at which somebody waits for a session that may be had.
         self._awaited: dict[int, Fragment] = {}
         self._grants = SessionGrants(self)
-        # Fragments in which time can change something.
         self._timed = TimedFragments()
         self._next_actor = operation_log.THE_BUS + 1
         self.housekeeping = Housekeeping(self)
@@ -192,7 +193,7 @@ class StoreOwner(Home):
 
     async def _open_store(self) -> Opened:
         self._opened_at = self.clock.now()
-        opened = await self.store.open(self._description, self._opened_at)
+        opened = await self._lease.take(self._description)
         self._epoch = opened.epoch
         self._batch = opened.last_batch
         return opened
@@ -372,7 +373,7 @@ class StoreOwner(Home):
                 dispatch.ask_everybody()
                 self.serve(dispatch)
         is_due = not is_spared and self.housekeeping.is_due(now)
-        if self._must_commit() or is_due or self.is_full:
+        if self._must_commit() or is_due or self.is_full or self._lease.is_due():
             self.wake()
 
     def has_due_work(self) -> bool:
@@ -483,6 +484,8 @@ class StoreOwner(Home):
     async def turn(self) -> None:
         """Commit what is there, serve receivers, read ahead."""
         async with self.reading:
+            if self._lease.is_due():
+                await self._lease.keep()
             if self._admissions:
                 await self._admissions.apply(self.clock.now())
             if self._must_commit():

@@ -1,9 +1,9 @@
 """What a store is: a small set of operations, each atomic, used by one owner.
 
 A store keeps the fragments that live in it (D4). One broker owns it at a time, by
-a lease with an epoch; every commit updates the lease row in its own transaction,
-so an owner that was replaced cannot write any more, and every commit has a number,
-so that after a failure its outcome can be found out (D13).
+a lease with an epoch (`lease.py`); every commit checks the epoch in its own
+transaction, so an owner that was replaced cannot write any more. Every commit has a
+number, so that after a failure its outcome can be found out (D13).
 
 All operations are `async`, because a database server is reached over a network.
 An embedded store answers without suspending. The owner calls one operation at a
@@ -26,6 +26,7 @@ from twinbus.broker.changes import (
 from twinbus.broker.message import Message
 from twinbus.broker.outline import Outlines
 from twinbus.limits import WINDOW_BYTES
+from twinbus.store.lease import StoreLease
 
 PORTION_BYTES: Final = WINDOW_BYTES
 """What time brings (schedules, expiries) is read in portions of at most this size,
@@ -77,10 +78,10 @@ class LeaseLost(StoreError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """What an owner learns when it has got the lease."""
+    """What an owner learns of the store when it has taken the lease."""
 
     store_uuid: bytes
-    # Raised by every opening; part of lock tokens, checked by every commit.
+    # Raised by every take of the lease; part of lock tokens, checked by every commit.
     epoch: int
     # Number of the last commit; the next one is the following number.
     last_batch: int
@@ -157,18 +158,20 @@ class StoreReader(Protocol):
 
 class Store(StoreReader, Protocol):
     """Durable fragments, with one owner at a time. After an error its owner may close
-    it and open it again."""
+    it and take its lease again."""
 
     @property
     def location(self) -> str:
         """Where its content is, for people."""
         ...
 
-    async def open(self, owner: str, now: int) -> Opened:
-        """Take the lease. `owner` describes the broker, for whom it may concern.
+    @property
+    def lease(self) -> StoreLease:
+        """Who may write to it. Nothing below works before the lease was taken."""
+        ...
 
-        Raises StoreInUse, StoreUnreadable (CommitsLost), StoreFull.
-        """
+    async def load(self) -> Opened:
+        """What an owner needs to begin."""
         ...
 
     async def commit(self, changes: ChangeSet) -> None:
@@ -339,5 +342,5 @@ class Store(StoreReader, Protocol):
         ...
 
     async def close(self) -> None:
-        """Give the lease back. What was committed stays."""
+        """Give the lease back, if it is held. What was committed stays."""
         ...

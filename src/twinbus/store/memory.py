@@ -30,10 +30,10 @@ from twinbus.store.base import (
     LeaseLost,
     Opened,
     StoreError,
-    StoreInUse,
     WindowRefill,
 )
 from twinbus.store.memory_disk import MemoryDisk, rows_of
+from twinbus.store.memory_lease import MemoryLease
 from twinbus.store.memory_table import MemoryTable
 from twinbus.store.refill_portions import read_portions
 from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS
@@ -51,8 +51,7 @@ class MemoryStore:
 
     def __init__(self, disk: MemoryDisk | None = None) -> None:
         self.disk: MemoryDisk = disk or MemoryDisk()
-        # The epoch this object holds the lease in; 0 while it is not open.
-        self._epoch: int = 0
+        self.lease: MemoryLease = MemoryLease(self.disk)
 
     @property
     def location(self) -> str:
@@ -60,16 +59,11 @@ class MemoryStore:
 
     # --- ownership ------------------------------------------------------------
 
-    async def open(self, owner: str, now: int) -> Opened:
+    async def load(self) -> Opened:
         disk = self.disk
-        if disk.owner is not None:
-            raise StoreInUse(f"The store in memory is in use by {disk.owner}.")
-        disk.owner = owner
-        disk.epoch += 1
-        self._epoch = disk.epoch
         return Opened(
             store_uuid=disk.store_uuid,
-            epoch=disk.epoch,
+            epoch=self.lease.epoch,
             last_batch=disk.batch,
             fragments=await self.fragments(),
             purging=sorted(disk.dropped),
@@ -77,18 +71,14 @@ class MemoryStore:
         )
 
     async def close(self) -> None:
-        if self._epoch == self.disk.epoch:
-            self.disk.owner = None
-        self._epoch = 0
+        await self.lease.give_back()
 
     def abandon(self) -> None:
         """Let go as the end of the process would."""
-        if self._epoch == self.disk.epoch:
-            self.disk.owner = None
-        self._epoch = 0
+        self.lease.let_go()
 
     def _check_open(self) -> None:
-        if self._epoch == 0:
+        if self.lease.epoch == 0:
             raise StoreError("The store in memory is not open.")
 
     def _check_lease(self, epoch: int) -> None:
@@ -103,13 +93,13 @@ class MemoryStore:
         self.disk.write(changes)
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
-        self._check_lease(self._epoch)
+        self._check_lease(self.lease.epoch)
         return self.disk.purge(fragment_number, limit)
 
     async def trim(
         self, *, operations_through: int, now: int, limit: int = TRIMMED_IDS
     ) -> bool:
-        self._check_lease(self._epoch)
+        self._check_lease(self.lease.epoch)
         return self.disk.trim(operations_through, now, limit)
 
     async def room(self) -> int:

@@ -34,7 +34,11 @@ Row = TypeVar("Row")
 class MemoryDisk:
     """Content and lease."""
 
-    def __init__(self) -> None:
+    def __init__(self, lease_term_ms: int = 0) -> None:
+        # 0: a lease ends when it is given back.
+        self.lease_term_ms: int = lease_term_ms
+        # With a term: others may take the lease from then on.
+        self.lease_ends_at: int = 0
         self.store_uuid: bytes = uuid4().bytes
         self.epoch: int = 0
         self.batch: int = 0
