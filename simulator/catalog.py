@@ -6,7 +6,13 @@ from random import Random
 from typing import final
 
 from simulator.store import Faults, Surroundings
-from twinbus.store.catalog import Catalog, EntityRecord, Unfinished
+from twinbus.store.catalog import (
+    Catalog,
+    CatalogChanges,
+    CatalogSnapshot,
+    EntityRecord,
+    Unfinished,
+)
 
 
 @final
@@ -42,6 +48,12 @@ class FaultyCatalog:
 
     async def open(self) -> list[EntityRecord]:
         return await self.catalog.open()
+
+    async def snapshot(self) -> CatalogSnapshot:
+        return await self.catalog.snapshot()
+
+    async def changes_since(self, version: int) -> CatalogChanges | None:
+        return await self.catalog.changes_since(version)
 
     async def unfinished(self) -> list[Unfinished]:
         return await self.catalog.unfinished()

@@ -12,6 +12,7 @@ from twinbus.store.base import CommitFailed, StoreError, StoreUnreadable
 from twinbus.store.checks.owner import message
 from twinbus.store.opening import open_store
 from twinbus.store.sqlite import FORMAT, SqliteStore
+from twinbus.store.sqlite_catalog import FORMAT as CATALOG
 from twinbus.store.sqlite_catalog import SqliteCatalog
 
 from . import workload
@@ -123,7 +124,7 @@ async def test_newer_format_of_a_catalog_is_refused(sqlite_place: SqlitePlace) -
         sqlite_place.catalog_path,
         "UPDATE meta SET format_version = 9, min_reader_version = 7",
     )
-    with pytest.raises(StoreUnreadable, match="formats up to 2"):
+    with pytest.raises(StoreUnreadable, match=f"formats up to {CATALOG.version}"):
         await catalog.open()
 
 

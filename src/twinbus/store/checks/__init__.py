@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from twinbus.store.checks import (
     catalog,
+    catalog_changes,
     commits,
     entities,
     lease,
@@ -49,7 +50,10 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
     *rules.CHECKS,
     *entities.CHECKS,
 )
-CATALOG_CHECKS: tuple[CatalogCheck, ...] = catalog.CHECKS
+CATALOG_CHECKS: tuple[CatalogCheck, ...] = (
+    *catalog.CHECKS,
+    *catalog_changes.CHECKS,
+)
 
 
 async def check_store(make_place: Callable[[], StorePlace]) -> None:
