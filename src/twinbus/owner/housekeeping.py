@@ -18,6 +18,7 @@ from twinbus.store.base import (
     CommitFailed,
     CommitUnknown,
     ExpiryCursor,
+    Store,
     StoreFull,
 )
 
@@ -45,8 +46,9 @@ not end the bus."""
 class Housekeeping:
     """Work of one store that is due at certain times."""
 
-    def __init__(self, owner: "StoreOwner") -> None:
+    def __init__(self, owner: "StoreOwner", store: Store) -> None:
         self._owner = owner
+        self._store = store
         # The earliest scheduled message, 0 if there is none.
         self.next_scheduled_at = 0
         self._next_sweep_at = 0
@@ -95,7 +97,7 @@ class Housekeeping:
         owner = self._owner
         has_activated = False
         kept = owner.table.kept_numbers()
-        for message in await owner.store.due(now, self._portion(), kept):
+        for message in await self._store.due(now, self._portion(), kept):
             fragment = owner.table.by_number(fragment_number_of(message.row_id))
             if fragment is not None:
                 schedule.activate(fragment, message, now, owner.changes)
@@ -103,7 +105,7 @@ class Housekeeping:
         # The rows leave the schedule with the commit, so ask again after it.
         if not await owner.commit_now():
             return
-        self.next_scheduled_at = await owner.store.next_scheduled_at(kept)
+        self.next_scheduled_at = await self._store.next_scheduled_at(kept)
         # Otherwise those that are due belong to a deleted queue, and go with it.
         if has_activated and 0 < self.next_scheduled_at <= now:
             owner.wake()
@@ -111,7 +113,7 @@ class Housekeeping:
     async def _sweep(self, now: int) -> None:
         owner = self._owner
         cursor = self._sweep_cursor or ExpiryCursor()
-        messages, cursor = await owner.store.expired(now, cursor, self._portion())
+        messages, cursor = await self._store.expired(now, cursor, self._portion())
         for message in owner.without_leaving(messages):
             fragment = owner.table.by_number(fragment_number_of(message.row_id))
             if fragment is not None:
@@ -129,7 +131,7 @@ class Housekeeping:
         if number is None:
             return
         try:
-            is_purged = await owner.store.purge(number, _PORTION)
+            is_purged = await self._store.purge(number, _PORTION)
         except _CAN_WAIT as error:
             _log.warning("purging a deleted queue is put off: %s", error)
             return
@@ -155,7 +157,7 @@ class Housekeeping:
     async def _trim(self, now: int) -> None:
         self._next_trim_at = now + _TRIM_MS
         try:
-            is_trimmed = await self._owner.store.trim(
+            is_trimmed = await self._store.trim(
                 operations_through=self._owner.last_batch - _OPERATIONS_KEPT,
                 now=now,
             )

@@ -15,9 +15,10 @@ from twinbus.broker.message import LEAVING, Message
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.window import Window
 from twinbus.limits import WINDOW_BYTES
-from twinbus.store.base import StoreUnreadable, WindowRefill
+from twinbus.store.base import Store, StoreUnreadable, WindowRefill
 
 if TYPE_CHECKING:
+    from twinbus.owner.deliveries import Deliveries
     from twinbus.owner.store_owner import StoreOwner
 
 _READ_MESSAGES: Final = 5_000
@@ -52,8 +53,12 @@ class _Refill:
 class Refills:
     """Reads ahead for the receivers of one store."""
 
-    def __init__(self, owner: "StoreOwner") -> None:
+    def __init__(
+        self, owner: "StoreOwner", store: Store, deliveries: "Deliveries"
+    ) -> None:
         self._owner = owner
+        self._store = store
+        self._deliveries = deliveries
         # Those whose receivers wait for messages that are on disk, first come first.
         self._hungry: dict[Dispatch, None] = {}
 
@@ -97,7 +102,7 @@ class Refills:
             for dispatch in dispatches
             if dispatch.window().room() > 0
         ]
-        portions = await self._owner.store.read_refills(
+        portions = await self._store.read_refills(
             [refill.wanted for refill in refills], _READ_MESSAGES, _READ_BYTES
         )
         self._leave([refill.dispatch for refill in refills[len(portions) :]])
@@ -111,7 +116,7 @@ class Refills:
             if dispatch.session is None and window.loaded_through >= window.tail:
                 await self._miss_none(dispatch.fragment)
         for dispatch in filled:
-            self._owner.serve(dispatch)
+            self._deliveries.serve(dispatch)
 
     def _has_filled(self, refill: _Refill, messages: list[Message]) -> bool:
         """Put into the window what was read for it; False if that is not wanted any
@@ -129,8 +134,8 @@ class Refills:
         If memory suspects so, the store is asked for its counters and its rows."""
         if fragment.unseen_count() <= 0 or fragment.sessions is not None:
             return
-        found = await self._owner.store.count_active(fragment.number)
-        for record in await self._owner.store.fragments():
+        found = await self._store.count_active(fragment.number)
+        for record in await self._store.fragments():
             if record.number == fragment.number and found < record.active_count:
                 raise StoreUnreadable(
                     f"'{fragment.settings.path}' (fragment {fragment.number}) has "
@@ -154,14 +159,14 @@ class Refills:
                 absent[message.row_id] = window, message
                 left_bytes -= message.absent_bytes
         self._leave(dispatches[len(windows) :])
-        for read in await self._owner.store.read_numbered(list(absent)):
+        for read in await self._store.read_numbered(list(absent)):
             window, message = absent.pop(read.row_id)
             if message.absent_bytes != 0:
                 window.bring_body(message, read.raw)
         _check_found([message for _, message in absent.values()])
         for dispatch, window in zip(dispatches, windows, strict=False):
             if dispatch.window() is window:
-                self._owner.serve(dispatch)
+                self._deliveries.serve(dispatch)
 
 
 def _may_be_served(dispatch: Dispatch) -> bool:

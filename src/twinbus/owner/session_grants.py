@@ -27,12 +27,9 @@ _PORTION: Final = 200
 class SessionGrants:
     """Grants the sessions of one store."""
 
-    def __init__(self, owner: "StoreOwner") -> None:
+    def __init__(self, owner: "StoreOwner", store: Store) -> None:
         self._owner = owner
-
-    @property
-    def _store(self) -> Store:
-        return self._owner.store
+        self._store = store
 
     async def serve(self, fragment: Fragment) -> None:
         """Grant what can be granted to those who wait at the fragment."""
@@ -70,7 +67,7 @@ class SessionGrants:
     async def _serve_next(
         self, fragment: Fragment, sessions: Sessions, waiter: SessionWaiter
     ) -> bool:
-        """False if there is no session to be had."""
+        """False if no session is free."""
         while (session_id := await self._next_free(fragment, sessions)) is not None:
             messages = await self._store.read_session(
                 fragment.number, session_id, 0, WINDOW_MESSAGES, WINDOW_BYTES
