@@ -1,4 +1,4 @@
-"""What the owner of a store does because time passed, besides what memory knows.
+"""What the owner of a store does on disk because time has passed.
 
 - Scheduled messages whose time has come are activated, in portions.
 - Messages that outlived their time on disk are expired, bucket by bucket.
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 _PORTION: Final = 1_000
 _SMALL_PORTION: Final = 20
-"""Of what is moved while the store is full: it must fit into what removals need."""
+"""While the store is full: what is moved must fit into the space for removals."""
 
 _SWEEP_MS: Final = 60_000
 """One pass over the expiry buckets per bucket."""
@@ -39,8 +39,8 @@ _OPERATIONS_KEPT: Final = 100_000
 """Commits of which the operation log is kept here until files take it over."""
 
 _CAN_WAIT: Final = (StoreFull, CommitFailed, CommitUnknown)
-"""Clearing up is done again later, and doing it twice does no harm; a full disk must
-not end the bus."""
+"""Errors after which clearing up is tried again later. It may be done twice, and a full
+disk must not end the bus."""
 
 
 class Housekeeping:
@@ -106,7 +106,8 @@ class Housekeeping:
         if not await owner.commit_now():
             return
         self.next_scheduled_at = await self._store.next_scheduled_at(kept)
-        # Otherwise those that are due belong to a deleted queue, and go with it.
+        # If nothing was activated, what is due belongs to a deleted queue and is purged
+        # with it.
         if has_activated and 0 < self.next_scheduled_at <= now:
             owner.wake()
 

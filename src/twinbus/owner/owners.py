@@ -43,7 +43,7 @@ class Owners:
     # --- life -----------------------------------------------------------------
 
     async def open(self, description: str) -> None:
-        """Take all leases. Raises StoreError; then none is held."""
+        """Take all leases. Raises StoreError, and then holds no lease."""
         try:
             for owner in self._all:
                 await owner.open(description)

@@ -10,10 +10,10 @@ Why no fast path: a reply that overtakes the commit of its own command is a lie
 after a crash, and a reply that overtakes an earlier command's commit can show a
 state that never was. One loop, one order.
 
-A commit that failed, or whose outcome stays unknown until the store was asked, ends
-in one of two ways: it happened after all, or nothing of it did. In the latter case
-everything since is refused and memory is rebuilt from the store (D13). A store that
-cannot even answer that, or that has a new owner, ends this one.
+If a commit fails, or its outcome is unknown, the store is asked: either it happened
+after all, or nothing of it did. In the latter case everything since is refused, and
+memory is rebuilt from the store (D13). If the store cannot answer, or has a new owner,
+this one stops.
 """
 
 import asyncio
@@ -131,13 +131,13 @@ class StoreOwner(Home):
         self._deliveries = Deliveries(self, store, self._timed, entropy)
         self._next_actor = operation_log.THE_BUS + 1
         self.housekeeping = Housekeeping(self, store)
-        # Held by whoever reads the store and then changes what it read: the loop,
-        # and requests. What was read stays true but for the open change set.
+        # Held by the loop, and by requests that read the store and then change what
+        # they read. Meanwhile only the open change set can change it.
         self.reading = asyncio.Lock()
         self._wake_up: asyncio.Future[None] | None = None
         self._must_turn = False
-        # Receivers are to be served by the next tick, after a failed commit: at
-        # once, and a full store would be asked again and again in no time.
+        # After a failed commit receivers are served by the next tick. At once would
+        # ask a full store again and again.
         self._must_serve = False
         self.is_stopping = False
         self._task: asyncio.Task[None] | None = None
@@ -197,11 +197,11 @@ class StoreOwner(Home):
         """Something was written to the open change set, or can be delivered."""
         self._must_turn = True
         if self._wake_up is not None:
-            # Every message comes by here; all but the first of a turn are done now.
+            # Every message calls this; for all but the first of a turn that is all.
             sleeper, self._wake_up = self._wake_up, None
             if not sleeper.done():
                 sleeper.set_result(None)
-        # A call of `_pending_bytes` for every message would be one too many.
+        # Not by `_pending_bytes`: this runs for every message.
         pending_bytes = self.changes.pending_bytes + self._admissions.pending_bytes
         if pending_bytes > self._room.pending_limit and not self.is_under_pressure:
             self.is_under_pressure = True
@@ -261,7 +261,8 @@ class StoreOwner(Home):
         self._timed.watch(fragment)
 
     def _watch_leases(self) -> None:
-        """Those of before end in time, though nobody touches their fragments."""
+        """Leases that were there before end in time, even if their fragments are not
+        used."""
         for fragment in self.table.leased():
             self.watch(fragment)
 
@@ -322,8 +323,8 @@ class StoreOwner(Home):
 
     async def woken(self) -> None:
         if self._must_turn:
-            # A store need not suspend; without this nobody else would come to
-            # anything while a backlog is forwarded, expired or purged.
+            # An embedded store never suspends. Without this no other task would run
+            # while a backlog is forwarded, expired or purged.
             await asyncio.sleep(0)
         else:
             self._wake_up = asyncio.get_running_loop().create_future()
@@ -397,15 +398,15 @@ class StoreOwner(Home):
     def _must_commit(self) -> bool:
         return (
             not self.changes.is_empty()
-            # A duplicate changes nothing, and its sender waits all the same.
+            # A duplicate changes nothing, but its sender waits for an answer.
             or not self.listeners.is_empty()
             or self._durable is not None
             or self.changes.log.is_long()
         )
 
     def without_leaving(self, messages: list[Message]) -> list[Message]:
-        """What was read from the store, but for what the open change set removes: a
-        window that shrank has let go of messages that expired in it."""
+        """What was read from the store, without what the open change set removes: a
+        window that shrank has dropped messages that expired in it."""
         leaving = set(self.changes.active_removed)
         if not leaving:
             return messages
@@ -414,7 +415,7 @@ class StoreOwner(Home):
     async def commit_now(self) -> bool:
         """For housekeeping, which runs in the loop: commit before going on.
 
-        False if nothing of it happened; then trying again at once is no use.
+        False if nothing of it happened; then it does not help to try again at once.
         """
         return self.changes.is_empty() or await self._commit()
 
@@ -436,7 +437,7 @@ class StoreOwner(Home):
         try:
             error = await self._try_commit(changes)
         except StoreError as fatal:
-            # Nobody knows what happened, but nobody shall wait for ever.
+            # The outcome is unknown, but all who wait must get an answer.
             self._answer_failure(listeners, durable, _cannot_go_on(fatal))
             raise
         if error is None:
@@ -494,8 +495,8 @@ class StoreOwner(Home):
         records = await self._store.fragments()
         leases = await self._store.reader_leases()
         rules = await self._store.rules()
-        # From here on nothing suspends: whatever was asked for while the store was
-        # being read rests on memory that is void, and is refused as well.
+        # From here on nothing suspends. What was asked for while the store was being
+        # read is based on memory that is not true, and is refused as well.
         self._refuse(error)
         self._batch = batch
         self._believe(records, leases, rules, next_scheduled_at)
@@ -523,7 +524,7 @@ class StoreOwner(Home):
         """Refuse what waits for the open change set, and drop it."""
         changes, listeners, durable = self.changes, self.listeners, self._durable
         self.changes, self.listeners, self._durable = ChangeSet(self), Listeners(), None
-        # Those who act stay, and are introduced only once.
+        # Clients are introduced once, and stay known.
         self.changes.log.introduce_those_of(changes.log)
         self._deliveries.promises.forget()
         self._answer_failure(listeners, durable, error)
@@ -537,7 +538,7 @@ class StoreOwner(Home):
         listeners.failed(error)
         if durable is not None and not durable.done():
             durable.set_exception(error)
-            # Whoever waited may have gone; then nobody will ask for it.
+            # Asked for here, because those who waited may be gone.
             durable.exception()
 
     def _relieve(self) -> None:

@@ -46,7 +46,7 @@ class StoreRoom:
         self.spared_until = min(self.spared_until, now + _FULL_MS)
 
     def must_ask(self, batch: int) -> bool:
-        """The answer of before is not true any more."""
+        """The last answer may not be true any more."""
         return self.is_full or self._asked_batch != batch
 
     async def ask(self, batch: int, now: int) -> None:

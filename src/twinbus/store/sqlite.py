@@ -117,7 +117,7 @@ class SqliteStore(SqliteReads):
         try:
             self._commit(changes)
         except StoreFull:
-            # What others did to the disk shall not fail those who settle.
+            # Others have filled the disk: that must not keep clients from settling.
             if not file.room.make(self._db):
                 raise
             self._commit(changes)

@@ -1,8 +1,8 @@
 """The catalog in a SQLite file of its own, for all brokers of one machine.
 
-Nobody owns it: a change is one short transaction, and whoever opens the file reads
-what was changed before. It holds access keys, so the file is readable by its user
-alone.
+It has no owner: each change is one short transaction, and each process that opens the
+file reads what others have changed. It holds access keys, so only its user can read
+the file.
 """
 
 import json

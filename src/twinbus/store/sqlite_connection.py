@@ -34,7 +34,7 @@ class SqliteConnection:
         self.epoch: int = 0
         # A commit's outcome is unknown until a later transaction has settled it.
         self.in_doubt: bool = False
-        # Where the numbers of commits are noted besides.
+        # The file beside the store that has the number of the last commit.
         self.confirmed: ConfirmedFile | None = None
         self.room: Room = Room(path)
 

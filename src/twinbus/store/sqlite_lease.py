@@ -53,7 +53,7 @@ class SqliteLease:
         path, room = self._connection.path, self._connection.room
         if self._connection.open_db is not None:
             raise StoreInUse(f"{path} is open already.")
-        # Before the store is looked at: meanwhile a live owner may go on.
+        # Read before the store, because a live owner may commit in between.
         confirmed = read_confirmation(path)
         self.refuse_unopened(confirmed)
         room.begin()
@@ -73,7 +73,7 @@ class SqliteLease:
         if not path.exists():
             refuse_lost_store(path, confirmed)
             return
-        # What can't be read at all is refused by whoever opens it.
+        # A file that cannot be read at all is refused when it is opened.
         with suppress(sqlite3.Error), closing(connect_to_read(path)) as db:
             found = found_in(db)
             if found is not None and is_lost(confirmed, found):
@@ -84,7 +84,7 @@ class SqliteLease:
         db = open_file(path, FORMAT)
         try:
             epoch = self._take_row(db, owner, now, confirmed)
-            # The epoch must be where a lost log does not take it along.
+            # The epoch must not be lost with the log.
             settle_log(db, path)
             with reading(path):
                 found = found_in(db)
@@ -130,8 +130,8 @@ class SqliteLease:
         connection = self._connection
         if connection.open_db is None:
             return
-        # A lease that could not be given back is that of a dead process soon; what
-        # is in the reserve helps with that.
+        # The space of the reserve helps to write this. If it fails all the same, the
+        # lease is that of a dead process soon.
         connection.room.end()
         with suppress(sqlite3.Error):
             connection.open_db.execute(SQL["give_lease_back"], (connection.epoch,))

@@ -1,13 +1,12 @@
 """The row that says who has the lease of a SQLite store (D4).
 
-The row names the owner's process. A live one keeps the store; a dead one's lease
-is taken over by raising the epoch, after which nothing that was begun under the
-old epoch can be written any more. An owner on another host cannot be asked; its
-lease is taken over too, and the epoch alone stops it if it lives. The lease in a
-copy of the file is nobody's.
+The row names the owner's process. While that runs, others are refused. If it is dead,
+the next one takes over and raises the epoch; after that nothing can be written under
+the old epoch. Whether an owner on another host runs cannot be seen: it is replaced, and
+the epoch stops it if it runs. In a copy of the file the lease does not count.
 
-Within this process the row cannot tell two owners apart, so what is owned is
-remembered here.
+Two owners within this process have the same row, so what each owns is remembered
+here.
 """
 
 import os
@@ -75,7 +74,7 @@ def forget(tenure: Tenure) -> None:
 
 
 def in_use(db: sqlite3.Connection, path: Path) -> StoreInUse:
-    """Why the file is locked, as far as it can be found out."""
+    """The error for a file that is locked, with its owner if that can be read."""
     try:
         holder, _ = _read_lease(db, path)
     except (sqlite3.Error, StoreUnreadable):
