@@ -102,6 +102,8 @@ class Refills:
             for dispatch in dispatches
             if dispatch.window().room() > 0
         ]
+        if not refills:
+            return
         portions = await self._store.read_refills(
             [refill.wanted for refill in refills], _READ_MESSAGES, _READ_BYTES
         )

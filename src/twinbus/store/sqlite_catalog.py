@@ -153,7 +153,9 @@ class SqliteCatalog:
             try:
                 yield db
             finally:
-                db.execute("ROLLBACK")
+                # Some errors make SQLite roll back by itself.
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
 
     async def put(self, *entities: EntityRecord) -> None:
         with transaction(self._db, self.path):
