@@ -41,7 +41,7 @@ class Deliveries:
         self._dispatches: dict[int, Dispatch] = {}
         self._session_dispatches: dict[HeldSession, Dispatch] = {}
         self.promises = Promises(self._dispatches)
-        self._refills = Refills(owner, store, self)
+        self.refills = Refills(owner, store, self)
         # Fragments at which somebody waits for a session that may be free.
         self._awaited: dict[int, Fragment] = {}
         self._grants = SessionGrants(owner, store)
@@ -129,7 +129,7 @@ class Deliveries:
         if dispatch.has_promises():
             self.promises.add(dispatch)
         if dispatch.wants_refill():
-            self._refills.want(dispatch)
+            self.refills.want(dispatch)
             owner.wake()
         else:
             dispatch.served()
@@ -142,18 +142,8 @@ class Deliveries:
             dispatch.ask_everybody()
             self.serve(dispatch)
 
-    # --- in a turn of the owner -----------------------------------------------
-
     async def grant_sessions(self) -> None:
         """To those who wait for one. Raises StoreError."""
         awaited, self._awaited = self._awaited, {}
         for fragment in awaited.values():
             await self._grants.serve(fragment)
-
-    async def refill(self) -> None:
-        """Read what receivers wait for. Raises StoreError."""
-        await self._refills.read()
-
-    def forget_reads(self) -> None:
-        """All of memory was given up."""
-        self._refills.clear()

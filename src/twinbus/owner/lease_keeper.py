@@ -22,12 +22,15 @@ class LeaseKeeper:
         self._store = store
         self._clock = clock
         self._held = HeldLease(0, 0, 0)
+        # Otherwise there is nothing to renew.
+        self.has_term = False
 
     async def take(self, description: str) -> Opened:
         """Become the owner, and learn what there is. Raises StoreError."""
         asked_at = self._clock.monotonic()
         opened = await open_store(self._store, description, self._clock.now())
         self._held = HeldLease(opened.epoch, self._store.lease.term_ms, asked_at)
+        self.has_term = self._held.term_ms > 0
         return opened
 
     def is_due(self) -> bool:

@@ -344,7 +344,7 @@ class StoreOwner(Home):
         read is delivered."""
         self.table.restore(self.table.records())
         self._timed.clear()
-        self._deliveries.forget_reads()
+        self._deliveries.refills.clear()
         self._deliveries.lose_sessions()
 
     def refuse_all(self) -> None:
@@ -371,7 +371,7 @@ class StoreOwner(Home):
     async def turn(self) -> None:
         """Commit what is there, serve receivers, read ahead."""
         async with self.reading:
-            if self._lease.is_due():
+            if self._lease.has_term and self._lease.is_due():
                 await self._lease.keep()
             if self._admissions:
                 await self._admissions.apply(self.clock.now())
@@ -383,7 +383,7 @@ class StoreOwner(Home):
             if self._room.must_ask(self._batch):
                 await self._room.ask(self._batch, self.clock.now())
             await self._deliveries.grant_sessions()
-            await self._deliveries.refill()
+            await self._deliveries.refills.read()
         if not self.changes.is_empty():
             self._must_turn = True
         # Also without a commit: what was admitted may all have been refused.
@@ -514,7 +514,7 @@ class StoreOwner(Home):
         if self.on_restored is not None:
             self.on_restored(rules)
         self._timed.clear()
-        self._deliveries.forget_reads()
+        self._deliveries.refills.clear()
         self._deliveries.lose_sessions()
         self._watch_leases()
         self.housekeeping.begin(next_scheduled_at, self.clock.now())

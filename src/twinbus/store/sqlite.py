@@ -118,7 +118,7 @@ class SqliteStore(SqliteReads):
             self._commit(changes)
         except StoreFull:
             # Others have filled the disk: that must not keep clients from settling.
-            if not file.room.make(self._db):
+            if not file.room.make(self._file.db):
                 raise
             self._commit(changes)
         file.room.added(changes.pending_bytes)
@@ -128,11 +128,11 @@ class SqliteStore(SqliteReads):
     def _commit(self, changes: ChangeSet) -> None:
         with self._file.transaction():
             self._fence_commit(changes)
-            write_changes(self._db, changes)
+            write_changes(self._file.db, changes)
 
     def _fence_commit(self, changes: ChangeSet) -> None:
         names = {"epoch": changes.epoch, "batch": changes.batch}
-        if self._db.execute(SQL["fence_commit"], names).rowcount == 1:
+        if self._file.db.execute(SQL["fence_commit"], names).rowcount == 1:
             return
         _, epoch, batch = self._file.rows("identity")[0]
         if epoch != changes.epoch:
@@ -142,28 +142,28 @@ class SqliteStore(SqliteReads):
         )
 
     async def room(self) -> int:
-        return self._file.room.left(self._db)
+        return self._file.room.left(self._file.db)
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
         try:
             return self._purge(fragment_number, limit)
         except StoreFull:
-            if not self._file.room.make(self._db):
+            if not self._file.room.make(self._file.db):
                 raise
         return self._purge(fragment_number, limit)
 
     def _purge(self, fragment_number: int, limit: int) -> bool:
         with self._file.transaction():
             self._file.fence()
-            return purge_portion(self._db, fragment_number, limit)
+            return purge_portion(self._file.db, fragment_number, limit)
 
     async def trim(
         self, *, operations_through: int, now: int, limit: int = TRIMMED_IDS
     ) -> bool:
         with self._file.transaction():
             self._file.fence()
-            self._db.execute(SQL["trim_operations"], (operations_through,))
-            trimmed = self._db.execute(SQL["trim_ledger_ids"], (now, limit))
+            self._file.db.execute(SQL["trim_operations"], (operations_through,))
+            trimmed = self._file.db.execute(SQL["trim_ledger_ids"], (now, limit))
             return trimmed.rowcount < limit
 
     async def last_batch(self) -> int:
