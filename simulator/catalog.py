@@ -1,12 +1,23 @@
-"""A catalog whose process may end before or after each of its writes."""
+"""A catalog whose process may end before or after each of its writes.
+
+Another broker follows it: after each write it asks what changed since the version that
+it knows, and must then know what the catalog says.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import final
 
+from simulator.sighting import Violation
 from simulator.store import Faults, Surroundings
-from twinbus.store.catalog import Catalog, EntityRecord, Unfinished
+from twinbus.store.catalog import (
+    Catalog,
+    CatalogChanges,
+    CatalogSnapshot,
+    EntityRecord,
+    Unfinished,
+)
 
 
 @final
@@ -21,6 +32,9 @@ class FaultyCatalog:
         self._random = random
         self._world = world
         self.is_dead = False
+        # What the other broker knows: nothing yet.
+        self._known_version = 0
+        self._known: dict[tuple[str, str], EntityRecord] = {}
 
     @property
     def location(self) -> str:
@@ -40,8 +54,36 @@ class FaultyCatalog:
         await write()
         await self._perhaps_crash(self.faults.crash_after, f"after a {what}")
 
+    async def _put(self, entities: Sequence[EntityRecord]) -> None:
+        await self.catalog.put(*entities)
+        await self._follow()
+
+    async def _remove(self, tombstones: Sequence[Unfinished]) -> None:
+        await self.catalog.remove(tombstones)
+        await self._follow()
+
+    async def _follow(self) -> None:
+        """Raises Violation if the changes that are told are not those that happened."""
+        changes = await self.catalog.changes_since(self._known_version)
+        now = await self.catalog.snapshot()
+        if changes is None or changes.version != now.version:
+            raise Violation(f"version {self._known_version} of the catalog is lost")
+        for gone in changes.removed:
+            self._known.pop((gone.namespace, gone.path), None)
+        for one in (*changes.created, *changes.updated):
+            self._known[one.namespace, one.path] = one
+        self._known_version = changes.version
+        if self._known != {(one.namespace, one.path): one for one in now.entities}:
+            raise Violation("a broker that follows the catalog knows something else")
+
     async def open(self) -> list[EntityRecord]:
         return await self.catalog.open()
+
+    async def snapshot(self) -> CatalogSnapshot:
+        return await self.catalog.snapshot()
+
+    async def changes_since(self, version: int) -> CatalogChanges | None:
+        return await self.catalog.changes_since(version)
 
     async def unfinished(self) -> list[Unfinished]:
         return await self.catalog.unfinished()
@@ -50,10 +92,10 @@ class FaultyCatalog:
         await self._write(lambda: self.catalog.intend(intents), "catalog intent")
 
     async def put(self, *entities: EntityRecord) -> None:
-        await self._write(lambda: self.catalog.put(*entities), "catalog write")
+        await self._write(lambda: self._put(entities), "catalog write")
 
     async def remove(self, tombstones: Sequence[Unfinished]) -> None:
-        await self._write(lambda: self.catalog.remove(tombstones), "catalog removal")
+        await self._write(lambda: self._remove(tombstones), "catalog removal")
 
     async def finish(self, dropped: Sequence[Unfinished]) -> None:
         await self._write(lambda: self.catalog.finish(dropped), "catalog clearing")

@@ -15,6 +15,7 @@ from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.message import Message
 from twinbus.store.catalog import EntityRecord, stored_entity
+from twinbus.store.opening import open_store
 
 _GENERATION: Final = b"a neighbour's id"
 _RAW: Final = b"\x00\x53\x77\xa1\x02hi"
@@ -33,7 +34,7 @@ class Neighbour:
     async def settle_in(self, disk: Disk, now: int) -> None:
         """Create it, before the first start of the bus."""
         store, catalog = disk.store(), disk.catalog()
-        opened = await store.open("neighbour", now)
+        opened = await open_store(store, "neighbour", now)
         record = EntityRecord(
             namespace="neighbour",
             path="kept",

@@ -42,7 +42,9 @@ from twinbus.store.base import (
     Opened,
     Store,
     StoreFull,
+    WindowRefill,
 )
+from twinbus.store.lease import StoreLease
 
 T = TypeVar("T")
 
@@ -224,8 +226,12 @@ class FaultyStore:
     def location(self) -> str:
         return self.store.location
 
-    async def open(self, owner: str, now: int) -> Opened:
-        return await self.store.open(owner, now)
+    @property
+    def lease(self) -> StoreLease:
+        return self.store.lease
+
+    async def load(self) -> Opened:
+        return await self.store.load()
 
     async def commit(self, changes: ChangeSet) -> None:
         self._is_committing = True
@@ -264,6 +270,11 @@ class FaultyStore:
         return await self._read(
             self.store.read_active(fragment_number, after, limit, limit_bytes)
         )
+
+    async def read_refills(
+        self, refills: Sequence[WindowRefill], limit: int, limit_bytes: int
+    ) -> list[list[Message]]:
+        return await self._read(self.store.read_refills(refills, limit, limit_bytes))
 
     async def count_active(self, fragment_number: int) -> int:
         return await self.store.count_active(fragment_number)

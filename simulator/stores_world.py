@@ -3,9 +3,13 @@
 Queues are spread over both. While the first store is away its queues refuse; those of
 the second must notice nothing: no refusal, no late answer, no message lost, doubled or
 out of order. When the first is back, all that it had accepted is there.
+
+In memory the first store lends its lease for a term. While it is away, another owner
+takes the lease when the term is over; from then on nothing may be delivered.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,9 +35,11 @@ from twinbus.owner.owner_state import OwnerState
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner, owner_of
 from twinbus.owner.turns import Turns
-from twinbus.store.base import CommitUnknown, Store, StoreError
-from twinbus.store.memory import MemoryStore
+from twinbus.store.base import CommitUnknown, Store, StoreError, StoreInUse
+from twinbus.store.lease import StoreLease
+from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 
 _QUEUES: Final = 4
@@ -42,6 +48,7 @@ _LATE_SECONDS: Final = 0.5
 """Nothing keeps the second store from answering at once."""
 
 _PATIENCE_SECONDS: Final = 60
+_LEASE_TERM_MS: Final = 3_000
 
 
 class LeavingStore:
@@ -63,7 +70,7 @@ class LeavingStore:
         self.is_away = self._leaves_in_commit = False
 
     async def commit(self, changes: Any) -> None:
-        self._check()
+        self.check()
         if not self._leaves_in_commit:
             await self._store.commit(changes)
             return
@@ -72,7 +79,12 @@ class LeavingStore:
             await self._store.commit(changes)
         raise CommitUnknown("the store left")
 
-    def _check(self) -> None:
+    @property
+    def lease(self) -> "LeavingLease":
+        return LeavingLease(self, self._store.lease)
+
+    def check(self) -> None:
+        """Raises StoreError while it is away."""
         if self.is_away:
             raise StoreError("the store is away")
 
@@ -82,10 +94,34 @@ class LeavingStore:
             return found
 
         async def called(*given: Any, **named: Any) -> Any:
-            self._check()
+            self.check()
             return await found(*given, **named)
 
         return called
+
+
+class LeavingLease:
+    """The lease of a store that is away from time to time."""
+
+    def __init__(self, store: LeavingStore, lease: StoreLease) -> None:
+        self._store = store
+        self._lease = lease
+
+    @property
+    def term_ms(self) -> int:
+        return self._lease.term_ms
+
+    async def take(self, owner: str, now: int) -> int:
+        self._store.check()
+        return await self._lease.take(owner, now)
+
+    async def renew(self, now: int) -> None:
+        self._store.check()
+        await self._lease.renew(now)
+
+    async def give_back(self) -> None:
+        self._store.check()
+        await self._lease.give_back()
 
 
 @dataclass(slots=True)
@@ -167,7 +203,21 @@ class QueueClient(CommitListener):
         self.receiver.wanted += count
         self.fragment.home.offer_capacity(self.fragment, self.receiver)
 
+    async def peek(self) -> None:
+        """Read as a request does."""
+        owner, fragment = owner_of(self.fragment), self.fragment
+        try:
+            await owner.store.browse(fragment.number, 0, 5, 1_000)
+        except ServerBusy as error:
+            self.refused(error)
+            if error.entity_path != fragment.settings.path:
+                self._world.fail(Violation(f"the entity is not named: {error!r}"))
+        except StoreError as error:
+            self._world.fail(Violation(f"a request is told {error!r}"))
+
     def delivered(self, locks: list[MessageLock]) -> None:
+        if not self.is_steady and self._world.rival_serves:
+            self._world.fail(Violation("another owner has the lease"))
         if owner_of(self.fragment).state is not OwnerState.SERVING:
             self._world.fail(Violation("a store that is away delivers messages"))
         self.held += locks
@@ -248,7 +298,13 @@ class StoresWorld:
         self.trace = Trace()
         self.clock = SimulatedClock(loop)
         self._failure: AssertionError | None = None
-        stores = [self._store(folder, name, plant) for name in ("first", "second")]
+        self._disk = MemoryDisk(_LEASE_TERM_MS) if folder is None else None
+        stores = [
+            self._store(folder, "first", self._disk, plant),
+            self._store(folder, "second", None, plant),
+        ]
+        # Has the lease of the first store while that is away.
+        self._rival: MemoryStore | None = None
         self._leaving = LeavingStore(stores[0], Random(self._random.random()))
         self._owners = Owners([self._owner(self._leaving), self._owner(stores[1])])
         self._namespace = Namespace(
@@ -267,9 +323,15 @@ class StoresWorld:
         self._count = 0
 
     def _store(
-        self, folder: Path | None, name: str, plant: Callable[[Store], Store] | None
+        self,
+        folder: Path | None,
+        name: str,
+        disk: MemoryDisk | None,
+        plant: Callable[[Store], Store] | None,
     ) -> Store:
-        store: Store = MemoryStore() if folder is None else SqliteStore(folder / name)
+        store: Store = (
+            MemoryStore(disk) if folder is None else SqliteStore(folder / name)
+        )
         return store if plant is None else plant(store)
 
     def _owner(self, store: Any) -> StoreOwner:
@@ -312,7 +374,7 @@ class StoresWorld:
         for number in range(_QUEUES):
             queue = await self._namespace.create_queue(f"queue-{number}", {})
             fragment = queue.fragment()
-            steady = next(o for o in self._owners if o.store is not self._leaving)
+            _, steady = self._owners
             client = QueueClient(self, fragment, fragment.home is steady)
             self._clients.append(client)
         if len({client.is_steady for client in self._clients}) != 2:
@@ -327,16 +389,39 @@ class StoresWorld:
             client.send(f"{self._count:08}".encode())
         elif choice < 0.65:
             client.receive(random.randint(1, 3))
-        elif choice < 0.9:
+        elif choice < 0.85:
             client.settle()
+        elif choice < 0.9:
+            await client.peek()
         elif self._leaving.is_away:
-            self._tell("the first store is back")
-            self._leaving.come_back()
+            await self._bring_back()
         else:
             self._tell("the first store leaves")
             self._leaving.leave()
         await asyncio.sleep(random.choice((0, 0, 0.01, 0.3, 2.0)))
+        await self._let_rival_try()
         self._check()
+
+    @property
+    def rival_serves(self) -> bool:
+        return self._rival is not None
+
+    async def _let_rival_try(self) -> None:
+        """Another process reaches the store that is away for this one."""
+        if self._disk is None or self._rival is not None or not self._leaving.is_away:
+            return
+        rival = MemoryStore(self._disk)
+        with contextlib.suppress(StoreInUse):
+            await open_store(rival, "rival", self.clock.now())
+            self._tell("another owner has taken the first store")
+            self._rival = rival
+
+    async def _bring_back(self) -> None:
+        self._tell("the first store is back")
+        if self._rival is not None:
+            await self._rival.close()
+            self._rival = None
+        self._leaving.come_back()
 
     async def _tick_for_ever(self) -> None:
         while True:
@@ -354,7 +439,7 @@ class StoresWorld:
 
     async def _conclude(self) -> None:
         """Both stores are there: all that was accepted can be received."""
-        self._leaving.come_back()
+        await self._bring_back()
         await self._until(self._is_calm, "the first store did not come back")
         for client in self._clients:
             await self._drain(client)

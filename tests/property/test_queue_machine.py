@@ -35,6 +35,7 @@ from twinbus.broker.row_id import sequence_of
 from twinbus.errors import MessageLockLost
 from twinbus.limits import WINDOW_BYTES
 from twinbus.store.memory import MemoryStore
+from twinbus.store.opening import open_store
 
 GENERATION = bytes(16)
 ACTOR = 1
@@ -162,7 +163,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.join()
 
     def open(self) -> None:
-        opened = run(self.store.open("machine", self.now))
+        opened = run(open_store(self.store, "machine", self.now))
         self.epoch = opened.epoch
         self.table = FragmentTable(opened.epoch, opened.fragments)
         self.table.admit(GENERATION, self.settings)

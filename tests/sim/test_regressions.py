@@ -32,6 +32,7 @@ from simulator.trace import Trace
 from twinbus.errors import MessageNotFound, MessagingEntityNotFound, ServerBusy
 from twinbus.operations import deferred, locks, scheduling
 from twinbus.store.base import CommitFailed, StoreFull
+from twinbus.store.lease import StoreLease
 from twinbus.store.memory import MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 
@@ -52,6 +53,10 @@ class Scripted:
         # What to await before, and after, an operation.
         self.before: dict[str, Callable[[], Awaitable[None]]] = {}
         self.after: dict[str, Callable[[], Awaitable[None]]] = {}
+
+    @property
+    def lease(self) -> StoreLease:
+        return self.store.lease
 
     def __getattr__(self, name: str) -> Any:
         operation = getattr(self.store, name)
@@ -272,7 +277,7 @@ def test_a_refill_for_nobody_leaves_the_window_small() -> None:
         drafts = [Draft(uid=f"m{number:07}") for number in range(100)]
         sender(life).send(drafts)
         await asyncio.sleep(1)
-        script.after["read_active"] = sleep(1)
+        script.after["read_refills"] = sleep(1)
         taker = receiver(life, peek_lock=True)
         taker.give_credit(16, False)
         await asyncio.sleep(0.5)
@@ -346,7 +351,7 @@ def test_a_session_given_up_while_the_store_is_read_expires_nothing_twice() -> N
         accept = SimulatedAccept(life, pears, "north", True, 3, 60)
         await asyncio.sleep(0.5)
         assert accept.receiver is not None
-        script.after["read_session"] = sleep(0.5)
+        script.after["read_refills"] = sleep(0.5)
         accept.receiver.give_credit(1, False)
         await asyncio.sleep(0.1)
         accept.receiver.leave()

@@ -7,8 +7,10 @@ import pytest
 
 from simulator import run_world, stores_world
 from twinbus.errors import ForeignFragment
+from twinbus.owner.absence import Absence
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
+from twinbus.store.lease import HeldLease
 
 WORLDS = 30
 
@@ -60,15 +62,23 @@ class _Planted:
         return getattr(self._module, name)
 
 
+def _do_not_guard(self: StoreOwner) -> None:
+    self._is_alone = False
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "mistake"),
     [
         # Nothing is given up: locks of before hold, and old messages are delivered.
-        (StoreOwner, "_give_up_memory", lambda self: None),
+        (StoreOwner, "give_up_memory", lambda self: None),
         # What comes while the store is away is never answered.
-        (StoreOwner, "_refuse_all", lambda self: None),
+        (StoreOwner, "refuse_all", lambda self: None),
         # The store is left alone for good.
-        (StoreOwner, "_returns", None),
+        (Absence, "ends", None),
+        # Requests read the store itself, and are told what it raises.
+        (StoreOwner, "serve_beside_others", _do_not_guard),
+        # The lease never ends for its holder.
+        (HeldLease, "is_expired", lambda self, at: False),
     ],
 )
 def test_a_mistake_of_an_owner_is_found(

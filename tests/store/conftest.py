@@ -12,7 +12,9 @@ def sqlite_place(tmp_path: Path) -> SqlitePlace:
     return SqlitePlace(tmp_path)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "memory with a term", "sqlite"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> MemoryPlace | SqlitePlace:
-    """Somewhere to keep content, of each backend."""
-    return MemoryPlace() if request.param == "memory" else SqlitePlace(tmp_path)
+    """Somewhere to keep content, of each backend, and with each kind of lease."""
+    if request.param == "sqlite":
+        return SqlitePlace(tmp_path)
+    return MemoryPlace(0 if request.param == "memory" else 30_000)

@@ -18,12 +18,15 @@ DEAD_PID = 2**22 + 1
 class MemoryPlace:
     """A disk object and a catalog object."""
 
-    def __init__(self) -> None:
-        self._disk = MemoryDisk()
+    def __init__(self, lease_term_ms: int = 0) -> None:
+        self._disk = MemoryDisk(lease_term_ms)
         self._catalog = MemoryCatalog()
 
     def store(self) -> Store:
         return MemoryStore(self._disk)
+
+    async def later(self, now: int, duration_ms: int) -> int:
+        return now + duration_ms
 
     async def orphan(self) -> None:
         self._disk.owner = None
@@ -41,6 +44,9 @@ class SqlitePlace:
 
     def store(self) -> SqliteStore:
         return SqliteStore(self.store_path)
+
+    async def later(self, now: int, duration_ms: int) -> int:
+        return now + duration_ms
 
     async def orphan(self) -> None:
         with closing(sqlite3.connect(self.store_path)) as db, db:

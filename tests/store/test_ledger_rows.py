@@ -2,6 +2,7 @@
 
 from twinbus.broker.changes import ChangeSet, LedgerRange
 from twinbus.store.memory import MemoryDisk, MemoryStore
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 
 from .places import SqlitePlace
@@ -18,7 +19,7 @@ def restored(number: int) -> LedgerRange:
 async def restore_in_order(store: MemoryStore | SqliteStore) -> None:
     """Ten thousand messages; each commit has the upper half of its own first, as two
     syphons would that share a queue."""
-    opened = await store.open("test", 1)
+    opened = await open_store(store, "test", 1)
     for commit in range(COMMITS):
         changes = ChangeSet()
         first = 1 + commit * PER_COMMIT

@@ -39,8 +39,9 @@ from twinbus.broker.message import (
 )
 from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import base_of
-from twinbus.store.base import CommitFailed, ExpiryCursor, Opened, Store
+from twinbus.store.base import CommitFailed, ExpiryCursor, Opened, Store, WindowRefill
 from twinbus.store.memory import MemoryStore
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 
 Result = TypeVar("Result")
@@ -127,7 +128,7 @@ class TwoStores(RuleBasedStateMachine):
 
     def _open(self) -> list[Opened]:
         return [
-            self.loop.run_until_complete(store.open("model", NOW))
+            self.loop.run_until_complete(open_store(store, "model", NOW))
             for store in self.stores
         ]
 
@@ -411,6 +412,33 @@ class TwoStores(RuleBasedStateMachine):
             self._both("session_state", 1, session_id)
         self._both("sessions_updated", 1, NOW + 4, None, 2)
         self._both("rules")
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "stores"))
+    def refills_are_the_same(self) -> None:
+        refills = [
+            WindowRefill(
+                fragment_number=number,
+                session_id=session_id,
+                after=after,
+                limit=4,
+                limit_bytes=20,
+            )
+            for number in FRAGMENTS
+            for session_id, after in ((None, 0), (None, 5), ("", 0), ("a", 2))
+        ]
+        for limit, limit_bytes in ((99, NO_LIMIT), (5, NO_LIMIT), (99, 12), (1, 1)):
+            model, tested = (
+                self.loop.run_until_complete(
+                    s.read_refills(refills, limit, limit_bytes)
+                )
+                for s in self.stores
+            )
+            assert [list(map(values, p)) for p in model] == [
+                list(map(values, p)) for p in tested
+            ]
+            assert 0 < len(tested) <= len(refills)
+            assert sum(map(len, tested)) <= limit
 
     @invariant()
     @precondition(lambda self: hasattr(self, "stores"))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from twinbus.store.base import CommitsLost
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_confirmed import (
     accept_loss,
@@ -58,7 +59,7 @@ def _content(path: Path) -> bytes:
 
 async def _opens_with(path: Path, batch: int) -> None:
     store = SqliteStore(path)
-    opened = await store.open("test", workload.NOW)
+    opened = await open_store(store, "test", workload.NOW)
     assert opened.last_batch == batch
     assert await workload.expect_content(store) == batch
     # It goes on from there, and so does the note.
@@ -71,7 +72,7 @@ async def _opens_with(path: Path, batch: int) -> None:
 
 async def _refusal(path: Path) -> str:
     with pytest.raises(CommitsLost) as refusal:
-        await SqliteStore(path).open("test", workload.NOW)
+        await open_store(SqliteStore(path), "test", workload.NOW)
     return str(refusal.value)
 
 
@@ -183,7 +184,7 @@ async def test_backup_made_in_the_same_life_opens(
         else:
             with closing(sqlite3.connect(copy)) as into:
                 db.backup(into)
-    epoch = store._epoch
+    epoch = store._file.epoch
     for batch in range(5, 9):
         await store.commit(workload.changes_of(batch, epoch))
     await store.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 
 from . import workload
@@ -29,7 +30,7 @@ async def test_killed_process_loses_nothing_it_confirmed(tmp_path: Path) -> None
         confirmed = max([confirmed, *map(int, child.stdout.read().split())])
         child.communicate()
         store = SqliteStore(path)
-        await store.open("test", workload.NOW)
+        await open_store(store, "test", workload.NOW)
         found = await workload.expect_content(store)
         assert found in (confirmed, confirmed + 1)
         await store.close()
@@ -64,7 +65,7 @@ def _copy_with(crashed: Path, wal: bytes, folder: Path) -> Path:
 async def _found_in_copy(crashed: Path, wal: bytes, folder: Path) -> int:
     """How many commits there are with that WAL; each must be whole."""
     store = SqliteStore(_copy_with(crashed, wal, folder))
-    opened = await store.open("after the crash", workload.NOW)
+    opened = await open_store(store, "after the crash", workload.NOW)
     found = await workload.expect_content(store)
     # And it goes on from there.
     await store.commit(workload.changes_of(found + 1, opened.epoch))

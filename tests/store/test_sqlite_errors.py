@@ -33,7 +33,7 @@ async def store(tmp_path: Path) -> SqliteStore:
     store = SqliteStore(path)
     await workload.commit_up_to(store, "test", 1)
     store._db.close()
-    store._open_db = sqlite3.connect(
+    store._file.open_db = sqlite3.connect(
         path, isolation_level=None, factory=FaultyConnection
     )
     return store

@@ -14,6 +14,7 @@ import pytest
 from twinbus.broker.changes import ChangeSet, LedgerRange
 from twinbus.store import sqlite_file
 from twinbus.store.checks.owner import message
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import FORMAT, SqliteStore
 from twinbus.store.sqlite_errors import transaction
 from twinbus.store.statements import migrations, named_statements
@@ -71,7 +72,7 @@ async def test_older_format_is_migrated(
 async def test_statement_reads_no_more_than_it_needs(name: str, tmp_path: Path) -> None:
     """Opening and reading cost the same whatever the backlog."""
     store = SqliteStore(tmp_path / "store.sqlite3")
-    await store.open("test", 1)
+    await open_store(store, "test", 1)
     statement = named_statements("sqlite_store.sql")[name]
     names = dict.fromkeys(re.findall(r":(\w+)", statement), 0)
     count = 2 if "?1" in statement else statement.count("?")
@@ -103,7 +104,7 @@ async def _steps(store: SqliteStore, read: Coroutine[Any, Any, object]) -> int:
 async def test_sessions_are_found_without_walking_over_messages(tmp_path: Path) -> None:
     """A million messages of one session must not stand before the next one."""
     store = SqliteStore(tmp_path / "store.sqlite3")
-    opened = await store.open("test", 1)
+    opened = await open_store(store, "test", 1)
     steps = []
     sequence = 0
     for batch, length in enumerate((1, 5_000), 1):
@@ -129,7 +130,7 @@ async def test_sessions_are_found_without_walking_over_messages(tmp_path: Path) 
 
 async def test_purge_walks_over_its_portion_alone(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.sqlite3")
-    opened = await store.open("test", 1)
+    opened = await open_store(store, "test", 1)
     changes = ChangeSet()
     changes.active_added += [message(1, i, session_id="s") for i in range(1, 3_001)]
     changes.dropped.append(1)
@@ -144,7 +145,7 @@ async def test_purge_walks_over_its_portion_alone(tmp_path: Path) -> None:
 
 async def test_adjoining_ranges_are_one_row(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.sqlite3")
-    opened = await store.open("test", 1)
+    opened = await open_store(store, "test", 1)
     for number, (first, last) in enumerate([(1, 5), (7, 8), (6, 6)], 1):
         changes = ChangeSet()
         changes.ledger_ranges.append(

@@ -8,6 +8,7 @@ import pytest
 from small_disk import small_disk
 
 from twinbus.store.base import StoreFull
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 
 from . import workload
@@ -28,7 +29,7 @@ async def _fill(store: SqliteStore, number: int, epoch: int) -> int:
 
 async def test_full_database_refuses_and_goes_on(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.sqlite3")
-    opened = await store.open("test", workload.NOW)
+    opened = await open_store(store, "test", workload.NOW)
     pages = store._db.execute("PRAGMA page_count").fetchone()[0]
     store._db.execute(f"PRAGMA max_page_count = {pages + 20}")
     refused = await _fill(store, 1, opened.epoch)
@@ -48,7 +49,7 @@ def _small_disk(tmp_path: Path) -> Iterator[Path]:
 
 async def test_full_disk_refuses_and_goes_on(small_disk: Path) -> None:
     store = SqliteStore(small_disk / "store.sqlite3")
-    opened = await store.open("test", workload.NOW)
+    opened = await open_store(store, "test", workload.NOW)
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(_MEGABYTE))
     refused = await _fill(store, 1, opened.epoch)
@@ -59,7 +60,7 @@ async def test_full_disk_refuses_and_goes_on(small_disk: Path) -> None:
     await store.commit(workload.changes_of(refused, opened.epoch))
     assert await workload.expect_content(store) == refused
     await store.close()
-    await store.open("again", workload.NOW)
+    await open_store(store, "again", workload.NOW)
     assert await workload.expect_content(store) == refused
     await store.close()
 
@@ -68,7 +69,7 @@ async def test_full_disk_refuses_to_make_a_store(small_disk: Path) -> None:
     (small_disk / "ballast").write_bytes(bytes(2 * _MEGABYTE - 32 * 1024))
     store = SqliteStore(small_disk / "store.sqlite3")
     with pytest.raises(StoreFull):
-        await store.open("test", workload.NOW)
+        await open_store(store, "test", workload.NOW)
     assert os.listdir(small_disk) == ["ballast"]
 
 
@@ -81,6 +82,6 @@ async def test_file_size_limit_loses_nothing_that_was_confirmed(tmp_path: Path) 
     assert error.startswith(("CommitUnknown: ", "CommitFailed: ")), error
     last = int(confirmed[-1])
     store = SqliteStore(path)
-    await store.open("test", workload.NOW)
+    await open_store(store, "test", workload.NOW)
     assert await workload.expect_content(store) in (last, last + 1)
     await store.close()

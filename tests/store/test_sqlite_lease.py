@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from twinbus.store.base import StoreInUse
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 
 from . import workload
@@ -52,7 +53,7 @@ def path(tmp_path: Path) -> Path:
 
 async def open_and_close(path: Path) -> int:
     store = SqliteStore(path)
-    opened = await store.open("test", workload.NOW)
+    opened = await open_store(store, "test", workload.NOW)
     await store.close()
     return opened.epoch
 
@@ -67,7 +68,7 @@ async def test_live_owner_is_named(path: Path) -> None:
     with running("step", path) as child:
         assert said(child) == "open"
         with pytest.raises(StoreInUse) as refusal:
-            await SqliteStore(path).open("test", workload.NOW)
+            await open_store(SqliteStore(path), "test", workload.NOW)
         text = str(refusal.value)
         assert f"process {child.pid} (workload)" in text
         assert str(path.parent) in text and "--data" in text
@@ -80,7 +81,7 @@ async def test_stopped_owner_is_alive(path: Path) -> None:
         assert said(child) == "open"
         child.send_signal(signal.SIGSTOP)
         with pytest.raises(StoreInUse, match=f"process {child.pid}"):
-            await SqliteStore(path).open("test", workload.NOW)
+            await open_store(SqliteStore(path), "test", workload.NOW)
 
 
 async def test_owner_stopped_inside_a_transaction_is_named_soon(path: Path) -> None:
@@ -88,7 +89,7 @@ async def test_owner_stopped_inside_a_transaction_is_named_soon(path: Path) -> N
         assert said(child) == "open"
         child.send_signal(signal.SIGSTOP)
         with pytest.raises(StoreInUse, match=f"process {child.pid}"):
-            await SqliteStore(path).open("test", workload.NOW)
+            await open_store(SqliteStore(path), "test", workload.NOW)
 
 
 async def test_killed_owner_is_replaced_even_as_a_zombie(path: Path) -> None:
@@ -108,7 +109,7 @@ async def test_replaced_owner_learns_it_and_leaves_nothing(path: Path) -> None:
         child.send_signal(signal.SIGSTOP)
         change_lease(path, pid=DEAD_PID)
         store = SqliteStore(path)
-        opened = await store.open("successor", workload.NOW)
+        opened = await open_store(store, "successor", workload.NOW)
         child.send_signal(signal.SIGCONT)
         tell(child)
         assert said(child).startswith("LeaseLost: ")
@@ -129,7 +130,7 @@ async def test_owner_on_another_host_is_replaced(path: Path) -> None:
         assert said(child) == "open"
         change_lease(path, host="elsewhere.example")
         store = SqliteStore(path)
-        await store.open("successor", workload.NOW)
+        await open_store(store, "successor", workload.NOW)
         tell(child)
         assert said(child).startswith("LeaseLost: "), "the epoch stops it"
         await store.close()
@@ -157,11 +158,11 @@ async def test_closing_frees_the_store_at_once(path: Path) -> None:
 
 async def test_second_name_of_the_file_is_the_same_store(path: Path) -> None:
     store = SqliteStore(path)
-    await store.open("test", workload.NOW)
+    await open_store(store, "test", workload.NOW)
     second_name = path.parent / "other.sqlite3"
     second_name.symlink_to(path)
     with pytest.raises(StoreInUse):
-        await SqliteStore(second_name).open("test", workload.NOW)
+        await open_store(SqliteStore(second_name), "test", workload.NOW)
     await store.close()
 
 
@@ -174,13 +175,13 @@ async def test_copy_of_an_owned_file_is_free(path: Path, tmp_path: Path) -> None
         with closing(sqlite3.connect(path)) as db:
             db.execute("VACUUM INTO ?", (str(backup),))
         store = SqliteStore(backup)
-        await store.open("restored", workload.NOW)
+        await open_store(store, "restored", workload.NOW)
         assert await workload.expect_content(store) == 1
         await store.close()
 
 
 async def test_abandoned_store_can_be_taken_by_the_same_process(path: Path) -> None:
     store = SqliteStore(path)
-    await store.open("test", workload.NOW)
+    await open_store(store, "test", workload.NOW)
     store.abandon()
     assert await open_and_close(path) == 2

@@ -26,6 +26,7 @@ from twinbus.store.base import (
     StoreUnreadable,
 )
 from twinbus.store.checks.owner import NO_LIMIT, NOW, all_values, message, values
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import FORMAT, SqliteStore
 from twinbus.store.sqlite_file import migrate, open_file
 
@@ -110,7 +111,7 @@ async def _expect_everything(store: SqliteStore) -> None:
 async def test_everything_of_format_1_is_found(path: Path) -> None:
     store = SqliteStore(path)
     for epoch in (7, 8):
-        opened = await store.open("test", NOW)
+        opened = await open_store(store, "test", NOW)
         assert (opened.epoch, opened.last_batch) == (epoch, 3)
         assert opened.fragments == [RECORD]
         assert opened.purging == [4]
@@ -121,7 +122,7 @@ async def test_everything_of_format_1_is_found(path: Path) -> None:
 
 async def test_migrated_store_takes_what_format_1_did_not_know(path: Path) -> None:
     store = SqliteStore(path)
-    opened = await store.open("test", NOW)
+    opened = await open_store(store, "test", NOW)
     of_session = message(1, 5, session_id="s")
     shared = message(1, 6, body_id=9, is_shared=True, raw=b"shared")
     changes = ChangeSet()
@@ -160,7 +161,7 @@ def put_back(copy: Path, path: Path) -> None:
 async def test_a_copy_of_the_old_format_is_kept(path: Path) -> None:
     before = rows_of(path)
     store = SqliteStore(path)
-    await store.open("test", NOW)
+    await open_store(store, "test", NOW)
     await store.close()
     copy = path.with_name(f"{path.name}.format-1")
     assert rows_of(copy) == before
@@ -168,7 +169,7 @@ async def test_a_copy_of_the_old_format_is_kept(path: Path) -> None:
     assert [file.name for file in path.parent.glob("*.new*")] == []
     # It can be put back, and is migrated again.
     put_back(copy, path)
-    await store.open("test", NOW)
+    await open_store(store, "test", NOW)
     await _expect_everything(store)
     await store.close()
 
@@ -186,7 +187,7 @@ async def test_without_room_for_a_copy_nothing_is_migrated(
         sqlite_copy.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1)
     )
     with pytest.raises(StoreFull, match="1 are free"):
-        await SqliteStore(path).open("test", NOW)
+        await open_store(SqliteStore(path), "test", NOW)
     assert rows_of(path) == before
     assert list(path.parent.glob("*.format-*")) == []
 
@@ -204,7 +205,7 @@ async def test_a_copy_that_lacks_rows_is_not_trusted(
 
     monkeypatch.setattr(sqlite_copy, "_row_counts", one_less)
     with pytest.raises(StoreError, match="lacks rows"):
-        await SqliteStore(path).open("test", NOW)
+        await open_store(SqliteStore(path), "test", NOW)
     assert rows_of(path) == before
 
 
@@ -283,7 +284,7 @@ def second(tmp_path: Path) -> Path:
 async def test_everything_of_format_2_is_found(second: Path) -> None:
     store = SqliteStore(second)
     for epoch in (7, 8):
-        opened = await store.open("test", NOW)
+        opened = await open_store(store, "test", NOW)
         assert (opened.epoch, opened.last_batch) == (epoch, 3)
         found = await store.read_active(1, 0, 9, NO_LIMIT)
         assert all_values(found) == all_values([OF_SESSION, SHARED])
@@ -303,13 +304,13 @@ async def test_migrated_store_keeps_reader_leases(
 ) -> None:
     path = request.getfixturevalue(older)
     store = SqliteStore(path)
-    opened = await store.open("test", NOW)
+    opened = await open_store(store, "test", NOW)
     changes = ChangeSet()
     changes.reader_leases.append(LEASE)
     changes.seal(opened.epoch, 4, NOW)
     await store.commit(changes)
     await store.close()
-    await store.open("test", NOW)
+    await open_store(store, "test", NOW)
     assert await store.reader_leases() == [LEASE]
     await store.close()
     with closing(sqlite3.connect(path)) as db:
@@ -320,7 +321,7 @@ async def test_migrated_store_keeps_reader_leases(
 async def test_code_of_format_2_refuses_a_store_with_readers(second: Path) -> None:
     """It would hand out what a reader was promised."""
     store = SqliteStore(second)
-    await store.open("test", NOW)
+    await open_store(store, "test", NOW)
     await store.close()
     with closing(open_file(second, SECOND)) as db:
         with pytest.raises(StoreUnreadable, match="knows formats up to 2"):

@@ -12,6 +12,7 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.message import restored_message
 from twinbus.broker.row_id import base_of
 from twinbus.store.base import StoreFull
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 
 from . import workload
@@ -43,7 +44,7 @@ class Queue:
         self.sent = self.removed = 0
 
     async def open(self) -> None:
-        opened = await self.store.open("test", workload.NOW)
+        opened = await open_store(self.store, "test", workload.NOW)
         self._epoch, self._batch = opened.epoch, opened.last_batch
 
     async def send(self, count: int = 1) -> None:

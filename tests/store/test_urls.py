@@ -6,6 +6,7 @@ import pytest
 
 from twinbus.store.base import StoreError
 from twinbus.store.memory import MemoryStore
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.urls import open_store_url
 
@@ -47,6 +48,6 @@ def test_unknown_scheme_is_told_what_there_is(url: str) -> None:
 async def test_path_with_strange_characters_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "a b?mode=memory#c%41" / "store.sqlite3"
     store = SqliteStore(path)
-    await store.open("test", 1)
+    await open_store(store, "test", 1)
     assert path.is_file()
     await store.close()

@@ -23,6 +23,7 @@ from twinbus.broker.message import DEFERRED, Message, restored_message
 from twinbus.broker.operation_log import SEND
 from twinbus.broker.row_id import base_of
 from twinbus.store.base import Store, StoreError
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 
 NOW = 1_700_000_000_000
@@ -102,7 +103,7 @@ async def expect_content(store: Store) -> int:
 
 async def commit_up_to(store: Store, owner: str, number: int) -> None:
     """Open the store and commit until that number."""
-    opened = await store.open(owner, NOW)
+    opened = await open_store(store, owner, NOW)
     for batch in range(opened.last_batch + 1, number + 1):
         await store.commit(changes_of(batch, opened.epoch))
 
@@ -128,7 +129,7 @@ def _say(text: object) -> None:
 
 async def _commit_for_ever(path: Path, stepwise: bool) -> None:
     store = SqliteStore(path)
-    opened = await store.open("workload", NOW)
+    opened = await open_store(store, "workload", NOW)
     _say("open")
     batch = opened.last_batch
     while not stepwise or sys.stdin.readline():
@@ -140,14 +141,14 @@ async def _commit_for_ever(path: Path, stepwise: bool) -> None:
 async def _open_and_hold(path: Path) -> None:
     _say("ready")
     sys.stdin.readline()
-    await SqliteStore(path).open("workload", NOW)
+    await open_store(SqliteStore(path), "workload", NOW)
     _say("open")
     sys.stdin.readline()
 
 
 async def _block(path: Path) -> None:
     store = SqliteStore(path)
-    await store.open("workload", NOW)
+    await open_store(store, "workload", NOW)
     store._db.execute("BEGIN IMMEDIATE")
     _say("open")
     sys.stdin.readline()

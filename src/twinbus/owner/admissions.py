@@ -1,4 +1,4 @@
-"""Work that waits for a look at the store, done in one go per turn of its owner.
+"""Work that needs a look at the store first, done once per turn of its owner.
 
 All ids of a turn are looked up together, then each piece of work applies itself to
 the change set that is committed next, in the order in which it came.

@@ -1,4 +1,4 @@
-"""What the owner of a store does because time passed, besides what memory knows.
+"""What the owner of a store does on disk because time has passed.
 
 - Scheduled messages whose time has come are activated, in portions.
 - Messages that outlived their time on disk are expired, bucket by bucket.
@@ -18,6 +18,7 @@ from twinbus.store.base import (
     CommitFailed,
     CommitUnknown,
     ExpiryCursor,
+    Store,
     StoreFull,
 )
 
@@ -28,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 _PORTION: Final = 1_000
 _SMALL_PORTION: Final = 20
-"""Of what is moved while the store is full: it must fit into what removals need."""
+"""While the store is full: what is moved must fit into the space for removals."""
 
 _SWEEP_MS: Final = 60_000
 """One pass over the expiry buckets per bucket."""
@@ -38,15 +39,16 @@ _OPERATIONS_KEPT: Final = 100_000
 """Commits of which the operation log is kept here until files take it over."""
 
 _CAN_WAIT: Final = (StoreFull, CommitFailed, CommitUnknown)
-"""Clearing up is done again later, and doing it twice does no harm; a full disk must
-not end the bus."""
+"""Errors after which clearing up is tried again later. It may be done twice, and a full
+disk must not end the bus."""
 
 
 class Housekeeping:
     """Work of one store that is due at certain times."""
 
-    def __init__(self, owner: "StoreOwner") -> None:
+    def __init__(self, owner: "StoreOwner", store: Store) -> None:
         self._owner = owner
+        self._store = store
         # The earliest scheduled message, 0 if there is none.
         self.next_scheduled_at = 0
         self._next_sweep_at = 0
@@ -95,7 +97,7 @@ class Housekeeping:
         owner = self._owner
         has_activated = False
         kept = owner.table.kept_numbers()
-        for message in await owner.store.due(now, self._portion(), kept):
+        for message in await self._store.due(now, self._portion(), kept):
             fragment = owner.table.by_number(fragment_number_of(message.row_id))
             if fragment is not None:
                 schedule.activate(fragment, message, now, owner.changes)
@@ -103,15 +105,16 @@ class Housekeeping:
         # The rows leave the schedule with the commit, so ask again after it.
         if not await owner.commit_now():
             return
-        self.next_scheduled_at = await owner.store.next_scheduled_at(kept)
-        # Otherwise those that are due belong to a deleted queue, and go with it.
+        self.next_scheduled_at = await self._store.next_scheduled_at(kept)
+        # If nothing was activated, what is due belongs to a deleted queue and is purged
+        # with it.
         if has_activated and 0 < self.next_scheduled_at <= now:
             owner.wake()
 
     async def _sweep(self, now: int) -> None:
         owner = self._owner
         cursor = self._sweep_cursor or ExpiryCursor()
-        messages, cursor = await owner.store.expired(now, cursor, self._portion())
+        messages, cursor = await self._store.expired(now, cursor, self._portion())
         for message in owner.without_leaving(messages):
             fragment = owner.table.by_number(fragment_number_of(message.row_id))
             if fragment is not None:
@@ -129,7 +132,7 @@ class Housekeeping:
         if number is None:
             return
         try:
-            is_purged = await owner.store.purge(number, _PORTION)
+            is_purged = await self._store.purge(number, _PORTION)
         except _CAN_WAIT as error:
             _log.warning("purging a deleted queue is put off: %s", error)
             return
@@ -155,7 +158,7 @@ class Housekeeping:
     async def _trim(self, now: int) -> None:
         self._next_trim_at = now + _TRIM_MS
         try:
-            is_trimmed = await self._owner.store.trim(
+            is_trimmed = await self._store.trim(
                 operations_through=self._owner.last_batch - _OPERATIONS_KEPT,
                 now=now,
             )

@@ -19,8 +19,9 @@ class Owners:
         self._all = list(owners)
         # Of those that were opened.
         self._by_uuid: dict[bytes, StoreOwner] = {}
-        for owner in owners:
-            owner.is_alone = len(owners) == 1
+        if len(self._all) > 1:
+            for owner in self._all:
+                owner.serve_beside_others()
 
     def __iter__(self) -> Iterator[StoreOwner]:
         return iter(self._all)
@@ -42,7 +43,7 @@ class Owners:
     # --- life -----------------------------------------------------------------
 
     async def open(self, description: str) -> None:
-        """Take all leases. Raises StoreError; then none is held."""
+        """Take all leases. Raises StoreError, and then holds no lease."""
         try:
             for owner in self._all:
                 await owner.open(description)

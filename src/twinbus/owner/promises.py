@@ -17,7 +17,7 @@ class Promises:
     """What the open change set of a store promises."""
 
     def __init__(self, dispatches: dict[int, Dispatch]) -> None:
-        # By fragment number. One that has only promises left goes with them.
+        # By fragment number. One without receivers is removed with its last promise.
         self._dispatches = dispatches
         self._promising: set[Dispatch] = set()
 

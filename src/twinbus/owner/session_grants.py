@@ -1,4 +1,4 @@
-"""Who waits for a session gets one, after a look at the store.
+"""Grants sessions to those who wait for one, after a look at the store.
 
 A named session is granted if nobody holds it, with messages or without. The next
 session is one that has messages: its first ones are read before it is granted, and
@@ -27,12 +27,9 @@ _PORTION: Final = 200
 class SessionGrants:
     """Grants the sessions of one store."""
 
-    def __init__(self, owner: "StoreOwner") -> None:
+    def __init__(self, owner: "StoreOwner", store: Store) -> None:
         self._owner = owner
-
-    @property
-    def _store(self) -> Store:
-        return self._owner.store
+        self._store = store
 
     async def serve(self, fragment: Fragment) -> None:
         """Grant what can be granted to those who wait at the fragment."""
@@ -70,7 +67,7 @@ class SessionGrants:
     async def _serve_next(
         self, fragment: Fragment, sessions: Sessions, waiter: SessionWaiter
     ) -> bool:
-        """False if there is no session to be had."""
+        """False if no session is free."""
         while (session_id := await self._next_free(fragment, sessions)) is not None:
             messages = await self._store.read_session(
                 fragment.number, session_id, 0, WINDOW_MESSAGES, WINDOW_BYTES
@@ -96,12 +93,12 @@ class SessionGrants:
         return False
 
     def _have_expired(self, messages: list[Message]) -> bool:
-        """All of them; with one that has not, the session is worth having."""
+        """All of them. With one that has not, the session can be granted."""
         now = self._owner.clock.now()
         return all(0 < message.expires_at <= now for message in messages)
 
     async def _expire(self, fragment: Fragment, messages: list[Message]) -> bool:
-        """Expire what the sweep has not come to; False if that can't be now."""
+        """Expire messages before the sweep does; False if that was not committed."""
         now, changes = self._owner.clock.now(), self._owner.changes
         for message in messages:
             expiry.expire_unloaded(fragment, message, now, changes)

@@ -1,7 +1,7 @@
 """Fragments in whose memory time changes something: their locks and messages end.
 
-When thousands of locks end at once, only so many are counted by one commit; the rest
-is caught up with by the next ones.
+When thousands of locks end at once, one commit counts a limited number of them; the
+next commits count the rest.
 """
 
 from twinbus.broker import expiry

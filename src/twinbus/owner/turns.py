@@ -1,9 +1,9 @@
 """Shares of the loop's time, for those who ask for much at once.
 
 A client can put thousands of frames into one write, and a hundred requests behind
-them. What takes longer than a moment is cut: whoever has more to do asks whether the
-turn is over, and if so goes on in the next, after everybody else has been heard. Those
-with little to say never wait: they do not ask.
+them. Such work is cut into turns: it asks whether the turn is over, and if so goes on
+in the next one, after the other clients were served. Clients with little to do never
+wait, because they do not ask.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from typing import Final
 from twinbus.clock import Clock
 
 _TURN_MS: Final = 5
-"""Long enough for a full read of a busy client; short beside the 100 ms that nobody
-may be kept waiting."""
+"""Long enough for a full read of a busy client, and short beside the 100 ms for which a
+client may have to wait."""
 
 
 class Turns:
@@ -24,13 +24,13 @@ class Turns:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # When the present turn is over; None: nobody has asked yet.
+        # When the present turn is over; None: it has not begun.
         self._ends_at: int | None = None
         # What waits for the next one, in the order in which it came.
         self._waiting: deque[Callable[[], None]] = deque()
 
     def is_over(self) -> bool:
-        """Whether what takes time has to wait; the first who asks begins the turn."""
+        """Long work has to wait for the next turn. The first call begins a turn."""
         now = self._clock.monotonic()
         if self._ends_at is None:
             self._ends_at = now + _TURN_MS
@@ -51,8 +51,8 @@ class Turns:
             await turn
 
     def _give(self, turn: asyncio.Future[None]) -> None:
-        """Leave the rest of the turn to a coroutine. It is heard in the next iteration,
-        whatever others have done by then: to ask again could go on for ever."""
+        """Leave the rest of the turn to a coroutine. It runs in the next iteration in
+        any case; if it had to ask again, it might wait for ever."""
         # Whoever waited may have been cancelled.
         if not turn.done():
             turn.set_result(None)

@@ -22,6 +22,7 @@ from twinbus.process.data_folder import DataFolder
 from twinbus.rules.rule import default_rule
 from twinbus.store.base import FormatTooNew, Opened, StoreUnreadable
 from twinbus.store.catalog import EntityRecord, Unfinished, stored_entity
+from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_catalog import SqliteCatalog
 
@@ -126,7 +127,7 @@ def _set_aside(path: Path) -> None:
 async def _carry_out(
     plan: RecoveryPlan, store: SqliteStore, catalog: SqliteCatalog, now: int
 ) -> None:
-    opened = await store.open("twinbus recover", now)
+    opened = await open_store(store, "twinbus recover", now)
     try:
         changes = _changes(plan, opened, now)
         if not changes.is_empty():

@@ -1,14 +1,14 @@
 """What a store is: a small set of operations, each atomic, used by one owner.
 
 A store keeps the fragments that live in it (D4). One broker owns it at a time, by
-a lease with an epoch; every commit updates the lease row in its own transaction,
-so an owner that was replaced cannot write any more, and every commit has a number,
-so that after a failure its outcome can be found out (D13).
+a lease with an epoch (`lease.py`); every commit checks the epoch in its own
+transaction, so an owner that was replaced cannot write any more. Every commit has a
+number, so that after a failure its outcome can be found out (D13).
 
 All operations are `async`, because a database server is reached over a network.
 An embedded store answers without suspending. The owner calls one operation at a
-time, but for those of `StoreReader`; reads see every commit that was confirmed
-before, and raise StoreUnreadable if they find damage.
+time, except those of `StoreReader`. Reads see every commit that was confirmed before
+them, and raise StoreUnreadable if they find damage.
 """
 
 from collections.abc import Sequence
@@ -26,17 +26,18 @@ from twinbus.broker.changes import (
 from twinbus.broker.message import Message
 from twinbus.broker.outline import Outlines
 from twinbus.limits import WINDOW_BYTES
+from twinbus.store.lease import StoreLease
 
 PORTION_BYTES: Final = WINDOW_BYTES
-"""What time brings (schedules, expiries) is read in portions of at most this size,
-so that a thousand large messages do not fill the memory at once."""
+"""Messages that are due or expired are read in portions of at most this size, so that
+a thousand large ones do not fill the memory at once."""
 
 TRIMMED_IDS: Final = 2_000
-"""Ids that are forgotten at once: many more, and everybody waits for it."""
+"""How many ids are forgotten at once. With many more, clients notice the pause."""
 
 
 class StoreError(Exception):
-    """A store could not do what it was asked for."""
+    """A store could not do what it was asked to do."""
 
 
 class StoreInUse(StoreError):
@@ -64,11 +65,11 @@ class CommitUnknown(StoreError):
 
 
 class FormatTooNew(StoreUnreadable):
-    """Written by a version that knows more than this one."""
+    """The file was written by a newer version, which this one cannot read."""
 
 
 class CatalogIncomplete(StoreUnreadable):
-    """The store holds what the catalog does not know."""
+    """The store holds fragments that the catalog does not know."""
 
 
 class LeaseLost(StoreError):
@@ -77,10 +78,10 @@ class LeaseLost(StoreError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """What an owner learns when it has got the lease."""
+    """What an owner learns of the store when it has taken the lease."""
 
     store_uuid: bytes
-    # Raised by every opening; part of lock tokens, checked by every commit.
+    # Raised by every take of the lease; part of lock tokens, checked by every commit.
     epoch: int
     # Number of the last commit; the next one is the following number.
     last_batch: int
@@ -99,10 +100,23 @@ class ExpiryCursor:
     row_id: int = -(1 << 63)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowRefill:
+    """What one window asks for: the active messages after those it had."""
+
+    fragment_number: int
+    # Only messages of this session; None: of all sessions, and of none.
+    session_id: str | None = None
+    # The sequence number of the last message that it had.
+    after: int
+    limit: int
+    limit_bytes: int
+
+
 class StoreReader(Protocol):
-    """Reads that may run beside any other operation, a commit included: over a
-    connection of their own, where a store has such. They see a commit whole or not at
-    all, and every one that was confirmed before they began."""
+    """Reads that may run beside any other operation, a commit included. A database
+    server does them over a connection of their own. They see a commit whole or not at
+    all, and every commit that was confirmed before they began."""
 
     async def browse(
         self, fragment_number: int, from_sequence: int, limit: int, limit_bytes: int
@@ -144,18 +158,20 @@ class StoreReader(Protocol):
 
 class Store(StoreReader, Protocol):
     """Durable fragments, with one owner at a time. After an error its owner may close
-    it and open it again."""
+    it and take its lease again."""
 
     @property
     def location(self) -> str:
-        """Where its content is, for people."""
+        """Where its content is, as a text for people."""
         ...
 
-    async def open(self, owner: str, now: int) -> Opened:
-        """Take the lease. `owner` describes the broker, for whom it may concern.
+    @property
+    def lease(self) -> StoreLease:
+        """Who may write to it. Nothing below works before the lease was taken."""
+        ...
 
-        Raises StoreInUse, StoreUnreadable (CommitsLost), StoreFull.
-        """
+    async def load(self) -> Opened:
+        """What an owner needs to begin."""
         ...
 
     async def commit(self, changes: ChangeSet) -> None:
@@ -174,8 +190,8 @@ class Store(StoreReader, Protocol):
     async def last_batch(self) -> int:
         """The number of the last commit that happened.
 
-        After CommitUnknown this settles the matter: what it says stays true after
-        a crash. Raises CommitUnknown again, or LeaseLost.
+        After CommitUnknown this says whether the commit happened, and the answer
+        stays true after a crash. Raises CommitUnknown again, or LeaseLost.
         """
         ...
 
@@ -190,16 +206,29 @@ class Store(StoreReader, Protocol):
         `limit`, and no more once they have `limit_bytes`; at least one if any."""
         ...
 
+    async def read_refills(
+        self, refills: Sequence[WindowRefill], limit: int, limit_bytes: int
+    ) -> list[list[Message]]:
+        """Messages for many windows, in one round trip: what `read_active` or
+        `read_session` gives for each, in the order of `refills`.
+
+        All portions together have at most `limit` messages, and no more once they
+        have `limit_bytes`. The portion that reaches this limit is cut, and there is
+        none for the refills that follow: the answer is shorter than `refills`. The
+        first refill always has a portion.
+        """
+        ...
+
     async def count_active(self, fragment_number: int) -> int:
-        """How many active messages there are: counted one by one, which takes as long
-        as there are some."""
+        """How many active messages there are. They are counted one by one, so it takes
+        the longer the more there are."""
         ...
 
     async def outlines(
         self, fragment_number: int, first: int, last: int, limit: int
     ) -> Outlines:
         """Active messages with sequence numbers from `first` through `last`, in order
-        and without their bytes: at most `limit`. None if `last` is below `first`."""
+        and without their bytes: at most `limit`. Nothing if `last` is below `first`."""
         ...
 
     async def read_numbered(self, row_ids: list[int]) -> list[Message]:
@@ -207,7 +236,7 @@ class Store(StoreReader, Protocol):
         ...
 
     async def reader_leases(self) -> list[ReaderLease]:
-        """All reader leases, those that are over included."""
+        """All reader leases, also those that have ended."""
         ...
 
     async def browse_deferred(
@@ -222,7 +251,7 @@ class Store(StoreReader, Protocol):
         ...
 
     async def deferred_bytes(self, row_ids: list[int]) -> int:
-        """How many bytes `read_deferred` would read; cheap."""
+        """How many bytes `read_deferred` would read, without reading them."""
         ...
 
     async def read_scheduled(self, row_ids: list[int]) -> list[Message]:
@@ -243,8 +272,8 @@ class Store(StoreReader, Protocol):
     async def active_sessions(
         self, fragment_number: int, after: str | None, limit: int
     ) -> list[str]:
-        """Ids of sessions with active messages, in an order of the store's that
-        never changes, from the one behind `after` on (None: the first)."""
+        """Ids of sessions with active messages, from the one after `after` on (None:
+        from the first). Each store has its own order, which never changes."""
         ...
 
     async def rules(self) -> list[StoredRule]:
@@ -253,28 +282,29 @@ class Store(StoreReader, Protocol):
         ...
 
     async def entities(self) -> list[StoredEntity]:
-        """What is kept of the entities of all fragments here, in no order. Stores of
-        before format 4 lack some until the next start."""
+        """The copies of the entities' descriptions, in no order. A store that was
+        migrated from format 3 or older lacks some until the next start."""
         ...
 
     async def due(
         self, now: int, limit: int, without: Sequence[int] = ()
     ) -> list[Message]:
-        """Scheduled messages whose time has come, earliest first, but for those of
-        the fragments `without`: at most `limit`, and no more once they have
+        """Scheduled messages whose time has come, earliest first, except those of the
+        fragments `without`: at most `limit`, and no more once they have
         `PORTION_BYTES`."""
         ...
 
     async def next_scheduled_at(self, without: Sequence[int] = ()) -> int:
-        """The earliest scheduled message's time, or 0; but for those of fragments."""
+        """The time of the earliest scheduled message, or 0; except those of the
+        fragments `without`."""
         ...
 
     async def expired(
         self, now: int, after: ExpiryCursor, limit: int
     ) -> tuple[list[Message], ExpiryCursor]:
-        """Active messages in expiry buckets that are past, from a cursor on; the
-        limits are those of `due`. With them comes the cursor to go on from. The
-        pass is over when there are none, and the cursor is at the beginning again.
+        """Active messages in expiry buckets that are past, from a cursor on, and the
+        cursor to go on from. The limits are those of `due`. When there are no more
+        messages the pass is over, and the cursor is at the beginning again.
         """
         ...
 
@@ -292,13 +322,13 @@ class Store(StoreReader, Protocol):
     async def restored(
         self, source: str, generation: bytes, sequences: list[int]
     ) -> set[int]:
-        """Those of the numbers that the range ledger has."""
+        """Which of the numbers are in the range ledger."""
         ...
 
     async def seen(
         self, fragment_number: int, unique_ids: list[bytes], now: int
     ) -> set[bytes]:
-        """Those of the ids that the id ledger has and need not have forgotten."""
+        """Which of the ids are in the id ledger, and not to be forgotten by now."""
         ...
 
     async def operations(self, after_batch: int, limit: int) -> list[tuple[int, bytes]]:
@@ -313,5 +343,5 @@ class Store(StoreReader, Protocol):
         ...
 
     async def close(self) -> None:
-        """Give the lease back. What was committed stays."""
+        """Give the lease back, if it is held. What was committed stays."""
         ...

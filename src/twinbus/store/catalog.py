@@ -2,13 +2,16 @@
 
 Kept apart from the messages, because a partitioned entity has fragments in many
 stores. Placement is recorded when an entity is created and never computed again:
-adding a store changes nothing that exists. Brokers cache the catalog; while it is
-away only management stops.
+a new store changes nothing for the entities that exist. Brokers cache the catalog;
+while it is away, only management stops.
 
-Entities and their fragments are in files of their own, so neither appears or goes at
-once with the other. The catalog names in advance what may be dropped: an intent
-before the first fragment is made, a tombstone with the removal of an entity. What
-neither names is not dropped, whatever else the catalog lacks.
+Entities and their fragments are in different files, so they cannot be created or
+removed in one step. The catalog names in advance which fragments may be dropped: by an
+intent before the first fragment is made, and by a tombstone when an entity is removed.
+Fragments that neither names are not dropped, whatever else the catalog lacks.
+
+Every write of entities gives the catalog a new version. A broker that knows one asks
+what changed since, instead of reading everything again.
 """
 
 import json
@@ -20,6 +23,10 @@ from twinbus.broker.changes import StoredEntity
 
 INTENT: Final = "intent"
 TOMBSTONE: Final = "tombstone"
+
+REMOVALS_KEPT: Final = 10_000
+"""So many paths of removed entities are remembered, as many as a namespace may have
+entities. Whoever knows an older version reads everything again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +61,41 @@ class Unfinished:
     noted_at: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedEntity:
+    """An entity that is gone."""
+
+    namespace: str
+    path: str
+    generation: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSnapshot:
+    """All entities, as they were in one version."""
+
+    version: int
+    entities: list[EntityRecord]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogChanges:
+    """What a broker that knows a version has to change; each path is named once.
+
+    What was created takes the place of whatever had its path. What was removed may
+    never have been known.
+    """
+
+    # That the broker knows with these changes.
+    version: int
+    created: list[EntityRecord]
+    # Descriptions, and rules: a subscription whose rules change is put again.
+    updated: list[EntityRecord]
+    removed: list[RemovedEntity]
+
+
 def unfinished(entity: EntityRecord, kind: str, now: int) -> list[Unfinished]:
-    """What is to be noted of an entity: one for each store it has fragments in."""
+    """The notes for an entity: one for each store that has fragments of it."""
     return [
         Unfinished(
             kind=kind,
@@ -78,15 +118,26 @@ class Catalog(Protocol):
         ...
 
     def exists(self) -> bool:
-        """There is something to open; otherwise opening makes it."""
+        """There is a catalog; otherwise `open` makes one."""
         ...
 
     async def open(self) -> list[EntityRecord]:
         """All entities. Raises StoreUnreadable."""
         ...
 
+    async def snapshot(self) -> CatalogSnapshot:
+        """All entities, and the version that has them. The first version is 1, and
+        every `put` and `remove` makes the next."""
+        ...
+
+    async def changes_since(self, version: int) -> CatalogChanges | None:
+        """What `put` and `remove` changed after that version; after 0: everything.
+        None if that is not known any more, or if there was no such version: then read
+        a snapshot."""
+        ...
+
     async def unfinished(self) -> list[Unfinished]:
-        """What creations and removals have left to be dropped."""
+        """Fragments that creations and removals have left to be dropped."""
         ...
 
     async def intend(self, intents: Sequence[Unfinished]) -> None:
@@ -114,7 +165,7 @@ class Catalog(Protocol):
 
 
 def stored_entity(entity: EntityRecord) -> StoredEntity:
-    """For the store that has the entity's fragments."""
+    """The copy for the store that has the entity's fragments."""
     definition = {
         "namespace": entity.namespace,
         "path": entity.path,
@@ -131,7 +182,7 @@ def stored_entity(entity: EntityRecord) -> StoredEntity:
 
 
 def entity_of(stored: StoredEntity) -> EntityRecord:
-    """The other way. Raises ValueError for what nobody has written."""
+    """The entity that a store has a copy of. Raises ValueError if it cannot be read."""
     try:
         found = json.loads(stored.definition)
         return EntityRecord(

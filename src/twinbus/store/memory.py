@@ -30,10 +30,12 @@ from twinbus.store.base import (
     LeaseLost,
     Opened,
     StoreError,
-    StoreInUse,
+    WindowRefill,
 )
 from twinbus.store.memory_disk import MemoryDisk, rows_of
+from twinbus.store.memory_lease import MemoryLease
 from twinbus.store.memory_table import MemoryTable
+from twinbus.store.refill_portions import read_portions
 from twinbus.store.rows.expiry_bucket import EXPIRY_BUCKET_MS
 
 __all__ = ["MemoryDisk", "MemoryStore"]
@@ -49,8 +51,7 @@ class MemoryStore:
 
     def __init__(self, disk: MemoryDisk | None = None) -> None:
         self.disk: MemoryDisk = disk or MemoryDisk()
-        # The epoch this object holds the lease in; 0 while it is not open.
-        self._epoch: int = 0
+        self.lease: MemoryLease = MemoryLease(self.disk)
 
     @property
     def location(self) -> str:
@@ -58,16 +59,11 @@ class MemoryStore:
 
     # --- ownership ------------------------------------------------------------
 
-    async def open(self, owner: str, now: int) -> Opened:
+    async def load(self) -> Opened:
         disk = self.disk
-        if disk.owner is not None:
-            raise StoreInUse(f"The store in memory is in use by {disk.owner}.")
-        disk.owner = owner
-        disk.epoch += 1
-        self._epoch = disk.epoch
         return Opened(
             store_uuid=disk.store_uuid,
-            epoch=disk.epoch,
+            epoch=self.lease.epoch,
             last_batch=disk.batch,
             fragments=await self.fragments(),
             purging=sorted(disk.dropped),
@@ -75,18 +71,14 @@ class MemoryStore:
         )
 
     async def close(self) -> None:
-        if self._epoch == self.disk.epoch:
-            self.disk.owner = None
-        self._epoch = 0
+        await self.lease.give_back()
 
     def abandon(self) -> None:
         """Let go as the end of the process would."""
-        if self._epoch == self.disk.epoch:
-            self.disk.owner = None
-        self._epoch = 0
+        self.lease.let_go()
 
     def _check_open(self) -> None:
-        if self._epoch == 0:
+        if self.lease.epoch == 0:
             raise StoreError("The store in memory is not open.")
 
     def _check_lease(self, epoch: int) -> None:
@@ -101,13 +93,13 @@ class MemoryStore:
         self.disk.write(changes)
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
-        self._check_lease(self._epoch)
+        self._check_lease(self.lease.epoch)
         return self.disk.purge(fragment_number, limit)
 
     async def trim(
         self, *, operations_through: int, now: int, limit: int = TRIMMED_IDS
     ) -> bool:
-        self._check_lease(self._epoch)
+        self._check_lease(self.lease.epoch)
         return self.disk.trim(operations_through, now, limit)
 
     async def room(self) -> int:
@@ -129,6 +121,23 @@ class MemoryStore:
         self._check_open()
         first, last = rows_of(fragment_number, after + 1)
         return _portion(self.disk.active.between(first, last), limit, limit_bytes)
+
+    async def read_refills(
+        self, refills: Sequence[WindowRefill], limit: int, limit_bytes: int
+    ) -> list[list[Message]]:
+        self._check_open()
+        return read_portions(self._read_refill, refills, limit, limit_bytes)
+
+    def _read_refill(
+        self, refill: WindowRefill, limit: int, limit_bytes: int
+    ) -> list[Message]:
+        number, session_id = refill.fragment_number, refill.session_id
+        first, last = rows_of(number, refill.after + 1)
+        active = self.disk.active
+        if session_id is None:
+            return _portion(active.between(first, last), limit, limit_bytes)
+        found = active.of_session(number, session_id, first)
+        return _portion(found, limit, limit_bytes)
 
     async def count_active(self, fragment_number: int) -> int:
         self._check_open()

@@ -1,7 +1,7 @@
 """Shared bodies in memory: counted as a disk would count them.
 
-The bytes are looked up when a row is read, not kept with it: who releases a body
-too early must notice it here too.
+The bytes are looked up when a row is read, and not kept with it. So a body that is
+released too early is missed here, as it would be on a disk.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ class MemoryBodies:
             self._use_counts[body.body_id] = 0
         differences = Counter(changes.bodies_taken)
         differences.subtract(changes.bodies_released)
-        # An added one that nobody took is not kept.
+        # A body that no row uses is not kept.
         for body in changes.bodies_added:
             differences[body.body_id] += 0
         self._count(differences)

@@ -6,7 +6,13 @@ from dataclasses import replace
 from typing import final
 
 from twinbus.store.base import StoreError, StoreInUse
-from twinbus.store.catalog import EntityRecord, Unfinished
+from twinbus.store.catalog import (
+    CatalogChanges,
+    CatalogSnapshot,
+    EntityRecord,
+    Unfinished,
+)
+from twinbus.store.memory_catalog_versions import CatalogVersions
 
 
 @final
@@ -16,6 +22,7 @@ class MemoryCatalog:
     def __init__(self) -> None:
         # By namespace and path in lower case.
         self._entities: dict[tuple[str, str], EntityRecord] = {}
+        self._versions: CatalogVersions = CatalogVersions()
         # By generation and store.
         self._unfinished: dict[tuple[bytes, bytes], Unfinished] = {}
         self._is_open: bool = False
@@ -33,6 +40,17 @@ class MemoryCatalog:
         self._is_open = True
         return [entity for _, entity in sorted(self._entities.items())]
 
+    async def snapshot(self) -> CatalogSnapshot:
+        self._check_open()
+        return CatalogSnapshot(
+            version=self._versions.last,
+            entities=[entity for _, entity in sorted(self._entities.items())],
+        )
+
+    async def changes_since(self, version: int) -> CatalogChanges | None:
+        self._check_open()
+        return self._versions.changes_since(version, self._entities)
+
     async def unfinished(self) -> list[Unfinished]:
         self._check_open()
         return [noted for _, noted in sorted(self._unfinished.items())]
@@ -47,10 +65,12 @@ class MemoryCatalog:
 
     async def put(self, *entities: EntityRecord) -> None:
         self._check_open()
+        self._versions.begin()
         for entity in entities:
             # Kept as JSON elsewhere, so it must survive that here too.
             description = json.loads(json.dumps(dict(entity.description)))
             key = (entity.namespace.lower(), entity.path.lower())
+            self._versions.note_put(key, self._entities.get(key), entity)
             self._entities[key] = replace(entity, description=description)
             for noted in list(self._unfinished):
                 if noted[0] == entity.generation:
@@ -58,8 +78,13 @@ class MemoryCatalog:
 
     async def remove(self, tombstones: Sequence[Unfinished]) -> None:
         self._check_open()
+        self._versions.begin()
         for one in tombstones:
-            self._entities.pop((one.namespace.lower(), one.path.lower()), None)
+            key = (one.namespace.lower(), one.path.lower())
+            entity = self._entities.pop(key, None)
+            if entity is not None:
+                self._versions.note_removal(key, entity)
+        self._versions.forget()
         self._note(tombstones)
 
     async def finish(self, dropped: Sequence[Unfinished]) -> None:

@@ -1,7 +1,7 @@
 """What the store in memory keeps, and how a change set is written to it.
 
-Nothing here can fail half way, so a change set is checked first and then applied.
-It knows no lease: that is the store's business, as on a disk.
+A change set is checked first and then applied, so that it cannot fail half way. The
+lease is kept here, but checked by the store.
 """
 
 from bisect import bisect_left, insort
@@ -34,11 +34,15 @@ Row = TypeVar("Row")
 class MemoryDisk:
     """Content and lease."""
 
-    def __init__(self) -> None:
+    def __init__(self, lease_term_ms: int = 0) -> None:
+        # 0: a lease ends when it is given back.
+        self.lease_term_ms: int = lease_term_ms
+        # With a term: others may take the lease from then on.
+        self.lease_ends_at: int = 0
         self.store_uuid: bytes = uuid4().bytes
         self.epoch: int = 0
         self.batch: int = 0
-        # Who has the lease; None when nobody has.
+        # Who has the lease; None: it is free.
         self.owner: str | None = None
         self.fragments: dict[int, FragmentRecord] = {}
         self.dropped: set[int] = set()

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from twinbus.broker.row_id import fragment_number_of, sequence_of
-from twinbus.store import sqlite_lease
+from twinbus.store import sqlite_lease_row
 from twinbus.store.sqlite_confirmed import (
     Confirmation,
     accept_loss,
@@ -103,7 +103,7 @@ class SqliteAudit:
             self._has_lost_tail = True
             return
         with _opened(self._store) as db:
-            sqlite_lease.refuse_if_owned(db, self._store)
+            sqlite_lease_row.refuse_if_owned(db, self._store)
             self.found = found_in(db)
             self._check_tail()
             self._check_pages(db, self._store)
@@ -249,7 +249,7 @@ class SqliteAudit:
     def _recount(self) -> None:
         with closing(connect_to_write(self._store)) as db:
             with transaction(db, self._store):
-                sqlite_lease.refuse_if_owned(db, self._store)
+                sqlite_lease_row.refuse_if_owned(db, self._store)
                 db.executemany(
                     _SQL["recount"],
                     [(*counts, number) for number, counts in self._recounted.items()],

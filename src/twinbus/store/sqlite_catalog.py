@@ -1,14 +1,14 @@
 """The catalog in a SQLite file of its own, for all brokers of one machine.
 
-Nobody owns it: a change is one short transaction, and whoever opens the file reads
-what was changed before. It holds access keys, so the file is readable by its user
-alone.
+It has no owner: each change is one short transaction, and each process that opens the
+file reads what others have changed. It holds access keys, so only its user can read
+the file.
 """
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -18,7 +18,14 @@ from twinbus.store.base import (
     StoreInUse,
     StoreUnreadable,
 )
-from twinbus.store.catalog import EntityRecord, Unfinished
+from twinbus.store.catalog import (
+    REMOVALS_KEPT,
+    CatalogChanges,
+    CatalogSnapshot,
+    EntityRecord,
+    RemovedEntity,
+    Unfinished,
+)
 from twinbus.store.sqlite_errors import Busy, locked, reading, rolled_back, transaction
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
 from twinbus.store.statements import named_statements
@@ -29,8 +36,8 @@ FORMAT: Final = SqliteFormat(
     noun="catalog",
     application_id=0x74776263,  # "twbc"
     migrations="catalog_migrations",
-    version=2,
-    tables=frozenset({"meta", "entity", "broker", "unfinished"}),
+    version=3,
+    tables=frozenset({"meta", "entity", "removed_entity", "broker", "unfinished"}),
 )
 
 _ADVICE: Final = (
@@ -113,17 +120,68 @@ class SqliteCatalog:
         ]
         self._db.executemany(_SQL["put_unfinished"], rows)
 
+    async def snapshot(self) -> CatalogSnapshot:
+        with self._one_moment() as db:
+            version, _ = db.execute(_SQL["versions"]).fetchone()
+            rows = db.execute(_SQL["entities"]).fetchall()
+        return CatalogSnapshot(
+            version=version, entities=[_entity_record(row) for row in rows]
+        )
+
+    async def changes_since(self, version: int) -> CatalogChanges | None:
+        with self._one_moment() as db:
+            last, forgotten_through = db.execute(_SQL["versions"]).fetchone()
+            if not forgotten_through <= version <= last:
+                return None
+            created, updated, removed = (
+                db.execute(_SQL[name], (version,)).fetchall()
+                for name in ("created_since", "updated_since", "removed_since")
+            )
+        return CatalogChanges(
+            version=last,
+            created=[_entity_record(row) for row in created],
+            updated=[_entity_record(row) for row in updated],
+            removed=[_removed_entity(row) for row in removed],
+        )
+
+    @contextmanager
+    def _one_moment(self) -> Iterator[sqlite3.Connection]:
+        """What is read here is of one version, though others write."""
+        db = self._db
+        with reading(self.path):
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                # Some errors make SQLite roll back by itself.
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
     async def put(self, *entities: EntityRecord) -> None:
         with transaction(self._db, self.path):
+            version = self._next_version()
             for entity in entities:
-                self._db.execute(_SQL["put_entity"], _entity_row(entity))
+                row = _entity_row(entity)
+                self._db.execute(_SQL["put_entity"], (*row, version))
+                self._db.execute(_SQL["forget_removal"], row[:2])
                 self._db.execute(_SQL["finish_generation"], (entity.generation,))
 
     async def remove(self, tombstones: Sequence[Unfinished]) -> None:
         keys = [(one.namespace.lower(), one.path.lower()) for one in tombstones]
         with transaction(self._db, self.path):
+            version = self._next_version()
+            noted = [(*key, version) for key in keys]
+            self._db.executemany(_SQL["note_removal"], noted)
             self._db.executemany(_SQL["remove_entity"], keys)
+            self._db.execute(_SQL["forget_through"], (REMOVALS_KEPT,))
+            self._db.execute(_SQL["forget_removals"])
             self._note(tombstones)
+
+    def _next_version(self) -> int:
+        """Inside a transaction."""
+        self._db.execute(_SQL["next_version"])
+        version: int = self._db.execute(_SQL["versions"]).fetchone()[0]
+        return version
 
     async def finish(self, dropped: Sequence[Unfinished]) -> None:
         keys = [(one.generation, one.store_uuid) for one in dropped]
@@ -170,6 +228,11 @@ def _entity_record(row: tuple[Any, ...]) -> EntityRecord:
         updated_at=updated,
         placement=tuple(bytes.fromhex(uuid) for uuid in json.loads(placement)),
     )
+
+
+def _removed_entity(row: tuple[Any, ...]) -> RemovedEntity:
+    namespace, path, generation = row
+    return RemovedEntity(namespace=namespace, path=path, generation=generation)
 
 
 def _unfinished(row: tuple[Any, ...]) -> Unfinished:

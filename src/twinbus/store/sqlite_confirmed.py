@@ -132,7 +132,7 @@ def refuse_lost_tail(
                 *(path, store),
             )
     elif confirmed.store_uuid != found.store_uuid:
-        _log.warning("%s is of another store than %s; it is made anew", path, store)
+        _log.warning("%s is of another store than %s; it is written again", path, store)
     elif is_lost(confirmed, found):
         raise commits_lost(store, confirmed, found)
     elif (confirmed.epoch, confirmed.batch) > (found.epoch, found.batch):

@@ -1,9 +1,9 @@
 """What SQLite's errors mean to the owner of a store.
 
-The question that matters is what became of a transaction (D13). Before COMMIT a
-rollback that works means: nothing happened. In COMMIT only a full disk is certain,
-because SQLite reports it when the transaction's last page did not get written; a
-failed sync, say, leaves pages behind that a crash may bring to life.
+What matters is whether a transaction has happened (D13). If an error comes before
+COMMIT and the rollback works, nothing has happened. If COMMIT itself fails, that is
+certain for a full disk only: SQLite reports it before the last page is written. After a
+failed sync, for example, a crash may bring the pages of the transaction back.
 """
 
 import sqlite3
@@ -46,7 +46,7 @@ def unreadable(path: Path, why: str) -> StoreUnreadable:
 
 
 def locked(path: Path) -> StoreInUse:
-    """A refusal that says what little is known."""
+    """The error for a file that another program has locked."""
     return StoreInUse(
         f"{path} is in use by another program: stop it or choose another --data."
     )
@@ -69,12 +69,12 @@ def reading(path: Path) -> Iterator[None]:
 
 
 class _RolledBack(Exception):
-    """There is nothing to keep."""
+    """Ends a transaction that is to be rolled back."""
 
 
 @contextmanager
 def rolled_back(db: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """What is inside is seen there, and has not happened afterwards.
+    """What is written inside can be read inside, and is rolled back afterwards.
 
     Raises StoreUnreadable, StoreInUse and other StoreErrors.
     """

@@ -1,10 +1,10 @@
 """A SQLite file of ours: made whole, recognised, brought to the current format.
 
-A file is made under another name and linked to its own when it is complete, so
-nobody ever sees half of one and of two makers one wins. It carries an application
-id, a format version and the oldest format whose code can read it (D16); what this
-code cannot read it refuses. Opening costs the same for any number of rows: the
-header and the schema are looked at, the rest shows itself when it is read.
+A file is made under another name and gets its own when it is complete. So no process
+sees half of a file, and if two make one at the same time, one of them wins. It has an
+application id, a format version and the oldest format whose code can read it (D16). A
+file that this code cannot read is refused. Opening takes the same time for any number
+of rows: it checks the header and the schema. Damage elsewhere is found when it is read.
 """
 
 import os
@@ -30,7 +30,7 @@ _CHECKPOINT_PAGES = 500
 over syncs faster than one that grows, and the stall is short (decision 0002)."""
 
 _CACHED_STATEMENTS = 256
-"""More than there are, so that none is ever prepared twice."""
+"""More than there are statements, so that each is prepared once."""
 
 _BUSY_TIMEOUT_MS = 500
 """How long a transaction waits for another program's (a backup, say). The event
@@ -103,7 +103,7 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
 
 
 def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
-    # mode=rw: a file that vanished meanwhile must not come back empty.
+    # mode=rw: a file that was removed meanwhile must not be made again, empty.
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -117,7 +117,8 @@ def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
 def _make(path: Path, kind: SqliteFormat) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.new-{secrets.token_hex(8)}")
-    # Messages and keys are nobody else's business; -wal and -shm follow suit.
+    # Only our user may read messages and keys. SQLite gives -wal and -shm the same
+    # permissions.
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
         _fill(unfinished, kind)
@@ -145,12 +146,12 @@ def _fill(path: Path, kind: SqliteFormat) -> None:
 
 
 def settle_log(db: sqlite3.Connection, path: Path) -> None:
-    """Copy the log into the file, as far as nobody reads it; of a copy that SQLite
-    made without one, begin a log. Raises StoreFull, StoreError."""
+    """Copy the log into the file, except what others are reading. A file that SQLite
+    copied without a log gets one. Raises StoreFull, StoreError."""
     try:
         db.execute("PRAGMA journal_mode = WAL").fetchall()
-        # After a change of that, a migrated schema is read anew: here, because a
-        # checkpoint cannot do so.
+        # After this the schema of a migrated file must be read again, which a
+        # checkpoint cannot do.
         db.execute("SELECT count(*) FROM sqlite_master").fetchall()
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
     except sqlite3.Error as error:

@@ -1,111 +1,148 @@
-"""The lease of a SQLite store: one owner at a time, on one host (D4).
+"""The lease of a SQLite store: held by a process of this machine while it runs.
 
-The row names the owner's process. A live one keeps the store; a dead one's lease
-is taken over by raising the epoch, after which nothing that was begun under the
-old epoch can be written any more. An owner on another host cannot be asked; its
-lease is taken over too, and the epoch alone stops it if it lives. The lease in a
-copy of the file is nobody's.
-
-Within this process the row cannot tell two owners apart, so what is owned is
-remembered here.
+It has no term: others can see whether the holder's process runs, and an idle bus need
+not write to its disk. To take the lease opens the file, and brings it to the current
+format in the same transaction. To give it back closes the file.
 """
 
-import os
 import sqlite3
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import closing, suppress
+from dataclasses import replace
+from typing import final
 
-from twinbus.store.base import StoreInUse, StoreUnreadable
-from twinbus.store.process_identity import ProcessIdentity, is_running, this_process
-from twinbus.store.sqlite_errors import locked, unreadable
-from twinbus.store.statements import named_statements
-
-_SQL = named_statements("sqlite_store.sql")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tenure:
-    """What is owned: a file, by device and inode, in one epoch."""
-
-    file: str
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """What the lease row says of an owner."""
-
-    process: ProcessIdentity
-    description: str
-    tenure: Tenure
-
-    def is_alive(self) -> bool:
-        if self.process == this_process():
-            return self.tenure in _owned_here
-        return is_running(self.process)
+from twinbus.store import sqlite_lease_row
+from twinbus.store.base import StoreFull, StoreInUse
+from twinbus.store.sqlite_confirmed import (
+    Confirmation,
+    ConfirmedFile,
+    commits_lost,
+    found_in,
+    is_lost,
+    read_confirmation,
+    refuse_lost_store,
+    refuse_lost_tail,
+    schema_version,
+)
+from twinbus.store.sqlite_connection import SQL, SqliteConnection
+from twinbus.store.sqlite_errors import Busy, reading, transaction
+from twinbus.store.sqlite_file import (
+    connect_to_read,
+    migrate,
+    open_file,
+    settle_log,
+)
+from twinbus.store.sqlite_format import FORMAT
 
 
-# Joined under the file's write lock only, so two threads cannot both get in.
-_owned_here: set[Tenure] = set()
+@final
+class SqliteLease:
+    """Of the store that is reached over one connection."""
 
+    def __init__(self, connection: SqliteConnection) -> None:
+        self._connection = connection
+        # What this process owns through this object.
+        self._tenure: sqlite_lease_row.Tenure | None = None
 
-def take_lease(db: sqlite3.Connection, path: Path, owner: str, now: int) -> Tenure:
-    """Become the owner, inside the caller's transaction. Raises StoreInUse."""
-    epoch = refuse_if_owned(db, path)
-    file = _file_id(path)
-    me = this_process()
-    db.execute(_SQL["take_lease"], (owner, me.pid, me.start, me.host, file, now))
-    tenure = Tenure(file=file, epoch=epoch + 1)
-    _owned_here.add(tenure)
-    return tenure
+    @property
+    def term_ms(self) -> int:
+        return 0
 
+    # --- take -----------------------------------------------------------------
 
-def refuse_if_owned(db: sqlite3.Connection, path: Path) -> int:
-    """The epoch of a store that nobody owns at present. Raises StoreInUse."""
-    holder, epoch = _read_lease(db, path)
-    is_ours = holder is not None and holder.tenure.file == _file_id(path)
-    if holder is not None and is_ours and holder.is_alive():
-        raise _in_use(path, holder)
-    return epoch
+    async def take(self, owner: str, now: int) -> int:
+        path, room = self._connection.path, self._connection.room
+        if self._connection.open_db is not None:
+            raise StoreInUse(f"{path} is open already.")
+        # Read before the store, because a live owner may commit in between.
+        confirmed = read_confirmation(path)
+        self.refuse_unopened(confirmed)
+        room.begin()
+        try:
+            return self._take(owner, now, confirmed)
+        except StoreFull:
+            if not room.make(None):
+                raise
+        return self._take(owner, now, confirmed)
 
+    def refuse_unopened(self, confirmed: Confirmation | None) -> None:
+        """Raises CommitsLost, without the traces that opening would leave: SQLite
+        clears away a log that it has read, with what is behind a damage in it."""
+        path = self._connection.path
+        if confirmed is None:
+            return
+        if not path.exists():
+            refuse_lost_store(path, confirmed)
+            return
+        # A file that cannot be read at all is refused when it is opened.
+        with suppress(sqlite3.Error), closing(connect_to_read(path)) as db:
+            found = found_in(db)
+            if found is not None and is_lost(confirmed, found):
+                raise commits_lost(path, confirmed, found)
 
-def forget(tenure: Tenure) -> None:
-    """This process does not own it any more."""
-    _owned_here.discard(tenure)
+    def _take(self, owner: str, now: int, confirmed: Confirmation | None) -> int:
+        path = self._connection.path
+        db = open_file(path, FORMAT)
+        try:
+            epoch = self._take_row(db, owner, now, confirmed)
+            # The epoch must not be lost with the log.
+            settle_log(db, path)
+            with reading(path):
+                found = found_in(db)
+            noted = None if found is None else ConfirmedFile(path, found)
+            self._connection.begin(db, epoch, noted)
+        except BaseException:
+            db.close()
+            self._let_go()
+            raise
+        return epoch
 
+    def _take_row(
+        self,
+        db: sqlite3.Connection,
+        owner: str,
+        now: int,
+        confirmed: Confirmation | None,
+    ) -> int:
+        path = self._connection.path
+        try:
+            with transaction(db, path), reading(path):
+                # A migration changes it.
+                version = schema_version(db)
+                migrate(db, path, FORMAT)
+                found = found_in(db)
+                self._tenure = sqlite_lease_row.take_lease(db, path, owner, now)
+                if found is not None:
+                    found = replace(found, schema_version=version)
+                    refuse_lost_tail(path, confirmed, found)
+                return self._tenure.epoch
+        except Busy as error:
+            raise sqlite_lease_row.in_use(db, path) from error
 
-def in_use(db: sqlite3.Connection, path: Path) -> StoreInUse:
-    """Why the file is locked, as far as it can be found out."""
-    try:
-        holder, _ = _read_lease(db, path)
-    except (sqlite3.Error, StoreUnreadable):
-        holder = None
-    return locked(path) if holder is None else _in_use(path, holder)
+    # --- held -----------------------------------------------------------------
 
+    async def renew(self, now: int) -> None:
+        connection = self._connection
+        _, epoch, _ = connection.rows("identity")[0]
+        if epoch != connection.epoch:
+            raise connection.lease_lost()
 
-def _read_lease(db: sqlite3.Connection, path: Path) -> tuple[Holder | None, int]:
-    """The owner, if there is one, and the epoch. Raises StoreUnreadable."""
-    row = db.execute(_SQL["holder"]).fetchone()
-    if row is None:
-        raise unreadable(path, "its lease is missing")
-    owner, pid, start, host, file, epoch = row
-    if owner is None:
-        return None, epoch
-    holder = Holder(
-        process=ProcessIdentity(pid=pid, start=start, host=host),
-        description=owner,
-        tenure=Tenure(file=file, epoch=epoch),
-    )
-    return holder, epoch
+    async def give_back(self) -> None:
+        connection = self._connection
+        if connection.open_db is None:
+            return
+        # The space of the reserve helps to write this. If it fails all the same, the
+        # lease is that of a dead process soon.
+        connection.room.end()
+        with suppress(sqlite3.Error):
+            connection.open_db.execute(SQL["give_lease_back"], (connection.epoch,))
+        self.abandon()
 
+    def abandon(self) -> None:
+        """Let go without giving it back, as the end of the process would."""
+        self._connection.end()
+        self._let_go()
 
-def _in_use(path: Path, holder: Holder) -> StoreInUse:
-    return StoreInUse(
-        f"The data folder {path.parent} is in use by process {holder.process.pid} "
-        f"({holder.description}): stop it or choose another --data."
-    )
-
-
-def _file_id(path: Path) -> str:
-    status = os.stat(path)
-    return f"{status.st_dev}:{status.st_ino}"
+    def _let_go(self) -> None:
+        if self._tenure is not None:
+            sqlite_lease_row.forget(self._tenure)
+            self._tenure = None

@@ -33,7 +33,7 @@ _KILOBYTE: Final = 1024
 _MEGABYTE: Final = 1024 * _KILOBYTE
 
 _PLENTY: Final = 64 * _MEGABYTE
-"""With so much to spare nobody is stopped; as much as may be pending at once."""
+"""With this much space left no sender is stopped: as much as can be pending at once."""
 
 _STEP: Final = 512 * _KILOBYTE
 """Added between two looks, while there is plenty."""
@@ -42,13 +42,13 @@ _REMOVAL: Final = 4 * _MEGABYTE
 """What commits that remove may need in the log: 250 pages."""
 
 _SHARE: Final = 8
-"""But no more of a small disk than one part of so many."""
+"""But on a small disk at most this part of it."""
 
 _MARGIN: Final = 256 * _KILOBYTE
 """Never counted as room: pages that split, shared memory, the file system's own."""
 
 _SMALLEST: Final = 64 * _KILOBYTE
-"""Less room than that is none."""
+"""Less space than this counts as none."""
 
 _COST: Final = 3
 """What is added needs so many times its size: in the log, in the file, and for pages
@@ -60,7 +60,7 @@ _SECURE_DELETE: Final = ("OFF", "ON", "FAST")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figures:
-    """How things stand, in bytes."""
+    """How much space there is, in bytes."""
 
     # On the disk, for us, and all in all.
     free: int
@@ -98,7 +98,7 @@ class Room:
         self._is_tight = False
 
     def end(self) -> None:
-        """The store is being closed: nobody needs the reserve any more."""
+        """The store is being closed: the reserve is not needed any more."""
         self._reserve_bytes = 0
         with suppress(OSError):
             self._reserve.unlink()

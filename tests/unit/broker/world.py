@@ -12,6 +12,7 @@ from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock
 from twinbus.broker.operation_log import OperationRun, decode_operations
 from twinbus.broker.receiver import Receiver
 from twinbus.store.memory import MemoryStore
+from twinbus.store.opening import open_store
 
 NOW = 1_800_000_000_000
 GENERATION = b"g" * 16
@@ -34,7 +35,7 @@ class Place:
         self.now = NOW
         self.settings = FragmentSettings(path="orders", **settings)
         self.store = MemoryStore()
-        self.epoch = run(self.store.open("test", NOW)).epoch
+        self.epoch = run(open_store(self.store, "test", NOW)).epoch
         self.table = FragmentTable(self.epoch, [])
         self.table.admit(GENERATION, self.settings)
         self.batch = 0

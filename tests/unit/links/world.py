@@ -39,6 +39,7 @@ from twinbus.links.output import Output, Outputs
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.send_link import SendLink
 from twinbus.store.memory import MemoryStore
+from twinbus.store.opening import open_store
 
 NOW = 1_800_000_000_000
 GENERATION = bytes(16)
@@ -52,7 +53,7 @@ class LocalHome(Home):
         super().__init__(self.entropy)
         self.now = NOW
         self.store = MemoryStore()
-        self.epoch = run(self.store.open("test", NOW)).epoch
+        self.epoch = run(open_store(self.store, "test", NOW)).epoch
         self.batch = 0
         self.table = FragmentTable(self.epoch, [], self)
         self.table.admit(GENERATION, settings)

@@ -155,16 +155,16 @@ async def test_portion_that_is_being_read_is_void(
 ) -> None:
     await send(world, queue, 3)
     queue.restore(queue.record())
-    read_active = world.store.inner.read_active
+    read_refills = world.store.inner.read_refills
 
-    async def read(*where: Any) -> list[Message]:
-        found = await read_active(*where)
+    async def read(*where: Any) -> list[list[Message]]:
+        found = await read_refills(*where)
         reader_lease.take(
             queue, "spark", MINUTE, world.clock.now(), world.owner.changes
         )
         return found
 
-    world.store.read_active = read  # type: ignore[attr-defined]
+    world.store.read_refills = read  # type: ignore[attr-defined]
     client = receiving(world, queue)
     await world.settled()
     assert (queue.window.ready_count(), client.locks) == (0, [])

@@ -114,7 +114,7 @@ async def test_nobody_is_left_when_it_is_over(world: World, queue: Fragment) -> 
     await receive(opened(world), 5, 0)
     await send(world, queue)
     assert queue.locks == {}
-    assert world.owner._dispatches == {}
+    assert world.owner._deliveries._dispatches == {}
 
 
 async def test_caller_that_goes_leaves_nobody_behind(

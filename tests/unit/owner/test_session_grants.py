@@ -191,4 +191,4 @@ async def test_memory_has_held_sessions_alone(world: World, queue: Fragment) -> 
     sessions = queue.the_sessions()
     assert sessions.held == {}
     assert queue.locks == {}
-    assert world.owner._session_dispatches == {}
+    assert world.owner._deliveries._session_dispatches == {}

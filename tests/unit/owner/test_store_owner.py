@@ -244,7 +244,7 @@ async def test_nothing_is_left_of_a_receiver_that_left_while_promised(
     world.owner.offer_capacity(queue, client)
     world.owner.leave(queue, client)
     await world.settled()
-    assert world.owner._dispatches == {}
+    assert world.owner._deliveries._dispatches == {}
     world.owner.leave(queue, client)
     world.owner.offer_capacity(queue, client)
 

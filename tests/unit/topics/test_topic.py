@@ -17,6 +17,7 @@ from twinbus.errors import QuotaExceeded
 from twinbus.rules.rule import Rule
 from twinbus.rules.sql.rule_checks import check_rule, sql_action, sql_filter
 from twinbus.store.memory import MemoryStore
+from twinbus.store.opening import open_store
 from twinbus.topics.topic import Subscribed, TopicRouter
 
 TOPIC = b"t" * 16
@@ -46,7 +47,7 @@ class World:
 
     def __init__(self) -> None:
         self.store = MemoryStore()
-        self._epoch = run(self.store.open("test", NOW)).epoch
+        self._epoch = run(open_store(self.store, "test", NOW)).epoch
         self._table = FragmentTable(self._epoch, [])
         self.router = TopicRouter(bytes, no_stored_rule)
         settings = FragmentSettings(path="news")

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from twinbus.store.checks import (
     catalog,
+    catalog_changes,
     commits,
     entities,
     lease,
@@ -21,6 +22,7 @@ from twinbus.store.checks import (
     ranges,
     reader_leases,
     reading,
+    refills,
     rules,
     session_states,
     sessions,
@@ -36,6 +38,7 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
     *lease.CHECKS,
     *commits.CHECKS,
     *reading.CHECKS,
+    *refills.CHECKS,
     *ranges.CHECKS,
     *reader_leases.CHECKS,
     *time_passing.CHECKS,
@@ -47,7 +50,10 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
     *rules.CHECKS,
     *entities.CHECKS,
 )
-CATALOG_CHECKS: tuple[CatalogCheck, ...] = catalog.CHECKS
+CATALOG_CHECKS: tuple[CatalogCheck, ...] = (
+    *catalog.CHECKS,
+    *catalog_changes.CHECKS,
+)
 
 
 async def check_store(make_place: Callable[[], StorePlace]) -> None:

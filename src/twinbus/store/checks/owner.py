@@ -12,6 +12,7 @@ from twinbus.broker.message import ACTIVE, Annex, Message, restored_message
 from twinbus.broker.row_id import base_of
 from twinbus.store.base import Opened, Store
 from twinbus.store.checks.places import StorePlace
+from twinbus.store.opening import open_store
 
 NOW: Final = 1_700_000_000_000
 GENERATION: Final = bytes(range(16))
@@ -44,7 +45,7 @@ class Owner:
 async def owner_of(place: StorePlace) -> Owner:
     """Open the place's store."""
     store = place.store()
-    return Owner(place, store, await store.open("check_store", NOW))
+    return Owner(place, store, await open_store(store, "check_store", NOW))
 
 
 def message(

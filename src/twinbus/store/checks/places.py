@@ -18,6 +18,11 @@ class StorePlace(Protocol):
         still works, as that of a process that was only stopped would."""
         ...
 
+    async def later(self, now: int, duration_ms: int) -> int:
+        """The time `duration_ms` after `now`, for a store that is told the time. If it
+        has a clock of its own, wait for so long."""
+        ...
+
 
 class CatalogPlace(Protocol):
     """Where catalogs keep their content."""

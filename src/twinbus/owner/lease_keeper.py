@@ -1,0 +1,57 @@
+"""Takes the lease of a store, and keeps it as long as its owner serves.
+
+Some stores lend it for a term only. Then it is renewed several times in a term. A
+renewal that fails is tried again; when the term is nearly over by our own clock, the
+lease counts as lost: from then on another owner may have it.
+"""
+
+import logging
+
+from twinbus.clock import Clock
+from twinbus.store.base import LeaseLost, Opened, Store, StoreError
+from twinbus.store.lease import HeldLease
+from twinbus.store.opening import open_store
+
+_log = logging.getLogger(__name__)
+
+
+class LeaseKeeper:
+    """Holds the lease of one store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._held = HeldLease(0, 0, 0)
+        # Otherwise there is nothing to renew.
+        self.has_term = False
+
+    async def take(self, description: str) -> Opened:
+        """Become the owner, and learn what there is. Raises StoreError."""
+        asked_at = self._clock.monotonic()
+        opened = await open_store(self._store, description, self._clock.now())
+        self._held = HeldLease(opened.epoch, self._store.lease.term_ms, asked_at)
+        self.has_term = self._held.term_ms > 0
+        return opened
+
+    def is_due(self) -> bool:
+        """It is time to renew it, or too late for that."""
+        return self._held.must_renew(self._clock.monotonic())
+
+    async def keep(self) -> None:
+        """Renew it if that is due. Raises LeaseLost."""
+        at = self._clock.monotonic()
+        if self._held.is_expired(at):
+            raise LeaseLost(
+                f"{self._store.location}: the lease was not renewed within its term "
+                f"of {self._held.term_ms} ms."
+            )
+        if not self._held.must_renew(at):
+            return
+        try:
+            await self._store.lease.renew(self._clock.now())
+        except LeaseLost:
+            raise
+        except StoreError as error:
+            _log.warning("the lease is not renewed, and is tried again: %s", error)
+        else:
+            self._held.renewed(at)

@@ -1,0 +1,75 @@
+"""What a store has room for, as its owner heeds it.
+
+A full store must still take what removes messages: that makes room. So senders are
+stopped first, before a commit fails. If a commit fails all the same, the store is
+spared for a while from everything that only needs room.
+"""
+
+import logging
+from typing import Final
+
+from twinbus.broker.home import Home
+from twinbus.limits import PENDING_BYTES
+from twinbus.store.base import Store
+
+_log = logging.getLogger(__name__)
+
+_FULL_MS: Final = 5_000
+"""How long a full store is spared from what needs room."""
+
+_SERVE_AGAIN_MS: Final = 1_000
+"""How long receivers wait then: what they take out may not fit either."""
+
+
+class StoreRoom:
+    """Of the store of one owner, who is the home of its fragments."""
+
+    def __init__(self, home: Home, store: Store) -> None:
+        self._home = home
+        self._store = store
+        # It has no room for messages, and is asked again by every tick.
+        self.is_full = False
+        # Up to which commit it was asked.
+        self._asked_batch = -1
+        # Reading from sockets pauses beyond it: less than usual while room is scarce.
+        self.pending_limit = PENDING_BYTES
+        # A commit found no room, not even for a removal: until then nothing expires
+        # and no lock ends.
+        self.spared_until = 0
+        # Until then receivers are not served again.
+        self.serve_at = 0
+
+    def heed_clock(self, now: int) -> None:
+        """The clock may have been set back; that must not prolong the pause."""
+        home = self._home
+        home.refuses_until = min(home.refuses_until, now + _FULL_MS)
+        self.spared_until = min(self.spared_until, now + _FULL_MS)
+
+    def must_ask(self, batch: int) -> bool:
+        """The last answer may not be true any more."""
+        return self.is_full or self._asked_batch != batch
+
+    async def ask(self, batch: int, now: int) -> None:
+        """Stop senders while the store has no room for what they send, before a
+        commit fails for it, and with it those of others who settle."""
+        home = self._home
+        self._asked_batch = batch
+        home.room_bytes = await self._store.room()
+        self.pending_limit = min(PENDING_BYTES, home.room_bytes or PENDING_BYTES)
+        if home.room_bytes == 0:
+            if not self.is_full:
+                _log.error(
+                    "the store is full: messages are refused until some were received "
+                    "or there is room on its disk again"
+                )
+            self.is_full = True
+            home.refuses_until = now + _FULL_MS
+        elif self.is_full:
+            _log.warning("the store has room again: messages are taken")
+            self.is_full = False
+            home.refuses_until = self.spared_until
+
+    def commit_found_none(self, now: int) -> None:
+        """Messages are refused, so that what makes room gets through."""
+        self._home.refuses_until = self.spared_until = now + _FULL_MS
+        self.serve_at = now + _SERVE_AGAIN_MS
