@@ -1,1 +1,1 @@
-"""Queues, topics and subscriptions of a namespace: found, made, changed, removed."""
+"""Queues, topics and subscriptions: finds, creates, updates and deletes them."""

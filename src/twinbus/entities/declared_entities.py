@@ -1,9 +1,9 @@
-"""Entities of the configuration: made at the start, or brought to what it says.
+"""Creates or updates the entities of the configuration file at the start.
 
-Everything is checked before anything is made, so that a file which cannot be followed
-changes nothing. Forward targets are set when all entities are there: an entity may
-forward to one that the file declares after it. What the file does not name stays as
-it is, be it a property, an entity, or the rules of a subscription.
+Everything is checked before the first change, so a file with an error changes nothing.
+Forward targets are set after all entities are created: an entity may forward to one
+that the file declares later. Properties, entities and rules that the file does not
+name stay as they are.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -30,19 +30,19 @@ _FORWARDS: Final = ("forward_to", "forward_dead_lettered_messages_to")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Declared:
-    """An entity of the configuration, whatever its kind."""
+    """An entity of the configuration, of any kind."""
 
     kind: str
     path: str
     properties: Mapping[str, Any]
-    # Of a subscription: where it belongs, and its rules if the file names them.
+    # For a subscription: its topic, its name, and its rules if the file has them.
     topic: str = ""
     name: str = ""
     rules: tuple[Rule, ...] | None = None
 
 
 async def make_declared(namespace: Namespace, config: Config, now: int) -> None:
-    """Make the namespace what the configuration says. Raises ConfigError."""
+    """Create or update the declared entities. Raises ConfigError."""
     declared = list(_declared(config))
     paths = {entity.path.lower() for entity in declared}
     for entity in declared:
@@ -57,7 +57,7 @@ async def make_declared(namespace: Namespace, config: Config, now: int) -> None:
 
 
 def _declared(config: Config) -> Iterator[_Declared]:
-    """Topics before their subscriptions."""
+    """All declared entities, topics before their subscriptions."""
     for path, properties in config.queues.items():
         yield _Declared(kind="queue", path=path, properties=properties)
     for path, topic in config.topics.items():
@@ -85,7 +85,7 @@ def _without_forwards(declared: _Declared) -> dict[str, Any]:
 
 @contextmanager
 def _complaints(declared: _Declared, file: str) -> Iterator[None]:
-    """Name the place in the file of whatever is refused."""
+    """Add file and entity to the text of an error."""
     try:
         yield
     except ServiceBusError as error:
@@ -113,8 +113,8 @@ def _check(namespace: Namespace, declared: _Declared, paths: Collection[str]) ->
         known = target.lower() in paths or _existing(namespace, target) is not None
         if target and not known:
             raise MessagingEntityNotFound(
-                f"It cannot forward to '{target}', which is neither declared nor "
-                "there already.",
+                f"It cannot forward to '{target}', which is not declared and does "
+                "not exist.",
                 entity_path=target,
             )
 
@@ -129,7 +129,7 @@ def _existing(namespace: Namespace, path: str) -> Entity | None:
 def _description(
     declared: _Declared, properties: Mapping[str, Any], base: Description | None
 ) -> Description:
-    """What the entity is to be. Raises as its creation or update does."""
+    """The wanted description. Raises the errors of a creation or update."""
     path = declared.path
     if declared.kind == "queue":
         assert base is None or isinstance(base, QueueDescription)
@@ -145,7 +145,7 @@ def _description(
 
 
 async def _make(namespace: Namespace, declared: _Declared, now: int) -> None:
-    """All but the forwarding."""
+    """Create or update the entity, without its forwarding."""
     properties = _without_forwards(declared)
     rules = _dated(declared.rules, now)
     if _existing(namespace, declared.path) is not None:
@@ -172,7 +172,7 @@ def _dated(rules: tuple[Rule, ...] | None, now: int) -> list[Rule] | None:
 async def _update(
     namespace: Namespace, declared: _Declared, properties: Mapping[str, Any]
 ) -> None:
-    """An entity that is what it is to be is left alone: it was not updated."""
+    """Update the entity if a property differs; otherwise `updated_at` stays."""
     before = namespace.entity(declared.path).description
     if _description(declared, properties, before) == before:
         return

@@ -1,4 +1,4 @@
-"""The entities of a namespace by their paths: which there are, and of what kind."""
+"""Finds the entities of a namespace by path and kind."""
 
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ _E = TypeVar("_E", bound=Entity)
 
 
 class Directory:
-    """Entities are found by path, in any letter case."""
+    """Entities by path. Letter case does not matter."""
 
     def __init__(self) -> None:
         # By lower-case path.
@@ -27,10 +27,8 @@ class Directory:
         return entity
 
     def check_exists(self, path: str) -> None:
-        """There is an entity of that path, or below it, or it is the namespace's own.
-
-        Raises MessagingEntityNotFound.
-        """
+        """Check that an entity has this path or is below it; an empty path is the
+        namespace. Raises MessagingEntityNotFound."""
         key = path.lower()
         if not key or key in self._entities:
             return

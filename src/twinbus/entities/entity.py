@@ -1,7 +1,7 @@
 """An entity: its description, its fragments, and the links attached to it.
 
-Links find their fragment through it, and are told when the entity is disabled or
-deleted. A fragment knows its home, so nobody asks an entity for the owner of a store.
+Links get their fragment from it, and it detaches them when it is disabled or deleted.
+A fragment knows its home, so an entity does not need to know the owner of its store.
 """
 
 from abc import abstractmethod
@@ -41,7 +41,7 @@ class EntityLink(Protocol):
 class Entity:
     """A queue, a topic or a subscription."""
 
-    # Ten thousand of them are in memory.
+    # Slots save memory: a namespace may have ten thousand entities.
     __slots__ = (
         *("record", "description", "_table", "used_at"),
         *("_send_links", "_receive_links"),
@@ -57,11 +57,11 @@ class Entity:
         self.record = record
         # Narrowed by each kind of entity.
         self.description: Description = description
-        # Where its fragments are.
+        # Holds its fragments.
         self._table = table
-        # When somebody last did something with it, besides sending; since the start.
+        # Last use other than a send; initially the start of the process.
         self.used_at = now
-        # Made with the first link.
+        # Created with the first link.
         self._send_links: set[EntityLink] | None = None
         self._receive_links: set[EntityLink] | None = None
 
@@ -78,27 +78,27 @@ class Entity:
         return self.record.updated_at
 
     def settings(self) -> FragmentSettings:
-        """What its fragments need to know."""
+        """The settings of its fragments."""
         return self.description.settings(self.path)
 
     # --- fragments ------------------------------------------------------------
 
     def check_placement(self) -> None:
-        """Raises StoreUnreadable if the store lacks what the catalog promises."""
+        """Raises StoreUnreadable if the store does not have its fragment."""
         if self.counters(MAIN) is None:
             raise misplaced(self.record)
 
     def is_in(self, table: FragmentTable) -> bool:
-        """Its fragments are those of that store."""
+        """True if its fragments are in this table."""
         return self._table is table
 
     def counters(self, sub_queue: int) -> FragmentRecord | None:
-        """Of the entity or a sub-queue; None if that was never needed."""
+        """Counters of a sub-queue; None if the sub-queue was never used."""
         return self._table.record_of(self.record.generation, 0, sub_queue)
 
     def fragment(self, sub_queue: int = MAIN) -> Fragment:
-        """The entity's fragment, or that of a sub-queue. Raises
-        MessagingEntityNotFound if the entity was deleted since it was looked up."""
+        """The fragment of the entity or a sub-queue. Raises MessagingEntityNotFound
+        if the entity was deleted since it was looked up."""
         table = self._table
         main = table.find(self.record.generation, 0, MAIN)
         if main is None:
@@ -106,11 +106,11 @@ class Entity:
         return main if sub_queue == MAIN else table.sub_queue_of(main, sub_queue)
 
     def loaded_fragment(self, sub_queue: int) -> Fragment | None:
-        """The same, if somebody has touched it since the start."""
+        """The same, or None if it was not loaded since the start."""
         return self._table.loaded_of(self.record.generation, 0, sub_queue)
 
     def counts(self) -> MessageCounts:
-        """How many messages there are, by where they are."""
+        """Numbers of messages by state."""
         main = self.counters(MAIN)
         assert main is not None, f"{self.path} has no fragment"
         return MessageCounts(
@@ -121,7 +121,7 @@ class Entity:
         )
 
     def size_bytes(self) -> int:
-        """Of its messages, dead letters included."""
+        """Size of its messages, with dead letters."""
         records = [
             self.counters(sub_queue)
             for sub_queue in (MAIN, DEAD_LETTER, TRANSFER_DEAD_LETTER)
@@ -130,25 +130,26 @@ class Entity:
 
     @property
     def ping_count(self) -> int:
-        """Pings that it took since the start."""
+        """Pings received since the start."""
         return self.fragment().ping_count
 
     # --- use ------------------------------------------------------------------
 
     @property
     def accessed_at(self) -> int:
-        """Of the last send or receive; 0 for never."""
+        """Time of the last send or receive; 0 means never."""
         main = self.counters(MAIN)
         return max(self.used_at, main.last_enqueued_at if main is not None else 0)
 
     def notice_use(self, now: int) -> None:
-        """Whoever is attached, or reads ranges of it, uses it."""
+        """An attached link or a range reader counts as use."""
         is_read = self._table.is_read(self.record.generation)
         if self._send_links or self._receive_links or is_read:
             self.used_at = now
 
     def is_idle_since(self, instant: int) -> bool:
-        """Nobody is attached, nothing is scheduled, and nothing happened since."""
+        """True if no link is attached, no message is scheduled, and the entity was
+        not used since the instant."""
         main = self.counters(MAIN)
         return (
             not self._send_links
@@ -194,7 +195,7 @@ class Entity:
         return self._receive_links
 
     def detach_links_it_disables(self) -> None:
-        """After an update: links that could not be attached now must go."""
+        """After an update: detach links that would be refused now."""
         try:
             self.check_may_send()
         except ServiceBusError as error:
@@ -214,12 +215,12 @@ class Entity:
 
 
 def misplaced(record: EntityRecord) -> StoreUnreadable:
-    """No store that is served here has what the catalog promises."""
+    """The error for an entity of the catalog that no served store has."""
     return StoreUnreadable(
         f"The catalog has the {record.kind} '{record.path}', but the message store "
-        "does not. The files of the data folder are of different moments: restore "
-        "them all from the same backup. If there is none, 'twinbus recover' makes "
-        "what is missing anew, empty."
+        "does not. The files of the data folder are from different times: restore "
+        "them all from the same backup. If there is no backup, 'twinbus recover' "
+        "creates missing entities again, empty."
     )
 
 

@@ -1,4 +1,4 @@
-"""Authorization rules that entities have of their own, beside the namespace's."""
+"""Authorization rules of single entities, in addition to those of the namespace."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from twinbus.entities.entity import Description, Entity
 
 
 def policy_of(rules: Sequence[AuthorizationRule], entities: Iterable[Entity]) -> Policy:
-    """What is checked at every door: the namespace's rules, and those of entities."""
+    """The policy that all doors check: rules of the namespace and of its entities."""
     own = (
         authorization_rule(rule, entity.path)
         for entity in entities
@@ -23,7 +23,7 @@ def own_access_rules(description: Description) -> tuple[AccessRule, ...]:
 
 
 def authorization_rule(rule: AccessRule, scope: str) -> AuthorizationRule:
-    """A configured rule as the policy checks it."""
+    """Convert a configured rule for the policy."""
     return AuthorizationRule(
         key_name=rule.key_name,
         primary_key=rule.primary_key,

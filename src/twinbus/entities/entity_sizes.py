@@ -1,5 +1,4 @@
-"""How large messages and entities may be: the server's settings, and what an entity has
-of its own."""
+"""Maximum sizes of messages and entities: settings of the server and of each entity."""
 
 from twinbus.broker.transfer_queue import is_transfer_queue
 from twinbus.entities.entity import Description, Entity
@@ -8,7 +7,7 @@ from twinbus.errors import ArgumentOutOfRange
 
 
 class EntitySizes:
-    """The sizes of one server."""
+    """The size limits of one server."""
 
     def __init__(
         self,
@@ -17,7 +16,7 @@ class EntitySizes:
         max_entity_megabytes: int,
         headroom_bytes: int,
     ) -> None:
-        # What an entity takes that says nothing else, and what it may ask for.
+        # The default for an entity, and the largest value that an entity may set.
         self.max_message_bytes: int = max_message_bytes
         self._max_entity_message_bytes = max(
             max_message_bytes, max_entity_message_bytes
@@ -26,12 +25,12 @@ class EntitySizes:
         self._headroom_bytes = headroom_bytes
 
     def max_message_bytes_of(self, entity: Entity) -> int:
-        """The largest message that the entity takes."""
+        """The largest message that the entity accepts."""
         limit = own_message_bytes(entity.description) or self.max_message_bytes
         return limit + self.headroom_bytes_of(entity)
 
     def headroom_bytes_of(self, entity: Entity) -> int:
-        """How much of that is for what pairing adds to a message (P10)."""
+        """The part of it that is reserved for what pairing adds to a message."""
         if isinstance(entity, Queue) and is_transfer_queue(entity.path):
             return self._headroom_bytes
         return 0
@@ -39,8 +38,8 @@ class EntitySizes:
     def check(
         self, path: str, description: Description, before: Description | None
     ) -> None:
-        """What it asks for anew must be within the settings; what it has stays when
-        they are lowered. Raises ArgumentOutOfRange."""
+        """A new value must be within the settings; an old one stays valid after they
+        are lowered. Raises ArgumentOutOfRange."""
         for name, limit, setting in (
             (
                 "max_message_size_in_kilobytes",
@@ -63,6 +62,6 @@ class EntitySizes:
 
 
 def own_message_bytes(description: Description) -> int:
-    """What the entity asks for; 0 if nothing."""
+    """The entity's own maximum; 0 if it has none."""
     size_kb: int = getattr(description, "max_message_size_in_kilobytes", 0)
     return size_kb * 1024

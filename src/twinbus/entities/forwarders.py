@@ -1,8 +1,8 @@
-"""Which entities forward to which, and the forwarders that do it.
+"""The forwarding of a namespace: checks targets and runs the forwarders.
 
-A target must exist when it is named, and be a queue or a topic. It may be deleted or
-disabled later: then what would be forwarded becomes a dead letter. A target may lead
-back to where a message came from; hops are counted, and end that.
+A target must be an existing queue or topic when it is set. If it is deleted or disabled
+later, messages are dead-lettered instead of forwarded. Targets may form a loop; the
+limit of hops ends it.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Forwarders:
 
     def __init__(self, namespace: "Namespace") -> None:
         self._namespace = namespace
-        # By source, with the target's path.
+        # Forwarder and target path by source.
         self._running: dict[Fragment, tuple[Forwarder, str]] = {}
 
     # --- checks ---------------------------------------------------------------
@@ -43,7 +43,7 @@ class Forwarders:
     ) -> None:
         """Raises NotAllowed if a target is in another store."""
         for target in _targets(description):
-            # One that forwards to itself may not be there yet.
+            # An entity that forwards to itself may not exist yet.
             if target.lower() == path.lower():
                 continue
             if self._namespace.entity(target).record.placement[0] != placement[0]:
@@ -68,7 +68,7 @@ class Forwarders:
     # --- running --------------------------------------------------------------
 
     def renew(self, entity: Entity) -> None:
-        """The entity was made, or its description changed."""
+        """Start, stop or replace forwarders after a creation or update."""
         if not isinstance(entity, MessageSource):
             return
         for sub_queue in _FORWARDED_SUB_QUEUES:
@@ -100,7 +100,7 @@ class Forwarders:
         return entity.fragment()
 
     def stop(self, entity: Entity) -> None:
-        """The entity is being deleted."""
+        """Stop the forwarders of an entity that is being deleted."""
         for sub_queue in _FORWARDED_SUB_QUEUES:
             source = entity.loaded_fragment(sub_queue)
             if source is not None and source in self._running:
@@ -112,7 +112,7 @@ class Forwarders:
         source.home.leave(source, forwarder)
 
     def tick(self, now: int) -> None:
-        """What could not be forwarded before may be now."""
+        """Retry messages that could not be forwarded."""
         for source, (forwarder, _) in list(self._running.items()):
             if source.active_count:
                 forwarder.retry(now)

@@ -1,10 +1,10 @@
-"""AutoDeleteOnIdle: entities that nobody uses any more remove themselves.
+"""AutoDeleteOnIdle: deletes entities that were not used for the time they set.
 
-In use is what has a link, a reader of ranges or a scheduled message, or was sent to,
-received from, looked at by a client or changed within its time. A subscription is not
-used by what its topic passes on, and a topic is in use with any of its subscriptions.
-An entity that forwards stays, because what fills it does not show here. After a start
-the time begins anew.
+An entity is in use while it has a link, a range reader or a scheduled message. A send,
+receive, peek or update counts as use, too. Messages that a topic passes on are no use
+of the subscription. A topic is in use while one of its subscriptions is. An entity that
+forwards is not deleted, because its use is not visible here. The idle time starts again
+with each start of the process.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ class IdleEntities:
         self._deleting: asyncio.Task[None] | None = None
 
     def tick(self, now: int) -> None:
-        """Look, now and then."""
-        # A clock that was set back must not stop this for long.
+        """Look for idle entities if the last look was long enough ago."""
+        # `0 <=`: a clock that is set back must not stop this for long.
         if 0 <= now - self._looked_at < _LOOK_MS or self.is_deleting():
             return
         self._looked_at = now
         entities = self._namespace.entities()
-        # Noted, because a link that was there does not show when it has gone.
+        # Record the use now: after a link has gone, nothing shows that it was there.
         for entity in entities:
             entity.notice_use(now)
         idle = [entity for entity in entities if _is_idle(entity, now)]
@@ -49,13 +49,13 @@ class IdleEntities:
         return self._deleting is not None and not self._deleting.done()
 
     async def finished(self) -> None:
-        """What was found idle is deleted."""
+        """Wait until the idle entities that were found are deleted."""
         if self._deleting is not None:
             await asyncio.wait([self._deleting])
 
     async def _delete(self, entities: list[Entity]) -> None:
         for entity in entities:
-            # The removal of those before it took its time.
+            # It may have been used while earlier ones were deleted.
             if not _is_idle(entity, self._namespace.clock.now()):
                 continue
             _log.info("deleting '%s', which is idle", entity.path)

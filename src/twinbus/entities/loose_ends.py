@@ -1,15 +1,15 @@
-"""What is done in the catalog and not yet in the store, or the other way round.
+"""Completes changes that are done in the catalog and not in the store, or vice versa.
 
-The two are files of their own, so each change of an entity takes several commits:
+Catalog and store are separate files, so each change of an entity takes several commits:
 
 creation   an intent in the catalog; fragments and a record in the store; the entity
            in place of the intent
 update     the entity in the catalog; the record in the store
 removal    a tombstone in place of the entity; fragments and record dropped; the
-           tombstone struck out
+           tombstone removed
 
-Whatever ends between two of these steps is gone on with here, or by the next start.
-The catalog is right where they differ; the store's records are for its loss.
+A change that is interrupted between two steps is completed here, or at the next start.
+Where the two differ, the catalog is right; the store's records are used if it is lost.
 """
 
 import asyncio
@@ -35,23 +35,23 @@ _log = logging.getLogger(__name__)
 
 
 class LooseEnds:
-    """Ties up what the changes of one namespace's entities have left."""
+    """Completes the changes of one namespace's entities."""
 
     def __init__(self, catalog: Catalog, owners: Owners) -> None:
         self._catalog = catalog
         self._owners = owners
-        # Told to be dropped, and still noted in the catalog.
+        # Their fragments are dropped; their notes are still in the catalog.
         self._dropped: set[Unfinished] = set()
-        # As the catalog has them; the store may not have them yet. By generation.
+        # Records of the catalog that the store may not have yet, by generation.
         self._records: dict[bytes, EntityRecord] = {}
         self._tying: asyncio.Task[None] | None = None
 
     def drop(self, noted: Iterable[Unfinished]) -> None:
-        """The next commit drops their fragments; then they are struck out."""
+        """Drop their fragments with the next commit, then remove their notes."""
         for one in noted:
             self._drop(one)
             self._dropped.add(one)
-            # Nobody shall put down again what goes.
+            # A dropped entity must not be recorded again.
             self._records.pop(one.generation, None)
 
     def _drop(self, one: Unfinished) -> None:
@@ -60,13 +60,13 @@ class LooseEnds:
             owner.table.drop(one.generation, owner.changes)
 
     def record(self, entity: EntityRecord) -> None:
-        """The catalog has this now, and the store shall have it too."""
+        """The catalog has this record; write it to the store, too."""
         self._records[entity.generation] = entity
 
     def renew(
         self, records: Iterable[EntityRecord], stored: Iterable[StoredEntity]
     ) -> None:
-        """At the start: let the store know what the catalog says of what it holds."""
+        """At the start: write records of the catalog to the store where they differ."""
         known = {one.generation: one for one in stored}
         newer_count = 0
         for record in records:
@@ -79,18 +79,18 @@ class LooseEnds:
                 newer_count += before is not None and _is_newer(before, record)
         if newer_count:
             _log.warning(
-                "the catalog %s is older than the last change of %s: what it says "
-                "counts",
+                "the catalog %s is older than the last change of %s: the catalog is "
+                "used",
                 self._catalog.location,
                 counted(newer_count, "entity"),
             )
 
     def _is_held(self, record: EntityRecord) -> bool:
-        """A store that is served here has fragments of the entity."""
+        """True if a store of this process has fragments of the entity."""
         return any(owner.table.records_of(record.generation) for owner in self._owners)
 
     def tick(self) -> None:
-        """Time passed: go on, unless that is under way."""
+        """Continue, unless a task already does."""
         is_under_way = self._tying is not None and not self._tying.done()
         if (self._dropped or self._records) and not is_under_way:
             self._tying = asyncio.create_task(self._tie(), name="loose ends")
@@ -100,10 +100,10 @@ class LooseEnds:
             try:
                 await self._tie_in(owner)
             except (ServiceBusError, StoreError) as error:
-                _log.warning("store and catalog are made to agree later: %s", error)
+                _log.warning("store and catalog differ, trying again later: %s", error)
 
     async def _tie_in(self, owner: StoreOwner) -> None:
-        """What concerns one store."""
+        """Complete the changes that concern one store."""
         uuid = owner.store_uuid
         dropped = [one for one in self._dropped if one.store_uuid == uuid]
         records = [one for one in self._records.values() if uuid in one.placement]
@@ -122,7 +122,7 @@ class LooseEnds:
                 del self._records[record.generation]
 
     async def stop(self) -> None:
-        """The next start goes on."""
+        """Stop. The next start completes the rest."""
         if self._tying is not None:
             self._tying.cancel()
             with contextlib.suppress(asyncio.CancelledError):

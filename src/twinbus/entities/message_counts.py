@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageCounts:
-    """How many messages an entity holds, by where they are."""
+    """Numbers of messages by state."""
 
     # Deferred messages count as active, as in the service.
     active: int = 0

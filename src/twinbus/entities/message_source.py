@@ -1,7 +1,6 @@
-"""What messages are received from: a queue, or a subscription.
+"""A message source: a queue or a subscription.
 
-Its description says whether it hands them out at present, and whether it forwards
-them instead.
+Its description says whether clients may receive now, or whether it forwards instead.
 """
 
 from twinbus.broker.descriptions.forward_path import forward_path
@@ -12,7 +11,7 @@ from twinbus.entities.entity import Entity
 
 
 class MessageSource(Entity):
-    """An entity that has receivers, or forwards."""
+    """An entity that delivers messages to receivers or forwards them."""
 
     __slots__ = ()
 
@@ -26,8 +25,8 @@ class MessageSource(Entity):
             raise self._forwards(target)
 
     def forward_target(self, sub_queue: int) -> str:
-        """The path that messages of a sub-queue are forwarded to, if any. Sessions
-        are not forwarded: the service takes such a description, and so do we."""
+        """The path that messages of a sub-queue are forwarded to, or "". With
+        sessions nothing is forwarded; as in the service, `forward_to` may be set."""
         if sub_queue == MAIN and not self.description.requires_session:
             return forward_path(self.description.forward_to)
         if sub_queue == DEAD_LETTER:

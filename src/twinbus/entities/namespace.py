@@ -1,13 +1,12 @@
-"""The namespace: which entities exist, and their creation, update and removal.
+"""The namespace: its entities, and their creation, update and removal.
 
-An entity exists when the catalog says so. Creation therefore makes its fragments
-durable first and enters it into the catalog last; removal goes the other way. What
-a crash leaves in between the catalog has named before, and the next start drops that
-and nothing else: `loose_ends.py`, `strangers.py`.
+An entity exists if the catalog has it. So creation first makes its fragments durable,
+and enters it into the catalog last; removal works in the opposite order. The catalog
+notes each change before it begins. After a crash the next start drops the fragments of
+noted changes, and no others: see `loose_ends.py` and `strangers.py`.
 
-Rules are no entities: they are in the store, because they change together with
-messages (`subscription_rules.py`). How messages get from one entity to the next is
-the business of `forwarders.py`.
+Rules are not entities. They are in the store, because one transaction may change rules
+and messages (`subscription_rules.py`). `forwarders.py` moves messages between entities.
 """
 
 import asyncio
@@ -83,7 +82,7 @@ _log = logging.getLogger(__name__)
 _GENERATION_BYTES: Final = 16
 _KINDS: Final = ("queue", "topic", "subscription")
 _NAMESPACE: Final = "namespace"
-"""Kind of the record that says since when there is the namespace itself."""
+"""Kind of the record that holds the creation time of the namespace."""
 
 
 class Namespace(Directory):
@@ -108,7 +107,7 @@ class Namespace(Directory):
     ) -> None:
         super().__init__()
         self.name = name
-        # As names are compared.
+        # Names are compared without regard to case.
         self._key = name.lower()
         self._catalog = catalog
         self._owners = owners
@@ -117,7 +116,7 @@ class Namespace(Directory):
         self._access_rules = rules
         self._max_entities = max_entities
         self.max_message_bytes = max_message_bytes
-        # What is offered beyond Service Bus.
+        # Features beyond Service Bus.
         self.extensions = extensions or Extensions()
         self.sizes = EntitySizes(
             max_message_bytes,
@@ -126,18 +125,18 @@ class Namespace(Directory):
             self.extensions.headroom_bytes,
         )
         self._topic_quotas = topic_quotas
-        # The largest message that any of the entities takes.
+        # The largest message that any of the entities accepts.
         self.largest_message_bytes = max_message_bytes
         self.created_at = 0
         self.updated_at = 0
-        # Queues and topics: what counts against the limit.
+        # Number of queues and topics, which `max_entities` limits.
         self._top_count = 0
         # Paths whose creation or removal is under way.
         self._busy: set[str] = set()
-        # Held from a look at the entities until catalog and memory are changed: what
-        # was seen stays true while the catalog takes its time.
+        # Held from a check of the entities until catalog and memory are changed, so
+        # that the check stays valid while the catalog writes.
         self._changing = asyncio.Lock()
-        # Made anew when entities change, for their own rules.
+        # Replaced when authorization rules of entities change.
         self.policy = Policy(rules)
         self.forwarders = Forwarders(self)
         self._unread_rules = UnreadRules(turns)
@@ -148,15 +147,15 @@ class Namespace(Directory):
     # --- start ----------------------------------------------------------------
 
     async def open(self) -> None:
-        """Learn which entities there are. Raises StoreError."""
+        """Load the entities. Raises StoreError."""
         stored = {owner: await owner.store.entities() for owner in self._owners}
         if not self._catalog.exists():
-            # Not even an empty one is made: it would look like the right one.
+            # Check before an empty one is created: it would look like the right one.
             for owner in self._owners:
                 orphans = owner.table.orphans()
                 self._check_known(owner, orphans, stored[owner], has_catalog=False)
         records = await self._catalog.open()
-        # Before anything is written: a catalog that lacks something stays as it is.
+        # Check before anything is written: an incomplete catalog is not changed.
         noted = await self._catalog.unfinished()
         self._admit_all(
             [record for record in records if record.namespace.lower() == self._key]
@@ -185,7 +184,7 @@ class Namespace(Directory):
         self._access_changed()
 
     def _admit_all(self, records: list[EntityRecord]) -> None:
-        # A subscription is admitted to a topic that is there.
+        # Topics come first: a subscription needs its topic.
         known = [record for record in records if record.kind in _KINDS]
         for record in sorted(known, key=lambda record: _KINDS.index(record.kind)):
             entity = self._admitted(record)
@@ -213,13 +212,13 @@ class Namespace(Directory):
     def _keep(
         self, owner: StoreOwner, kept: set[bytes], records: list[EntityRecord]
     ) -> None:
-        """Leave what is not ours as it is, and say so."""
+        """Keep the fragments of other namespaces, and log them."""
         table = owner.table
         table.keep(kept)
         for held in held_by_namespace(kept, records, table):
             _log.warning(
-                "the store also holds %s, which this bus does not serve: they stay as "
-                "they are",
+                "the store also holds %s, which this bus does not serve: they are "
+                "left unchanged",
                 held,
             )
 
@@ -235,12 +234,12 @@ class Namespace(Directory):
         return record
 
     def start(self) -> None:
-        """The owners commit: let messages flow from entity to entity."""
+        """Start forwarding. The owners must be ready to commit."""
         for entity in self._entities.values():
             self.forwarders.renew(entity)
 
     def restore_rules(self, owner: StoreOwner, rules: list[StoredRule]) -> None:
-        """Believe a store: at the start, and after a commit that failed."""
+        """Take the rules of a store: at the start, and after a failed commit."""
         by_fragment: dict[int, list[StoredRule]] = {}
         for rule in rules:
             by_fragment.setdefault(rule.fragment_number, []).append(rule)
@@ -255,7 +254,6 @@ class Namespace(Directory):
         self._unread_rules.expect(entity.router)
 
     def tick(self, now: int) -> None:
-        """Time passed."""
         self.forwarders.tick(now)
         self.idle.tick(now)
         self.loose_ends.tick()
@@ -268,7 +266,7 @@ class Namespace(Directory):
     # --- admission ------------------------------------------------------------
 
     def _enter(self, entity: Entity) -> None:
-        """The catalog has the entity: it exists."""
+        """Make an entity that is in the catalog visible."""
         self._entities[entity.path.lower()] = entity
         if isinstance(entity, Subscription):
             topic = self.topic(entity.topic_path)
@@ -278,7 +276,7 @@ class Namespace(Directory):
             self._top_count += 1
 
     def _admitted(self, record: EntityRecord) -> Entity:
-        """The entity of a record; its fragments know their rules from here on."""
+        """Create the entity of a record, and give its fragments their settings."""
         now, path, generation = self.clock.now(), record.path, record.generation
         table = self._table_of(record)
         if record.kind == "queue":
@@ -303,7 +301,7 @@ class Namespace(Directory):
         return subscription
 
     def _owner_of(self, record: EntityRecord) -> StoreOwner:
-        """Of the store in which the entity was placed. Raises StoreUnreadable."""
+        """The owner of the entity's store. Raises StoreUnreadable."""
         owner = self._owners.find(record.placement[0])
         if owner is None:
             raise misplaced(record)
@@ -313,7 +311,7 @@ class Namespace(Directory):
         return self._owner_of(record).table
 
     def _subscribe(self, subscription: Subscription) -> None:
-        """Let the topic know it, with its description as it is now."""
+        """Enter it at its topic, with its current description."""
         description = subscription.description
         subscription.router.subscribe(
             subscription.key,
@@ -327,7 +325,7 @@ class Namespace(Directory):
     # --- queues and topics ----------------------------------------------------
 
     async def create_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
-        """Make a queue; it is durable when this returns.
+        """Create a queue; it is durable when this returns.
 
         Raises ArgumentError, ArgumentOutOfRange, EntityAlreadyExists, NotAllowed,
         QuotaExceeded, MessagingEntityNotFound (of a forward target).
@@ -340,8 +338,8 @@ class Namespace(Directory):
         return queue
 
     async def update_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
-        """Change properties; what is not named stays as it is. Raises what creation
-        does, but EntityAlreadyExists."""
+        """Change the given properties; others stay. Raises the errors of a creation
+        except EntityAlreadyExists."""
         async with self._changing:
             queue = self.queue(path)
             description = queue_description(properties, queue.path, queue.description)
@@ -350,11 +348,11 @@ class Namespace(Directory):
         return queue
 
     async def delete_queue(self, path: str) -> None:
-        """Remove a queue with all it holds. Raises MessagingEntityNotFound."""
+        """Delete a queue and its messages. Raises MessagingEntityNotFound."""
         await self._delete(lambda: self.queue(path))
 
     async def create_topic(self, path: str, properties: Mapping[str, Any]) -> Topic:
-        """Make a topic, without subscriptions. Raises as `create_queue`."""
+        """Create a topic without subscriptions. Raises as `create_queue`."""
         check_entity_name(path)
         topic = await self._create_top(
             path, "topic", topic_description(properties, path)
@@ -372,7 +370,7 @@ class Namespace(Directory):
         return topic
 
     async def delete_topic(self, path: str) -> None:
-        """Remove a topic and its subscriptions. Raises MessagingEntityNotFound."""
+        """Delete a topic and its subscriptions. Raises MessagingEntityNotFound."""
         await self._delete(lambda: self.topic(path))
 
     # --- subscriptions --------------------------------------------------------
@@ -384,9 +382,9 @@ class Namespace(Directory):
         properties: Mapping[str, Any],
         rules: Sequence[Rule] | None = None,
     ) -> Subscription:
-        """Make a subscription with these rules; None means the default rule, which
-        takes everything. Raises as `create_queue`, and MessagingEntityNotFound for
-        the topic."""
+        """Create a subscription with these rules; None means the default rule, which
+        matches every message. Raises as `create_queue`, and MessagingEntityNotFound
+        for the topic."""
         check_subscription_name(name)
         topic = self.topic(topic_path)
         path = subscription_path(topic.path, name)
@@ -430,8 +428,8 @@ class Namespace(Directory):
         return await self.rules.add(self.subscription(topic_path, subscription), rule)
 
     async def update_rule(self, topic_path: str, subscription: str, rule: Rule) -> Rule:
-        """Replace the rule of that name. Raises as `add_rule`, but
-        MessagingEntityNotFound in place of EntityAlreadyExists."""
+        """Replace the rule of that name. Raises MessagingEntityNotFound,
+        QuotaExceeded."""
         return await self.rules.update(
             self.subscription(topic_path, subscription), rule
         )
@@ -440,7 +438,7 @@ class Namespace(Directory):
         """Raises MessagingEntityNotFound."""
         await self.rules.remove(self.subscription(topic_path, subscription), name)
 
-    # --- the way of all of them -----------------------------------------------
+    # --- entities of any kind -------------------------------------------------
 
     async def _create_top(
         self, path: str, kind: str, description: Description
@@ -473,8 +471,8 @@ class Namespace(Directory):
     def _placement(
         self, path: str, kind: str, description: Description
     ) -> tuple[bytes, ...]:
-        """The stores of a new entity's fragments: a subscription is with its topic, and
-        what forwards is with its target."""
+        """The stores of a new entity's fragments. A subscription is in the store of its
+        topic, and a queue that forwards is in the store of its target."""
         beside = ""
         if kind == "subscription":
             beside = split_subscription_path(path)[0]
@@ -521,15 +519,15 @@ class Namespace(Directory):
                 await self._catalog.put(record)
                 self._enter(entity)
         except BaseException:
-            # Not in the catalog, so it never was; the next commit forgets the rest.
+            # It is not in the catalog, so it does not exist. Drop its fragments.
             self.loose_ends.drop(intents)
             raise
         if isinstance(entity, Subscription):
             self._restore_rules_of(entity, stored)
 
     def _check_topic_of(self, entity: Entity, rules: Sequence[Rule]) -> None:
-        """A topic that was deleted meanwhile gets no subscription: without it that
-        could not be read again. Nor does one that others have filled.
+        """Check again, because others may have deleted or filled the topic meanwhile.
+        A subscription without its topic could not be loaded at the next start.
 
         Raises MessagingEntityNotFound, QuotaExceeded."""
         if isinstance(entity, Subscription):
@@ -559,7 +557,7 @@ class Namespace(Directory):
         self.forwarders.renew(entity)
 
     async def delete(self, entity: Entity) -> None:
-        """Remove this entity, and not another that has got its path since. Raises
+        """Delete this entity, but not a new one with the same path. Raises
         MessagingEntityNotFound."""
         await self._delete(lambda: self._still(entity))
 
@@ -571,8 +569,8 @@ class Namespace(Directory):
     async def _delete(self, find: Callable[[], Entity]) -> None:
         async with self._changing:
             entity = find()
-            # At once with its subscriptions: one without its topic could not be read
-            # again. They are forgotten first, for the same reason.
+            # Subscriptions are deleted in the same step as their topic: without it
+            # they could not be loaded again. For this reason they also come first.
             entities = [*_subscriptions_of(entity), entity]
             now = self.clock.now()
             tombstones = [unfinished(item.record, TOMBSTONE, now) for item in entities]
@@ -601,7 +599,8 @@ class Namespace(Directory):
     def _description_changed(
         self, before: Description | None, after: Description | None
     ) -> None:
-        """Going over all entities for each that is made would take its time."""
+        """Update policy and sizes only if the entity affects them: this visits all
+        entities, which is too slow for each creation."""
         for description in (before, after):
             if description is not None and (
                 own_access_rules(description) or own_message_bytes(description)

@@ -1,4 +1,4 @@
-"""A queue: what is sent to it is received from it."""
+"""A queue: receivers get the messages that were sent to it."""
 
 from twinbus.broker.descriptions.queue import QueueDescription
 from twinbus.broker.fragment_table import FragmentTable

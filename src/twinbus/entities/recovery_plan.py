@@ -1,15 +1,15 @@
-"""Which entities a store can bring back, decided without changing anything.
+"""Plans which entities can be recovered from a store. Changes nothing itself.
 
-The store is right about what there is, the catalog about what it is called. Nothing
-is removed from either:
+The store decides which entities exist, and the catalog decides their names. Nothing is
+removed from either:
 
-- what the store holds and the catalog does not know comes back as the store's own
-  record says;
-- where there is no such record (a store of before format 4), or its name is another
-  entity's by now, or its topic is gone, it comes back as a queue with a new name;
-- what the catalog has and the store does not hold comes back empty.
+- an entity that the store holds and the catalog does not know is recovered from the
+  store's own record;
+- it is recovered as a queue with a new name if there is no such record (a store older
+  than format 4), if another entity has its name, or if its topic is missing;
+- an entity that only the catalog has is recovered empty.
 
-What the catalog names as unfinished is left to the next start.
+Changes that the catalog notes as unfinished are left to the next start.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ EMPTY: Final = "empty"
 KINDS: Final = ("queue", "topic", "subscription")
 
 _SHOWN_DIGITS: Final = 12
-"""Of a generation, in a made-up name: enough to tell a thousand of them apart."""
+"""Digits of the generation in a new name: enough to tell a thousand of them apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a store and a catalog hold."""
+    """The contents of a store and a catalog."""
 
     store_uuid: bytes
     fragments: Sequence[FragmentRecord]
@@ -47,32 +47,33 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """An entity that is to be entered into the catalog."""
+    """An entity to enter into the catalog."""
 
     record: EntityRecord
     # AS_IT_WAS, RENAMED or EMPTY.
     how: str
     # Dead letters included.
     message_count: int
-    # It needs a fragment, too.
+    # A main fragment must be created for it.
     lacks_fragment: bool
 
 
 class RecoveryPlan:
-    """What is to be entered into the catalog of one store."""
+    """The entities to enter into the catalog of one store."""
 
     def __init__(self, found: Found, namespace: str, now: int) -> None:
-        """`namespace` gets what is of no known one. Raises StoreUnreadable."""
+        """Entities of an unknown namespace go to `namespace`. Raises
+        StoreUnreadable."""
         self._found = found
         self._namespace = namespace
         self._now = now
         self._fragments: dict[bytes, list[FragmentRecord]] = {}
         for fragment in found.fragments:
             self._fragments.setdefault(fragment.generation, []).append(fragment)
-        # By name: entities whose fragments are there, and those that come back.
+        # By name: entities that have fragments, and recovered ones.
         self._named: dict[tuple[str, str], EntityRecord] = {}
         self.entities: list[Recovered] = []
-        # Records of namespaces, which say since when there is one.
+        # Records of namespaces, for their creation times.
         self.namespaces: list[EntityRecord] = []
         self._check_placement()
         self._plan()
@@ -102,15 +103,15 @@ class RecoveryPlan:
                 self._named[_key(record)] = record
         for record in self._lost():
             self._bring_back(record)
-        # After the others: of two with one name the one with messages has it.
+        # Last, so that of two with the same name the one with messages keeps it.
         for record in known:
             if _key(record) not in self._named:
                 self._enter(record, EMPTY)
         self._plan_namespaces()
 
     def _lost(self) -> list[EntityRecord]:
-        """What nobody knows: topics before their subscriptions, and of two with one
-        name the younger first."""
+        """Entities that the catalog does not know: topics before subscriptions, and of
+        two with the same name the younger first."""
         known = {record.generation for record in self._found.records}
         left = {
             one.generation
@@ -140,8 +141,8 @@ class RecoveryPlan:
         return self._as_queue(generation)
 
     def _as_queue(self, generation: bytes) -> EntityRecord:
-        """A queue for fragments of which nothing is known. What expired meanwhile
-        shall be dead-lettered, and not be gone."""
+        """A queue for fragments without a record. It dead-letters messages that have
+        expired, so that none is lost."""
         path = f"recovered-{generation.hex()[:_SHOWN_DIGITS]}"
         description = queue_description(
             {"dead_lettering_on_message_expiration": True}, path
@@ -187,7 +188,7 @@ class RecoveryPlan:
         self.entities.append(recovered)
 
     def _plan_namespaces(self) -> None:
-        """With an entity its namespace gets its age back."""
+        """Recover the creation times of the entities' namespaces."""
         wanted = {one.record.namespace.lower() for one in self.entities}
         wanted -= {
             record.namespace.lower()

@@ -1,4 +1,4 @@
-"""What the path of a request names.
+"""Parses the path of a request: what it names.
 
     $Resources/queues, $Resources/topics            lists
     $namespaceinfo                                  the namespace
@@ -6,8 +6,8 @@
     T/Subscriptions/S/Rules, T/Subscriptions/S/Rules/R
     any other                                       a queue or a topic
 
-Names of topics may contain slashes, so paths are read from their end. Fixed segments
-are recognised in any spelling; names are kept as they were written.
+Names of topics may contain slashes, so paths are read from the end. Fixed segments are
+recognised in any letter case; names are kept as written.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from enum import Enum, auto
 
 
 class Kind(Enum):
-    """What kind of thing is asked about."""
+    """Kind of the named resource."""
 
     NAMESPACE = auto()
     QUEUES = auto()
@@ -28,7 +28,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A thing, or a whole collection where its own name is empty."""
+    """A resource, or a collection if its own name is empty."""
 
     kind: Kind
     # Path of a queue or topic.
@@ -46,7 +46,7 @@ class Resource:
 
 
 def parse_resource(path: str) -> Resource:
-    """Take a decoded path apart; says nothing about what exists."""
+    """Parse a decoded path. The resource need not exist."""
     fixed = {
         "$namespaceinfo": Kind.NAMESPACE,
         "$resources/queues": Kind.QUEUES,
@@ -76,7 +76,7 @@ def _below_topic(names: list[str]) -> Resource | None:
     return None
 
 
-# Longest first; an empty segment is a name.
+# Longest first. An empty segment stands for a name.
 _PATTERNS = (
     (Kind.RULES, ("subscriptions", "", "rules", "")),
     (Kind.RULES, ("subscriptions", "", "rules")),

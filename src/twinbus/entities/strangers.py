@@ -1,13 +1,13 @@
-"""Fragments that no entity of this namespace has: whose they are, and what to do.
+"""Fragments that belong to no entity of this namespace, and what to do with them.
 
-Dropped is only what the catalog names (`store/catalog.py`). What belongs to another
-namespace of the catalog stays as it is. Of anything else nobody can say whether it
-is needed, so the bus does not start: a catalog that is lost, old, or of another
-folder looks just like that.
+Only fragments of changes that the catalog notes as unfinished are dropped
+(`store/catalog.py`). Fragments of another namespace of the catalog are kept. If there
+are others, the bus does not start, because they may be needed: the catalog may be lost,
+old, or from another folder.
 
-An intent alone proves little, because a catalog that was put back may be of a moment
-in which a creation was under way. But nobody can use an entity before the catalog
-has it: a fragment that was used belongs to no unfinished creation.
+An intent alone is no proof that a creation is unfinished: a restored catalog may be
+from a time when the creation was under way. But an entity can be used only after the
+catalog has it, so a fragment that was used belongs to a finished creation.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,18 +20,19 @@ from twinbus.store.base import CatalogIncomplete
 from twinbus.store.catalog import INTENT, EntityRecord, Unfinished, entity_of
 
 _NAMED: Final = 5
-"""So many entities are named, the others are counted."""
+"""Number of entities that are named; the rest is counted."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Strangers:
-    """Generations with fragments in a store, and without an entity here."""
+    """Generations that have fragments in a store, but no entity in this namespace."""
 
-    # Of other namespaces.
+    # They belong to other namespaces.
     kept: set[bytes] = field(default_factory=set)
-    # Of no creation, removal or entity that the catalog knows.
+    # The catalog has neither an entity nor an unfinished change for them.
     unknown: set[bytes] = field(default_factory=set)
-    # Of this namespace, to be struck out when nothing of them is left.
+    # Unfinished changes of this namespace. Their notes are removed when their
+    # fragments are dropped.
     leftovers: list[Unfinished] = field(default_factory=list)
 
 
@@ -43,7 +44,7 @@ def find_strangers(
     namespace: str,
     store_uuid: bytes,
 ) -> Strangers:
-    """Look at all orphans of the table. `records` are those of all namespaces."""
+    """Sort all orphans of the table. `records` are those of all namespaces."""
     found = Strangers()
     entities = {record.generation for record in records}
     by_generation = {
@@ -67,12 +68,12 @@ def find_strangers(
 
 
 def is_unfinished(one: Unfinished, fragments: Iterable[FragmentRecord]) -> bool:
-    """These fragments may be dropped for what was noted of them."""
+    """True if the noted change allows to drop these fragments."""
     return one.kind != INTENT or not any(map(_is_used, fragments))
 
 
 def _is_used(fragment: FragmentRecord) -> bool:
-    """Something was sent to it, ever."""
+    """True if a message was ever sent to it."""
     return fragment.next_sequence > 1 or message_count(fragment) > 0
 
 
@@ -83,7 +84,7 @@ def message_count(fragment: FragmentRecord) -> int:
 def held_by_namespace(
     kept: set[bytes], records: Iterable[EntityRecord], table: FragmentTable
 ) -> list[str]:
-    """What is kept for others, in words: one text for each namespace."""
+    """Describe the kept fragments: one text for each namespace."""
     held: dict[str, list[int]] = {}
     for record in records:
         if record.generation in kept:
@@ -117,15 +118,15 @@ def check_known(
     held = f"{counted(len(unknown), 'entity')} with {counted(messages, 'message')}"
     trouble = (
         f"The message store {store} holds {held} that the catalog {catalog} does not "
-        f"know{_named(names)}. It is not the catalog of that store, or older."
+        f"know{_named(names)}. The catalog is older, or belongs to another store."
         if has_catalog
         else f"There is no catalog {catalog}, but the message store {store} holds "
         f"{held}{_named(names)}."
     )
     raise CatalogIncomplete(
         f"{trouble} Nothing was deleted. Put back the catalog that belongs to the "
-        "store; if there is none, 'twinbus recover' brings the entities back from "
-        "what the store knows of them."
+        "store. If you have none, 'twinbus recover' restores the entities from the "
+        "records in the store."
     )
 
 

@@ -1,4 +1,4 @@
-"""A subscription: a queue that is filled by its topic, as its rules say."""
+"""A subscription: a queue that its topic fills with messages that match its rules."""
 
 from twinbus.broker.descriptions.subscription import SubscriptionDescription
 from twinbus.broker.entity_path import split_subscription_path
@@ -26,7 +26,7 @@ class Subscription(MessageSource):
         now: int,
     ) -> None:
         super().__init__(record, description, table, now)
-        # The topic's, which knows the rules.
+        # The router of the topic. It has the rules.
         self.router = router
 
     @property
@@ -39,16 +39,16 @@ class Subscription(MessageSource):
 
     @property
     def key(self) -> str:
-        """What the topic's router knows it by."""
+        """Its key in the topic's router."""
         return self.name.lower()
 
     @property
     def accessed_at(self) -> int:
-        """Of the last receive: what its topic passes on is no use of it."""
+        """Time of the last receive. Messages from its topic are no use of it."""
         return self.used_at
 
     def rules(self) -> list[Rule]:
-        """By name."""
+        """Its rules, sorted by name."""
         rules = self.router.rules().rules(self.key)
         return sorted(rules, key=lambda rule: rule.name.lower())
 

@@ -1,9 +1,8 @@
-"""The rules of subscriptions: added, replaced and removed, alone or in a transaction.
+"""Adds, replaces and removes rules of subscriptions, alone or in a transaction.
 
-A rule takes effect for what is sent after it, and becomes durable in the commit of
-that moment; if the commit fails, the store's rules are read again. A change is a
-piece of work that is checked first and applied later, so that it can wait for the
-end of a transaction.
+A change applies to messages that are sent after it, and becomes durable with the next
+commit. If the commit fails, the rules are read from the store again. A change is first
+checked and later applied, so that it can wait for the end of a transaction.
 """
 
 import json
@@ -26,7 +25,7 @@ from twinbus.topics.topic import TopicRouter
 
 
 def stored_rule(fragment_number: int, rule: Rule) -> StoredRule:
-    """The rule as a store keeps it."""
+    """Convert a rule for the store."""
     return StoredRule(
         fragment_number=fragment_number,
         name=rule.name,
@@ -36,7 +35,7 @@ def stored_rule(fragment_number: int, rule: Rule) -> StoredRule:
 
 
 def read_rule(stored: StoredRule) -> Rule:
-    """The rule that a store kept."""
+    """Read a rule of the store."""
     return rule_of_json(json.loads(stored.definition))
 
 
@@ -75,7 +74,7 @@ class SubscriptionRules:
         await owner_of(subscription.fragment()).durable()
 
     async def replace(self, subscription: Subscription, rules: Sequence[Rule]) -> None:
-        """Make these its rules, in one commit; equal ones stay. Raises
+        """Replace all its rules in one commit; equal ones stay. Raises
         QuotaExceeded."""
         before = {rule.name: rule for rule in subscription.rules()}
         after = {rule.name: rule for rule in rules}
@@ -110,7 +109,7 @@ class SubscriptionRules:
         subscription.used_at = self._clock.now()
 
     def check_removal(self, subscription: Subscription, name: str) -> Rule:
-        """The rule that is to go. Raises MessagingEntityNotFound."""
+        """The rule to remove. Raises MessagingEntityNotFound."""
         rule = subscription.router.rules().rule(subscription.key, name)
         if rule is None:
             path = f"{subscription.path}/Rules/{name}"
@@ -122,7 +121,7 @@ class SubscriptionRules:
         assert removed is not None, f"rule {name} was checked, and is gone"
         fragment = subscription.fragment()
         changes, number = fragment.home.changes, fragment.number
-        # One that was put in the same change set was never there.
+        # If the same change set adds it, take it out there.
         changes.rules_put[:] = [
             rule
             for rule in changes.rules_put
@@ -150,7 +149,7 @@ class SubscriptionRules:
             ),
         ):
             more = _count(added, kind) - _count(removed, kind)
-            # A topic that has too many since the quota was lowered may have fewer.
+            # Removals are allowed even if a topic has more than a lowered quota.
             if more > 0 and count + more > limit:
                 raise QuotaExceeded.counted(
                     f"{noun} rules",
@@ -166,5 +165,5 @@ def _count(rules: Sequence[Rule], kind: type[Filter]) -> int:
 
 
 def _says_the_same(rule: Rule, other: Rule) -> bool:
-    """Whatever their age."""
+    """True if they differ in nothing but their creation time."""
     return rule.to_json() == {**other.to_json(), "created_at": rule.created_at}

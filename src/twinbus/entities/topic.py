@@ -1,4 +1,4 @@
-"""A topic: what is sent to it goes to its subscriptions."""
+"""A topic: it passes its messages on to its subscriptions."""
 
 from twinbus.broker.descriptions.topic import TopicDescription
 from twinbus.broker.fragment import MAIN
@@ -34,7 +34,7 @@ class Topic(Entity):
         return len(self.subscriptions)
 
     def sql_filter_count(self) -> int:
-        """True and false filters are SQL filters, too."""
+        """Number of SQL filters; true and false filters count as such."""
         index = self.router.rules()
         rules = [rule for key in self.subscriptions for rule in index.rules(key)]
         return len(rules) - index.correlation_rule_count
@@ -43,12 +43,12 @@ class Topic(Entity):
         return self.router.rules().correlation_rule_count
 
     def size_bytes(self) -> int:
-        """Of all its subscriptions, and of what is scheduled."""
+        """Size of its scheduled messages, and of all its subscriptions."""
         own = super().size_bytes()
         return own + sum(item.size_bytes() for item in self.subscriptions.values())
 
     def is_idle_since(self, instant: int) -> bool:
-        """A topic is in use with any of its subscriptions."""
+        """False while one of its subscriptions is in use."""
         return super().is_idle_since(instant) and all(
             item.is_idle_since(instant) for item in self.subscriptions.values()
         )

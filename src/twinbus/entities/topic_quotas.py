@@ -1,7 +1,7 @@
-"""How much a topic may have: the documented numbers, unless the operator says else.
+"""Quotas of a topic: the documented numbers, or those that the operator sets.
 
-What is more than that is refused when it is asked for. What there is already stays,
-when a quota is lowered under it.
+Additions above a quota are refused. If a quota is lowered, existing subscriptions and
+rules stay.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from twinbus.limits import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicQuotas:
-    """Numbers of things of one topic."""
+    """Limits of one topic."""
 
     subscriptions: int = SUBSCRIPTIONS_PER_TOPIC
-    # Of all subscriptions together.
+    # All subscriptions together.
     sql_rules: int = SQL_RULES_PER_TOPIC
     correlation_rules: int = CORRELATION_RULES_PER_TOPIC
 

@@ -1,9 +1,9 @@
-"""Rules of topics are read before the first message asks for them.
+"""Parses stored rules of topics before the first message needs them.
 
-A stored rule is a text, and to parse it takes about a millisecond. Of 2,000 rules the
-first message to a topic would keep everybody waiting for seconds. So they are read a
-few at a time, in turns, from the moment they are known; a message that comes before
-that is done reads the rest.
+A stored rule is a text, and parsing it takes about a millisecond. With 2,000 rules the
+first message to a topic would block the process for seconds. So rules are parsed a few
+at a time, in turns, after they are loaded. A message that arrives earlier parses the
+rest.
 """
 
 from typing import Final
@@ -14,18 +14,18 @@ from twinbus.topics.topic import TopicRouter
 _RULES_AT_A_TIME: Final = 4
 
 _FEW: Final = 50
-"""So many the first message may read itself: topics that nobody uses stay unread."""
+"""Up to this number the first message parses them, so unused topics cost nothing."""
 
 
 class UnreadRules:
-    """Topics with rules that nobody has read yet."""
+    """Topics with rules that are not parsed yet."""
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self._routers: dict[TopicRouter, None] = {}
 
     def expect(self, router: TopicRouter) -> None:
-        """The topic has got rules from the store."""
+        """Parse the rules that the topic got from the store."""
         if router.unread_count <= _FEW:
             return
         if not self._routers:
