@@ -1,9 +1,9 @@
-"""One AMQP connection: the pump between a socket and everything else.
+"""One AMQP connection: connects a socket with the engine, the links and the nodes.
 
-Bytes go into the engine, its events go to the links and nodes they concern, and
-what the engine has to send is written once. Rules of the protocol are the engine's,
-rules of messaging are the domain's; what is here is plumbing and the clock's share:
-a peer must open, show a right and use it in time.
+Received bytes go into the engine. Its events go to links and nodes. The bytes that it
+wants to send are collected and written at once. The engine has the rules of the
+protocol, the domain those of messaging. Here are the deadlines: a peer must open the
+connection and show a key in time.
 """
 
 import asyncio
@@ -76,31 +76,31 @@ from twinbus.links.send_link import SendLink
 _log = logging.getLogger(__name__)
 
 _CLOSING_MS: Final = 5_000
-"""How long a peer that was told to go away may take to answer."""
+"""How long a peer may take to answer a close."""
 
 _FULL_READ_BYTES: Final = 128 * 1024
-"""A read of so much means that there is more; what a client within its credit has
-under way is mostly less."""
+"""A read of this size means that more is waiting: a client that keeps to its credit
+mostly has less under way."""
 
 
 _LARGE_READ_BYTES: Final = 16 * 1024
-"""Whoever sends so much at once waits for a turn; whoever sends little never does."""
+"""A read of this size or more waits for its turn; a smaller one is taken at once."""
 
 _FRAMES_AT_A_TIME: Final = 64
-"""Frames that are taken before anybody looks at the time."""
+"""Frames that are processed between two looks at the clock."""
 
 _SYMBOL: Final = 0xA3
 """Constructor of an array of short symbols."""
 
 QueueLink = SendLink | ReceiveLink | SessionAttach
-"""What is attached to a queue, or wants to be."""
+"""A link to an entity, or an attach that waits for a session."""
 
 
 class AmqpConnection(asyncio.Protocol):
     """The asyncio protocol of one client's connection."""
 
-    # Every read looks at some of these. Python finds the attributes of an object with
-    # more than thirty of them by hashing their names, unless they have slots.
+    # For speed: each read uses some of these, and without slots Python hashes the names
+    # of attributes if an object has more than thirty.
     __slots__ = (
         *("_host", "namespace", "clock", "extensions", "turns", "grants", "output"),
         *("coordinator", "_engine", "_transport", "_peer", "unanswered", "requests"),
@@ -136,34 +136,34 @@ class AmqpConnection(asyncio.Protocol):
         self._peer = "?"
         # Requests and answers under way.
         self.unanswered = Unanswered(self._count_held)
-        # What was written and not sent, if it is worth a word.
+        # Written and not sent yet; 0 if it is only a little.
         self._unsent_bytes = 0
-        # All that is kept for the peer, as its share knows it, and how much it may be:
-        # besides what has a budget, a read whose frames wait for their turn.
+        # Bytes held for the peer, as its share counts them, and the limit. They include
+        # a read whose frames wait for their turn.
         self._held_bytes = 0
         self._engine_bytes = 0
         self._held_limit = 2 * STRANGER_BYTES
         self._unread_limit = STRANGER_UNREAD_BYTES
-        # Nodes this connection is attached to, by address. A node lives as long as
-        # a link to it: anybody may attach to any `$management`, one after the other.
+        # Nodes this connection is attached to, by address. A node lives as long as its
+        # links: otherwise a client could fill the memory by attaching to many of them.
         self._nodes: WeakValueDictionary[str, Node] = WeakValueDictionary()
-        # Requests that are not answered yet.
+        # Tasks of requests that are not answered yet.
         self.requests: set[asyncio.Task[None]] = set()
-        # Response links by session, for their requests.
+        # Response links by AMQP session.
         self._responses: dict[AmqpSession, list[ResponseLink]] = {}
-        # Links to queues, and where each queue remembers the link.
+        # Links to entities, each with the entity's own set of links.
         self._links: dict[QueueLink, set[EntityLink]] = {}
-        # The peer has not shown a key yet.
+        # True until the peer has shown a key.
         self._is_stranger = True
         self._opened = False
         self._started_at = 0
         self._handshake_ms = host.handshake_ms
-        # Why nothing is read: what was read waits for its turn; the peer reads no
-        # answers; the process is full.
+        # Reasons not to read: earlier bytes wait for their turn; the peer does not read
+        # answers; the process holds too much data.
         self._is_waiting = False
         self._is_deaf = False
         self._is_held_back = False
-        # The transport is gone; and what was received before has been taken, too.
+        # The transport is gone. Ended: all received bytes are processed, too.
         self._is_lost = False
         self._is_ended = False
         # When the transport is aborted if the peer does not close; 0: not closing.
@@ -203,7 +203,7 @@ class AmqpConnection(asyncio.Protocol):
             self.output.caught_up()
 
     def _go_on(self) -> None:
-        """Take what was received already, a turn at a time."""
+        """Process received bytes, one turn at a time."""
         engine, turns = self._engine, self.turns
         while engine.has_more and not self._must_wait() and not turns.is_over():
             self._take(engine.go_on())
@@ -220,11 +220,11 @@ class AmqpConnection(asyncio.Protocol):
             self._end()
 
     def _must_wait(self) -> bool:
-        """As long as nothing is read, what was read before is not looked at either."""
+        """True while reading is paused: then earlier bytes are not processed either."""
         return self._is_held_back or (self._is_deaf and not self._is_lost)
 
     def _let_others_read(self) -> None:
-        """libuv would read a socket dozens of times before it looks at the next."""
+        """Pause once, because libuv reads one socket dozens of times before others."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
             asyncio.get_running_loop().call_soon(self._read_or_not)
@@ -236,7 +236,7 @@ class AmqpConnection(asyncio.Protocol):
         self._transport = None
         self.output.is_writable = False
         self._is_lost = True
-        # What the client has said before is still done.
+        # Received bytes are still processed.
         if self._engine.has_more:
             self.turns.wait(self._go_on)
         else:
@@ -281,10 +281,10 @@ class AmqpConnection(asyncio.Protocol):
             transport.close()
 
     def _listen_to_readers(self, transport: asyncio.Transport) -> None:
-        """A peer that makes us answer and does not read the answers is not read.
+        """Stop reading from a peer that does not read its answers.
 
-        Not as soon as nothing more is delivered to it: a client may well write
-        before it goes on reading.
+        The limit is higher than the one that stops deliveries: a client may write for
+        a while before it reads again.
         """
         size = transport.get_write_buffer_size()
         if size >= STRANGER_WRITE_BUFFER_BYTES or self._unsent_bytes:
@@ -306,7 +306,8 @@ class AmqpConnection(asyncio.Protocol):
         self._count_held()
 
     def _count_held(self) -> None:
-        """What is kept for the peer has changed."""
+        """Update the bytes that are held for the peer; cut the peer off above its
+        limit."""
         if self._transport is None:
             return
         self._engine_bytes = self._engine.held_bytes()
@@ -324,12 +325,12 @@ class AmqpConnection(asyncio.Protocol):
         who = " that has shown no key" if self._is_stranger else ""
         return QuotaExceeded(
             f"Unfinished requests and unread answers of the connection take {held} "
-            f"bytes; one{who} may have {self._held_limit}. Finish what was begun, and "
+            f"bytes; one{who} may have {self._held_limit}. Finish the requests, and "
             "read the answers."
         )
 
     def _recognized(self) -> None:
-        """The peer has shown a key: it gets what clients get."""
+        """The peer has shown a key: give it the limits of clients."""
         self._share().hold(self, 0)
         self._is_stranger = False
         self._held_bytes = 0
@@ -344,7 +345,7 @@ class AmqpConnection(asyncio.Protocol):
         self._count_held()
 
     def pause_reading(self) -> None:
-        """The process has as much undurable data as it may hold."""
+        """The process holds as much data without a commit as it may."""
         self._is_held_back = True
         self._read_or_not()
 
@@ -403,13 +404,13 @@ class AmqpConnection(asyncio.Protocol):
             self._opened = True
             _log.debug("%s opened as %s", self._peer, event.container_id)
         elif isinstance(event, ConnectionClosed):
-            # A peer that does not read does not let the transport close, either.
+            # The transport does not close while the peer does not read: set a deadline.
             self._abort_at = self._abort_at or self.clock.monotonic() + _CLOSING_MS
             if event.error is not None:
                 _log.info("%s closed: %s", self._peer, event.error)
 
     def _on_sasl_init(self, event: SaslInitReceived) -> None:
-        """PLAIN proves a key; all else comes with a token for `$cbs` later."""
+        """PLAIN shows a key. With other mechanisms a token comes later, to `$cbs`."""
         ok = True
         if event.mechanism == "PLAIN":
             try:
@@ -457,14 +458,14 @@ class AmqpConnection(asyncio.Protocol):
     def attached(
         self, link: QueueLink, known_to: set[EntityLink], *rights: Right
     ) -> None:
-        """A link to a queue; the queue is to know it while it lasts, and it lasts as
-        long as all of these rights."""
+        """Add a link to an entity's set of links. The link ends when one of these
+        rights ends."""
         self._links[link] = known_to
         known_to.add(link)
         self.grants.hold(link, rights)
 
     def replaced(self, attach: SessionAttach, link: ReceiveLink) -> None:
-        """What waited for a session has one."""
+        """Replace an attach that waited for a session by its link."""
         known_to = self._links.pop(attach)
         known_to.discard(attach)
         self._links[link] = known_to
@@ -472,7 +473,7 @@ class AmqpConnection(asyncio.Protocol):
         self.grants.pass_on(attach, link)
 
     def node(self, address: str, make: Callable[["AmqpConnection"], Node]) -> Node:
-        """The node of that address for this connection, made at the first need."""
+        """This connection's node of that address, created if needed."""
         node = self._nodes.get(address)
         if node is None:
             node = self._nodes[address] = make(self)
@@ -482,23 +483,23 @@ class AmqpConnection(asyncio.Protocol):
         return self._responses.setdefault(session, [])
 
     def introduce(self, home: Home, what: str) -> int:
-        """Who this is in the operation log of a store."""
+        """The number of this client in the operation log of a store."""
         return home.introduce(f"{self._peer} {what}")
 
     # --- rights ---------------------------------------------------------------
 
     def proved(self, grant: Grant) -> None:
-        """The peer has shown a key. Raises ArgumentError for one too many."""
+        """The peer has shown a key. Raises ArgumentError if it has too many grants."""
         self._lose(self.grants.put(grant, self.clock.now()))
         if self._is_stranger:
             self._recognized()
 
     def _lose(self, lost: list[Right]) -> None:
-        """End the links that lasted as long as these rights."""
+        """Detach the links that held these rights."""
         receivers: dict[AmqpSession, set[ReceiveLink]] = {}
         for right in lost:
             link = cast(QueueLink, right.holder)
-            # Of a link with two rights both may be lost.
+            # A link may lose two rights at once.
             if link not in self._links:
                 continue
             self._detached(link)
@@ -512,7 +513,7 @@ class AmqpConnection(asyncio.Protocol):
     # --- time -----------------------------------------------------------------
 
     def tick(self, now: int, monotonic: int) -> None:
-        """Heartbeats, and deadlines that a peer must keep."""
+        """Send heartbeats, and check the deadlines of the peer."""
         self._on_events(self._engine.tick(monotonic))
         if self._abort_at:
             if self._abort_at <= monotonic and self._transport is not None:
@@ -536,7 +537,7 @@ class AmqpConnection(asyncio.Protocol):
         self.close(ConnectionForced(f"The connection is closed: {text}."), monotonic)
 
     def close(self, error: ServiceBusError | None, monotonic: int) -> None:
-        """Tell the peer to go; it is cut off if it does not."""
+        """Close the connection; abort it later if the peer does not answer."""
         told: AmqpError | None = None if error is None else amqp_error(error)
         self._abort_at = monotonic + _CLOSING_MS
         if self._opened:
@@ -546,7 +547,7 @@ class AmqpConnection(asyncio.Protocol):
             self._transport.close()
 
     def cut(self, error: ServiceBusError) -> None:
-        """Say why if the peer reads, and go at once."""
+        """Close at once; send the error if the peer reads."""
         self.close(error, self.clock.monotonic())
         self.flush()
         transport = self._transport
@@ -561,8 +562,7 @@ class AmqpConnection(asyncio.Protocol):
 
 
 def _open_properties(extensions: Extensions) -> dict[object, object] | None:
-    """What clients are told of the bus when it opens a connection; a strict one says
-    nothing, as Service Bus."""
+    """Properties of the bus's `open`. A strict bus sends none, like Service Bus."""
     if extensions.is_strict:
         return None
     names: list[object] = [Symbol(name) for name in extensions.names]

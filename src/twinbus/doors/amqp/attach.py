@@ -1,8 +1,9 @@
-"""What a client's attach asks for: an entity, a node, or nothing we know.
+"""Answers an attach: to an entity, to a node, or with a refusal.
 
-The address says what, the role says which way, the settle mode says how. Claims are
-checked here, on every attach, against what the connection has proved by then. A
-refusal is an attach without termini followed by a detach with the error.
+The address names the entity or node, the role gives the direction, and the settle mode
+gives the receive mode. Each attach is checked against the claims that the connection
+has shown so far. A refusal is an attach without termini, followed by a detach with the
+error.
 """
 
 from typing import TYPE_CHECKING
@@ -74,7 +75,7 @@ def _attach(connection: "AmqpConnection", link: Link) -> None:
 
 
 def _path(link: Link) -> str:
-    """The address of the side that is ours. Raises ArgumentError, NotSupported."""
+    """The address on our side. Raises ArgumentError, NotSupported."""
     terminus = link.source if link.peer_is_receiver else link.target
     if isinstance(terminus, Source | Target):
         if terminus.dynamic:
@@ -83,7 +84,7 @@ def _path(link: Link) -> str:
             return address_path(terminus.address)
     elif terminus is not None:
         raise NotSupported(
-            "A link leads from or to an address, or to the coordinator of transactions."
+            "A link needs an address, or the coordinator of transactions as its target."
         )
     raise ArgumentError("The attach has no address. Name the entity to attach to.")
 
@@ -110,8 +111,8 @@ def _attach_to_management(
     namespace, path = connection.namespace, entity.text
     address = f"{path.lower()}/$management"
     grants, clock = connection.grants, connection.clock
-    # Java up to 7.17.1 attaches before it has put a token. Only who has shown a
-    # right is told what does not exist, or how large its messages may be.
+    # Java up to 7.17.1 attaches before it has put a token. Whether the entity exists,
+    # and its maximum message size, are told only to a client that has shown a right.
     message_bytes = namespace.largest_message_bytes
     if grants.allows_some(path, clock.now()):
         known = namespace.entity(entity.entity)
@@ -153,8 +154,8 @@ def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> Non
 
 
 def _attach_to_coordinator(connection: "AmqpConnection", link: Link) -> None:
-    """No claim is asked for: clients attach it before they have shown any, and what
-    they do in a transaction needs its own."""
+    """No claim is required: clients attach before they have shown one, and each
+    operation in a transaction checks its own."""
     coordinator_link = CoordinatorLink(link, connection.coordinator, connection.output)
     link.context = coordinator_link
     link.accept(max_message_size=CONTROL_REQUEST_BYTES)
@@ -198,7 +199,7 @@ def _attach_sender(
 
 
 def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
-    """Reads what this connection sends to an entity."""
+    """Reads the messages that this connection sends to an entity."""
 
     def may_restore(now: int) -> bool:
         return connection.grants.allows(Claim.SEND, "", now)
@@ -209,10 +210,11 @@ def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
 def _via(
     connection: "AmqpConnection", link: Link, way: Entity, actor: int
 ) -> tuple[Via | None, tuple[Right, ...]]:
-    """Where the messages go on to, if the sender says so, and the right to it.
+    """The destination of a send via this entity, if the sender names one, and the
+    right to send there.
 
-    Raises ArgumentError, UnauthorizedAccess. Whether the destination is there and
-    takes messages is seen when they come.
+    Raises ArgumentError, UnauthorizedAccess. Each send checks whether the destination
+    exists and accepts messages.
     """
     address = link.properties.get(_TRANSFER_DESTINATION)
     if address is None:

@@ -1,8 +1,8 @@
-"""`$cbs`: where a client puts its token before it attaches to anything.
+"""`$cbs`: a client puts its token here before it attaches to an entity.
 
-A token is judged by what it is, not by the type it is labelled with: the Python SDK
-labels shared access signatures as `jwt`. An error condition is never part of the
-answer, because the Python SDK then loses the status.
+The kind of a token is read from the token itself: the Python SDK labels shared access
+signatures as `jwt`. Answers carry no error condition, because with one the Python SDK
+loses the status.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class CbsNode:
     ) -> None:
         self._namespace = namespace
         self._clock = clock
-        # Takes what a token gives. Raises ArgumentError.
+        # Called with the grant of each valid token. Raises ArgumentError.
         self._proved = proved
 
     def allowed_request_bytes(self) -> int:
@@ -71,7 +71,8 @@ class CbsNode:
             )
         policy = self._namespace.policy
         grant = policy.grant_by_token(token, audience, self._clock.now())
-        # As in the service; only who has shown a key is told what does not exist.
+        # As in the service. Only a client with a valid token is told whether an entity
+        # exists.
         self._namespace.check_exists(parse_entity_path(grant.path).entity)
         self._proved(grant)
 

@@ -10,7 +10,7 @@ from twinbus.operations.session_pages import SessionPages
 
 
 class ConnectionCaller:
-    """May do what the tokens that the connection has put allow at the time."""
+    """Has the claims of the connection's tokens that are valid now."""
 
     def __init__(
         self, grants: Grants, clock: Clock, introduce: Callable[[Home], int]
@@ -28,7 +28,7 @@ class ConnectionCaller:
         return self._grants.allows(claim, path, self._clock.now())
 
     def holds_some(self, path: str) -> bool:
-        """Whether it may do anything at all with the path."""
+        """True if it has any claim on the path."""
         return self._grants.allows_some(path, self._clock.now())
 
     def actor_in(self, home: Home) -> int:

@@ -1,4 +1,4 @@
-"""What a connection needs of the process that it is served by."""
+"""What a connection needs from its process."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -25,9 +25,9 @@ class Host(Protocol):
     handshake_ms: int
     transaction_limits: TransactionLimits
     extensions: Extensions
-    # Random bytes, so many.
+    # Returns this number of random bytes.
     entropy: Callable[[int], bytes]
-    # What is kept for peers that have shown no key, and for all others.
+    # Memory held for peers that have shown no key, and for all others.
     strangers_held: MemoryShare
     clients_held: MemoryShare
 

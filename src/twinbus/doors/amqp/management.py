@@ -1,9 +1,9 @@
 """`$management` of an entity: requests that need no link to it.
 
-One function for each request, in the tables below with the claim it needs. It reads
-the request, calls an operation (`twinbus.operations`) and returns the body of the
-answer; errors become status codes. Arrays and lists differ on purpose: SDKs read them
-as they are documented (protocol brief 5.2).
+The tables below have one function for each request, and the claim that it needs. The
+function reads the request, calls an operation (`twinbus.operations`) and returns the
+body of the answer. Errors become status codes. Some values are AMQP arrays and others
+lists, as the SDKs expect them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -50,7 +50,7 @@ _OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
 _EXTENSIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
     "twinbus:cancel-sent": (Claim.SEND, messages.cancel_by_send_id),
 }
-"""Operations of our own, which a strict bus does not offer (D9)."""
+"""Operations that Service Bus does not have; a strict bus does not offer them."""
 
 _PARTS_OF_TRANSACTIONS: Final = {
     "update-disposition",
@@ -60,7 +60,7 @@ _PARTS_OF_TRANSACTIONS: Final = {
     "add-rule",
     "remove-rule",
 }
-"""Operations that happen with the commit if their request is part of a transaction."""
+"""Operations that are applied by the commit if they are part of a transaction."""
 
 _BESIDE_TRANSACTIONS: Final = {
     "peek-message",
@@ -70,17 +70,17 @@ _BESIDE_TRANSACTIONS: Final = {
     "get-message-sessions",
     "enumerate-rules",
 }
-"""Operations that change nothing durable: .NET marks whatever is asked inside of a
-transaction scope, and these are answered as outside of it."""
+"""Operations that change nothing durable. .NET marks all requests inside a transaction
+scope; these are answered as if they were outside."""
 
 
 class ManagementNode:
     """Answers the management requests of one connection to one entity.
 
-    The entity is opened for each request: it may have been deleted, and made again,
+    The entity is opened for each request: it may have been deleted and created again
     since the links to this node were attached. They may have been attached before a
-    token was put; until then every request is refused, unread if it is large, and the
-    client learns nothing of the entity.
+    token was put. Until then each request is refused, a large one unread, and the
+    client learns nothing about the entity.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class ManagementNode:
         caller: ConnectionCaller,
     ) -> None:
         self.address = address
-        # A schedule request carries at least one message of any allowed size.
+        # A schedule request must fit at least one message of the maximum size.
         self.max_request_bytes = max_message_bytes + MANAGEMENT_REQUEST_BYTES
         # The entity or sub-queue, without the name of this node.
         self._entity = replace(path, is_management=False)
@@ -113,7 +113,7 @@ class ManagementNode:
         return await operation(handle, request)
 
     def _operation(self, name: str) -> tuple[Claim, _Operation]:
-        """Raises NotSupported, and for a stranger only UnauthorizedAccess."""
+        """Raises NotSupported, or UnauthorizedAccess if the client has no claim."""
         found = _OPERATIONS.get(name.removeprefix(_PREFIX))
         if found is None and not self._namespace.extensions.is_strict:
             found = _EXTENSIONS.get(name)

@@ -68,7 +68,7 @@ def _properties_to_modify(request: Request) -> dict[object, object] | None:
 
 
 def _lock_tokens(request: Request) -> list[bytes]:
-    """As bytes: a client can choose any number of UUIDs with the same hash. Raises
+    """As bytes, because a client could send many UUIDs with the same hash. Raises
     ArgumentError."""
     tokens = array_items(request.argument("lock-tokens"), "lock-tokens")
     if not all(isinstance(token, UUID) for token in tokens):

@@ -1,4 +1,5 @@
-"""Management requests about messages: peek, deferred, scheduled, deleted, cancelled."""
+"""Management requests about messages: peek, receive deferred, schedule, delete,
+cancel."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -95,7 +96,7 @@ async def cancel_by_send_id(handle: EntityHandle, request: Request) -> Response:
 
 
 def _sequence_numbers(request: Request) -> list[int]:
-    """Those of the request, each once. Raises ArgumentError."""
+    """The numbers of the request, without repetitions. Raises ArgumentError."""
     name = "sequence-numbers"
     numbers = array_items(request.argument(name), name)
     return list(dict.fromkeys(integer(number, name, 0, MAX_LONG) for number in numbers))

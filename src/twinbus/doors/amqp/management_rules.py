@@ -21,7 +21,7 @@ async def remove_rule(handle: EntityHandle, request: Request) -> Response:
 
 
 async def enumerate_rules(handle: EntityHandle, request: Request) -> Response:
-    """A page of the rules; JavaScript's SDK asks until a page is empty."""
+    """A page of rules. The JavaScript SDK asks until a page is empty."""
     top = integer(request.argument("top"), "top", 0, MAX_INT)
     skip = integer(request.argument("skip"), "skip", 0, MAX_INT)
     found = await rules.list_rules(handle, skip, top)

@@ -1,4 +1,4 @@
-"""Management requests about sessions: their locks, their states, which there are."""
+"""Management requests about sessions: their locks, states and ids."""
 
 from typing import Final
 
@@ -17,8 +17,8 @@ from twinbus.operations.entity_handle import EntityHandle
 _STRING: Final = 0xB1
 
 _ALL_SESSIONS: Final = 253_402_300_800_000
-"""`last-updated-time` of clients that want all sessions, not only those whose state
-was set since: DateTime.MaxValue, as .NET rounds it."""
+"""`last-updated-time` of a request for all sessions, not only for those whose state was
+set since: DateTime.MaxValue, as .NET rounds it."""
 
 
 async def renew_session_lock(handle: EntityHandle, request: Request) -> Response:

@@ -1,9 +1,9 @@
-"""`$management` of the namespace: entities, for `twinbus entities` and tests.
+"""`$management` of the namespace: manages entities, for `twinbus entities` and tests.
 
-Operations of our own, not of Service Bus, where administration is HTTP. Bodies carry
-JSON texts, so that the command line prints what the server said. Paths are those of
-HTTP: `T/Subscriptions/S` is a subscription, `T/Subscriptions/S/Rules/R` a rule of it.
-All operations need the Manage claim.
+Service Bus does not have these operations; it is administered over HTTP. Bodies carry
+JSON texts, so that the command line prints the server's answer as it is. Paths are
+those of HTTP: `T/Subscriptions/S` is a subscription, `T/Subscriptions/S/Rules/R` one of
+its rules. All operations need the Manage claim.
 """
 
 import json
@@ -88,7 +88,7 @@ class NamespaceNode:
         try:
             rule = rule_of_json(document)
         except (AssertionError, LookupError, TypeError, AttributeError) as error:
-            raise ArgumentError(f"'rule' is no rule: {error!r}.") from None
+            raise ArgumentError(f"'rule' is not a valid rule: {error!r}.") from None
         kept = await self._namespace.add_rule(
             resource.entity, resource.subscription, rule
         )
@@ -146,7 +146,7 @@ class NamespaceNode:
 
 
 def describe(entity: Entity) -> dict[str, Any]:
-    """An entity for people and scripts: properties, counts, never a key."""
+    """An entity for people and scripts: properties and counts, without keys."""
     main = entity.counters(MAIN)
     assert main is not None
     dead = entity.counters(DEAD_LETTER)
@@ -198,10 +198,10 @@ def _text(request: Request, name: str) -> str:
 def _object(request: Request, name: str) -> dict[str, Any]:
     try:
         value = json.loads(_text(request, name))
-        # JSON can say half of a surrogate pair, which no store takes for a text.
+        # JSON can contain half of a surrogate pair, which a store cannot encode.
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"'{name}' is no JSON: {error}.") from None
+        raise ArgumentError(f"'{name}' is not valid JSON: {error}.") from None
     if not isinstance(value, dict):
         raise ArgumentError(f"'{name}' must be a JSON object.")
     return value

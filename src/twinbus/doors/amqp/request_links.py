@@ -1,12 +1,11 @@
-"""Request and response over a pair of links: how `$cbs` and `$management` are used.
+"""Request and response over a pair of links, for `$cbs` and `$management`.
 
-A client attaches a sender and a receiver to the same node on one session. Requests
-are answered on the receiver of that session: on the one whose target, or else whose
-name, is the request's reply-to, or else on the only one there is; every SDK does it
-in another way. The response's correlation id is the request's message id, of the
-same AMQP type.
+A client attaches a sender and a receiver to the same node on one session. A request is
+answered on a receiver of that session: the one whose target is the request's reply-to,
+else the one whose name is, else any. The SDKs differ in this. The response's
+correlation id is the request's message id, of the same AMQP type.
 
-Each node says in which words its answers carry status and error.
+Each node has its own names for the status and error in its answers.
 """
 
 import asyncio
@@ -57,22 +56,22 @@ from twinbus.owner.turns import Turns
 _log = logging.getLogger(__name__)
 
 _HELD_BYTES: Final = 512
-"""A request or an answer besides its bytes."""
+"""Memory of a request or an answer, besides its payload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a client asks a node for."""
+    """A client's request to a node."""
 
     operation: str
     properties: Mapping[object, Any]
     # The value of the body; most operations take a map.
     value: object
-    # The transaction that it is part of; its changes are made by the commit.
+    # If it is part of a transaction, the commit applies its changes.
     transaction: Enlistment | None = None
 
     def argument(self, name: str) -> Any:
-        """An entry of the body. Raises ArgumentError if it is not there."""
+        """An entry of the body. Raises ArgumentError if it is missing."""
         if not isinstance(self.value, dict) or self.value.get(name) is None:
             raise ArgumentError(
                 f"The request '{self.operation}' needs '{name}' in its body."
@@ -85,36 +84,36 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What a node answers; an empty map where there is nothing to say."""
+    """A node's answer. Its value is an empty map by default."""
 
     status: int = 200
     description: str = "OK"
     value: object = field(default_factory=dict)
-    # The error's condition; not every node tells it.
+    # The error's condition; some nodes do not send it.
     condition: str | None = None
 
 
 class Unanswered:
-    """What one connection's requests under way and unread answers take."""
+    """Memory of one connection's open requests and unread answers."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self.size_bytes = 0
         self._on_change = on_change
-        # Links whose answers wait for the window of their session, by session: of a
-        # thousand links only these are asked when it opens.
+        # Links whose answers wait for the window of their session, by session. When it
+        # opens, only these are visited, and not a thousand links.
         self._stalled: dict[AmqpSession, dict[ResponseLink, None]] = {}
 
     def add(self, size_bytes: int) -> None:
-        """So much more, or less."""
+        """Add to the size; the number may be negative."""
         self.size_bytes += size_bytes
         self._on_change()
 
     def stall(self, session: AmqpSession, link: "ResponseLink") -> None:
-        """Its answers wait for the window."""
+        """Note that the link's answers wait for the window."""
         self._stalled.setdefault(session, {})[link] = None
 
     def window_opened(self, session: AmqpSession) -> None:
-        """Send what waited for it, as long as it stays open."""
+        """Send waiting answers while the window is open."""
         links = self._stalled.get(session, {})
         while links and session.window_open():
             link = next(iter(links))
@@ -133,12 +132,12 @@ class Node(Protocol):
     """Something that answers requests at one address."""
 
     address: str
-    # The largest request that it ever takes, which links are told.
+    # The largest request that it ever accepts; sent in the attach.
     max_request_bytes: int
 
     def allowed_request_bytes(self) -> int:
-        """The largest request now; before a token was put, a stranger decides its
-        size."""
+        """The largest request now. It is smaller before a token was put, because
+        anyone can send then."""
         ...
 
     async def answer(self, request: Request) -> Response: ...
@@ -158,12 +157,12 @@ class ResponseLink:
         self.node = node
         self._output = output
         self._unanswered = unanswered
-        # Answers that the client has no credit for, or does not read.
+        # Answers that wait for credit, or for the client to read.
         self._waiting: deque[tuple[RequestLink, bytes]] = deque()
         self._sent_count = 0
 
     def is_for(self, reply_to: str | None) -> int:
-        """How well this link fits a reply-to: 2 by target, 1 by name, else 0."""
+        """How well this link matches a reply-to: 2 by target, 1 by name, else 0."""
         target = self._link.target
         if reply_to is None:
             return 0
@@ -186,10 +185,10 @@ class ResponseLink:
             at = self._link.send(payload, tag, settled, self)
             unsettled = self._link.session.unsettled
             if len(unsettled) > UNSETTLED_PER_SESSION:
-                # A client that settles no answer must not make us remember all.
+                # Limits the memory of a client that does not settle answers.
                 unsettled.pop(at, None)
             asked_on.answered()
-            # Each goes out before the next is looked at: the client may stop reading.
+            # Write each answer before the next: the client may stop reading.
             if self._waiting:
                 self._output.flush()
         if self._waiting and not self._link.session.window_open():
@@ -199,7 +198,7 @@ class ResponseLink:
         self._output.mark()
 
     def _may_send(self) -> bool:
-        """What the peer's window does not allow waits here, where it is counted."""
+        """False if an answer must wait. It waits here, where its bytes are counted."""
         has_room = self._link.credit > 0 and self._link.session.window_open()
         return has_room and self._output.is_writable
 
@@ -209,7 +208,7 @@ class ResponseLink:
         return asked_on, payload
 
     def close(self) -> None:
-        """The link is gone, and with it the answers that waited."""
+        """The link is gone: drop the answers that wait."""
         self._unanswered.forget(self._link.session, self)
         while self._waiting:
             asked_on, _ = self._pop()
@@ -241,7 +240,7 @@ class RequestLink:
         self._output = output
         self._turns = turns
         self._unanswered = unanswered
-        # Requests whose answer has not left yet: what a client can make us keep.
+        # Requests whose answer is not sent yet. Bounded: they take memory.
         self._unanswered_count = 0
         self._is_open = True
 
@@ -249,7 +248,7 @@ class RequestLink:
         self._link.issue_credit(MANAGEMENT_CREDIT)
 
     def on_message(self, delivery: MessageReceived, now: int) -> None:
-        """Take a request; its answer follows as soon as it is found."""
+        """Accept a request, and start a task that answers it."""
         if not self._is_open or self._is_overrun():
             return
         limit = self._node.allowed_request_bytes()
@@ -274,7 +273,7 @@ class RequestLink:
         self._output.mark()
 
     def _is_overrun(self) -> bool:
-        """A client that asks without credit is not served any further."""
+        """Detach the link if the client has sent a request without credit."""
         if self._link.credit >= 0:
             return False
         self._is_open = False
@@ -287,12 +286,12 @@ class RequestLink:
         return True
 
     def answered(self) -> None:
-        """An answer has left, or there is none."""
+        """An answer was sent, or is not needed."""
         self._unanswered_count -= 1
         self._top_up()
 
     def _top_up(self) -> None:
-        """Requests that are allowed and answers that wait are bounded together."""
+        """Issue credit. Credit and unanswered requests have one limit together."""
         room = MANAGEMENT_CREDIT - self._unanswered_count
         if self._link.credit <= MANAGEMENT_CREDIT // 2 and room > self._link.credit:
             self._link.issue_credit(room)
@@ -306,7 +305,7 @@ class RequestLink:
         return encode_rejected(amqp_error(error))
 
     def _taken(self, delivery: MessageReceived, now: int) -> bytes:
-        """What becomes of the transfer; of the request the response tells."""
+        """The outcome of the transfer; the response has that of the request."""
         state = delivery.state
         if not isinstance(state, TransactionalState):
             return ACCEPTED
@@ -319,7 +318,7 @@ class RequestLink:
     async def _serve(self, delivery: MessageReceived, verdict: bytes, now: int) -> None:
         message: Message | None = None
         transaction = self._transaction(delivery)
-        # A client may have asked a hundred times in one go.
+        # Wait for a turn: a client may send a hundred requests at once.
         await self._turns.begun()
         try:
             message = _decoded(delivery.payload)
@@ -336,9 +335,9 @@ class RequestLink:
         if message is None:
             message = Message(properties=_properties(delivery.payload))
         self._reply(message, response)
-        # After the answer, and in one write with it: of a client's threads the one
-        # that asked finds its answer first, and none waits for a frame that another
-        # one has read. Not later either: a client may wait for it before it reads.
+        # Settle after the answer, and in one write with it. So the client's thread that
+        # sent the request finds its answer first, and no thread waits for a frame that
+        # another one has read. Not later: a client may wait for it before it reads.
         self._settle(delivery, verdict)
         self._unanswered.add(-_HELD_BYTES - len(delivery.payload))
         self._output.flush_all()
@@ -372,7 +371,7 @@ class RequestLink:
 
 
 def _properties(payload: bytes) -> Properties | None:
-    """Those of a request that was refused unread: its answer is found by its id."""
+    """The properties of a request that was not decoded: its answer needs its id."""
     try:
         place = find_sections(payload).get(PROPERTIES)
         if place is None:
@@ -386,7 +385,7 @@ def _properties(payload: bytes) -> Properties | None:
 
 def _decoded(payload: bytes) -> Message:
     """Raises DecodeError."""
-    # A value takes a byte or more: what is short need not be counted.
+    # Each value has at least a byte, so a short payload need not be counted.
     if len(payload) > REQUEST_VALUES and has_more_values(payload, REQUEST_VALUES):
         raise DecodeError(
             f"it has more than {REQUEST_VALUES} values in it; ask for less at a time"
@@ -415,5 +414,5 @@ def _refusal(error: ServiceBusError) -> Response:
 
 
 def status_code(response: Response) -> Int:
-    """Clients cast the status to an AMQP int; another width breaks them."""
+    """As an AMQP int: clients fail with other widths."""
     return Int(response.status)

@@ -1,4 +1,4 @@
-"""Values of AMQP requests: their types and their bounds."""
+"""Reads values of AMQP requests, and checks their types and bounds."""
 
 from typing import Any, Final
 

@@ -1,7 +1,7 @@
-"""Rules as AMQP management messages carry them (protocol brief 5.2).
+"""Reads and writes rules in AMQP management messages.
 
-A rule comes in as a map, and goes out as a described list whose descriptors have
-different numbers of zeros for filters and for actions; the SDKs go by them.
+A request carries a rule as a map, and an answer as a described list. The descriptors of
+filters and actions differ in their number of zeros; the SDKs rely on it.
 """
 
 from typing import Any, Final
@@ -126,7 +126,7 @@ def _described_filter(filter: Filter) -> Described:
 
 
 def _described_action(action: SqlAction | None) -> Described:
-    # Never null: an SDK reads its descriptor without asking.
+    # Never null: an SDK reads the descriptor without a check.
     if action is None:
         return Described(_EMPTY_ACTION, [])
     return Described(_SQL_ACTION, [action.text, _COMPATIBILITY_LEVEL])

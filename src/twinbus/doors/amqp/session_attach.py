@@ -1,10 +1,10 @@
-"""Attaching to a session: the attach is answered when there is one to be had.
+"""Attach to a session: the attach is answered when the session is granted.
 
-The session filter of the source says which: a name, or null for the next one that has
-messages. Until it is granted the attach is not answered, for as long as the client's
-`com.microsoft:timeout` says; a client that detaches or is gone meanwhile waits no more.
-Waiting goes by the machine's clock, not by the one of messages: it is the client's
-patience. The answer names the session and the end of its lock.
+The session filter of the source has a session id, or null for the next session with
+messages. The attach waits for the session at most for the client's
+`com.microsoft:timeout`. A client that detaches or disconnects waits no longer. The wait
+uses the machine's clock and not the clock of messages: it is the client's timeout. The
+answer has the session id and the end of the lock.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ _TIMEOUT: Final = "com.microsoft:timeout"
 _LOCKED_UNTIL: Final = "com.microsoft:locked-until-utc"
 
 _UNIX_EPOCH_TICKS: Final = 621_355_968_000_000_000
-"""1970 as .NET counts: in steps of 100 ns from the year 1 on."""
+"""1970 in .NET's ticks: steps of 100 ns since the year 1."""
 
 _TICKS_PER_MS: Final = 10_000
 
 
 def asks_for_session(link: Link, fragment: Fragment) -> bool:
-    """The attach is for a session. Raises NotAllowed where that can't be, or where
-    it must be and is not."""
+    """True if the attach is for a session. Raises NotAllowed if the entity has no
+    sessions, or if it requires one and the attach has none."""
     path = fragment.settings.path
     asks = isinstance(link.source, Source) and FILTER in (link.source.filter or {})
     if asks and not fragment.settings.requires_session:
@@ -74,7 +74,7 @@ class SessionAttach(SessionWaiter):
         actor: int,
         peek_lock: bool,
     ) -> None:
-        """Raises ArgumentError if the filter names no session."""
+        """Raises ArgumentError if the filter is not a valid session id."""
         super().__init__(_session_id(link))
         # The path that the claim is for.
         self.path = fragment.settings.path
@@ -122,13 +122,13 @@ class SessionAttach(SessionWaiter):
         self._connection.output.flush_all()
 
     def detach(self, error: ServiceBusError) -> None:
-        """It can't be had; there is no link."""
+        """Refuse the attach."""
         self.close()
         self._link.refuse(amqp_error(error))
         self._connection.output.mark()
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """Stop waiting."""
         self._stop_timer()
         if self._fragment.sessions is not None:
             self._fragment.sessions.leave(self)
@@ -140,11 +140,11 @@ class SessionAttach(SessionWaiter):
 
 
 def _session_id(link: Link) -> str | None:
-    """Of the filter; None asks for the next. Raises ArgumentError."""
+    """The id in the filter; None means the next session. Raises ArgumentError."""
     assert isinstance(link.source, Source)
     value = (link.source.filter or {}).get(FILTER)
     if isinstance(value, Described):
-        # What the standard wants filters to be, and of the SDKs only Go's does.
+        # The standard requires described filters; of the SDKs only Go sends one.
         value = value.value
     if value is None:
         return None
@@ -157,7 +157,7 @@ def _session_id(link: Link) -> str | None:
 
 
 def check_session_id(session_id: str) -> None:
-    """Raises ArgumentError if no session can have that id."""
+    """Raises ArgumentError if the id is too long."""
     if len(session_id) > MESSAGE_ID_CHARACTERS:
         raise ArgumentError(
             f"The session id has {len(session_id)} characters; at most "
@@ -166,7 +166,7 @@ def check_session_id(session_id: str) -> None:
 
 
 def _wait_ms(link: Link) -> int:
-    """How long the client lets its attach wait; some say it, in any integer type."""
+    """How long the attach may wait. Some clients set it, in any integer type."""
     wait_ms = link.properties.get(_TIMEOUT)
     if isinstance(wait_ms, bool) or not isinstance(wait_ms, int):
         return SESSION_WAIT_MS
@@ -174,10 +174,10 @@ def _wait_ms(link: Link) -> int:
 
 
 def _answered_source(link: Link, session_id: str) -> Source:
-    """The source as it came, with the session that it is: clients look for both.
+    """The source of the request with the id of the granted session.
 
-    In the form that was asked: each SDK knows its own, and Go's reads no answer to a
-    described filter that is not described.
+    The filter keeps the form of the request, because Go's SDK sends a described filter
+    and reads only a described one.
     """
     source = link.source
     assert isinstance(source, Source)
