@@ -1,6 +1,6 @@
-"""Accept a session: a named one, or the next that has messages.
+"""Accept a session: a named one, or the next one with messages.
 
-The receiver that it returns holds the session until it is closed or the lock ends.
+The returned receiver holds the session until it is closed or the lock ends.
 """
 
 import asyncio
@@ -68,11 +68,11 @@ class _RequestWaiter(SessionWaiter):
         self.is_answered.set()
 
     def detach(self, error: ServiceBusError) -> None:
-        """The entity is gone or disabled."""
+        """The entity was deleted or disabled."""
         self.refused(error)
 
     def outcome(self) -> RequestReceiver:
-        """Raises why there is no session."""
+        """The receiver of the session. Raises the error if none was granted."""
         if self._receiver is not None:
             return self._receiver
         path = self._fragment.settings.path
@@ -81,12 +81,12 @@ class _RequestWaiter(SessionWaiter):
         )
 
     def give_back(self) -> None:
-        """The caller is gone."""
+        """Free the session: the caller is gone."""
         if self._receiver is not None:
             self._receiver.close()
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """Stop waiting."""
         self._entity.receive_links().discard(self)
         if self._fragment.sessions is not None:
             self._fragment.sessions.leave(self)

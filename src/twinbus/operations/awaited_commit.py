@@ -1,7 +1,7 @@
-"""A request that waits for the commit of what an admission did.
+"""Waits for the commit of an admission.
 
-`StoreOwner.durable` tells of the open change set, and an admission may not be in it
-yet: another commit can come first, or fail and leave the admission to the next one.
+`StoreOwner.durable` waits for the open change set. An admission may not be in it yet:
+another commit may come first, or fail and leave the admission to the next one.
 """
 
 import asyncio
@@ -11,14 +11,14 @@ from twinbus.errors import ServiceBusError
 
 
 class AwaitedCommit(CommitListener):
-    """Told once what became of one admission."""
+    """Gets the outcome of one admission."""
 
     def __init__(self) -> None:
         super().__init__()
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def done(self) -> None:
-        """Raises the ServiceBusError for which it did not happen."""
+        """Wait for the commit. Raises ServiceBusError if it failed."""
         await self._done
 
     def committed(self, items: list[int]) -> None:

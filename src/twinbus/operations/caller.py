@@ -1,4 +1,4 @@
-"""Who asks for an operation: what it may do, and its name in the operation log."""
+"""The caller of an operation: its claims, and its number in the operation log."""
 
 from typing import Protocol
 
@@ -8,9 +8,9 @@ from twinbus.operations.session_pages import SessionPages
 
 
 class Caller(Protocol):
-    """A client at a door, which has checked its token."""
+    """A client whose token the door has checked."""
 
-    # Where its lists of sessions have got to.
+    # Positions in its lists of sessions.
     session_pages: SessionPages
 
     def require(self, claim: Claim, path: str) -> None:
@@ -18,7 +18,7 @@ class Caller(Protocol):
         ...
 
     def holds(self, claim: Claim, path: str) -> bool:
-        """Whether it has the claim on the path now; the empty path is the namespace."""
+        """True if it has the claim on the path now. An empty path is the namespace."""
         ...
 
     def actor_in(self, home: Home) -> int:

@@ -1,8 +1,8 @@
-"""Cancel sent: take back messages that their sender names by send id.
+"""Cancel sent: removes messages by their send ids.
 
-Only messages that nobody has received: on an ordinary entity scheduled ones, on a
-transfer queue also active ones that are not locked, since no application receives from
-it. The ids stay remembered, so a copy that is still on its way is dropped, too.
+Only messages that no client has received are removed: scheduled ones, and on a transfer
+queue also active ones that are not locked, because no application receives from it. The
+ids stay recorded, so a copy that arrives later is dropped, too.
 """
 
 import asyncio
@@ -23,7 +23,8 @@ from twinbus.operations.ready_messages import ReadyMessages
 
 
 async def cancel_sent(handle: EntityHandle, send_ids: Sequence[bytes]) -> list[bool]:
-    """Remove the messages with these send ids; returns for which ids it did."""
+    """Remove the messages with these send ids. Returns True for each id that was
+    removed."""
     handle.require(Claim.SEND)
     if handle.sub_queue != MAIN:
         raise NotAllowed(entity_path=handle.path)
@@ -36,7 +37,7 @@ async def cancel_sent(handle: EntityHandle, send_ids: Sequence[bytes]) -> list[b
 
 
 async def _cancel(handle: EntityHandle, wanted: set[bytes]) -> set[bytes]:
-    """Go through all messages, page by page; the keys of those that were removed."""
+    """Search all messages page by page. Returns the keys of removed ones."""
     owner, fragment = handle.owner, handle.fragment
     cancelled: set[bytes] = set()
     first = 0
@@ -50,7 +51,7 @@ async def _cancel(handle: EntityHandle, wanted: set[bytes]) -> set[bytes]:
         if not page:
             return cancelled
         first = sequence_of(page[-1].row_id) + 1
-        # A backlog may be long: let others run.
+        # A backlog may be long: let other tasks run.
         await asyncio.sleep(0)
 
 

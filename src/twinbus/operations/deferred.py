@@ -21,7 +21,7 @@ async def receive_deferred(
     peek_lock: bool,
     session_id: str | None = None,
 ) -> list[ReceivedMessage]:
-    """All of them or none. Raises MessageNotFound, SessionLockLost."""
+    """Receive all of them or none. Raises MessageNotFound, SessionLockLost."""
     handle.require(Claim.LISTEN)
     handle.check_may_receive()
     await handle.settle_down()
@@ -39,13 +39,13 @@ async def receive_deferred(
 
 
 async def _read(handle: EntityHandle, row_ids: list[int]) -> list[Message]:
-    """Those of these that are there. Raises ArgumentOutOfRange, before anything is
-    read, if they are larger than one answer may be."""
+    """Read those that exist. Raises ArgumentOutOfRange before the read if they are
+    too large for one answer."""
     store = handle.owner.store
     size_bytes = await store.deferred_bytes(row_ids)
     if size_bytes > DEFERRED_BYTES and len(row_ids) > 1:
         raise ArgumentOutOfRange(
-            f"The {len(row_ids)} messages asked for have {size_bytes} bytes; one "
+            f"The {len(row_ids)} requested messages have {size_bytes} bytes; one "
             f"request may ask for {DEFERRED_BYTES}, or for one message of any size. "
             "Ask for fewer at a time.",
             entity_path=handle.path,
@@ -59,11 +59,11 @@ def _all_of(
     read: list[Message],
     session: HeldSession | None,
 ) -> list[Message]:
-    """All of these, if all are there, of this session, and free. Raises
-    MessageNotFound."""
+    """The messages, if all of them exist, are in this session and are not locked.
+    Raises MessageNotFound."""
     fragment, owner = handle.fragment, handle.owner
     fragment.check_exists()
-    # A lock that ended meanwhile has left its message to the open change set.
+    # If a lock ended during the read, the open change set changes its message.
     changing = {message.row_id for message in owner.changes.deferred_changed}
     taken = changing.union(fragment.locks, owner.changes.deferred_removed)
     session_id = None if session is None else session.session_id

@@ -1,7 +1,7 @@
-"""Batch delete: remove the oldest messages.
+"""Batch delete: removes the oldest messages.
 
-Messages that a receiver holds stay, and so do those that a reader has planned or that
-are about to leave anyway.
+It skips messages that a receiver holds, that a range reader has planned, or that the
+open change set already removes.
 """
 
 from twinbus.auth.claims import Claim
@@ -16,8 +16,8 @@ from twinbus.operations.ready_messages import ReadyMessages
 async def delete_messages(
     handle: EntityHandle, count: int, before: int, session_id: str | None = None
 ) -> int:
-    """Remove up to `count` messages that were enqueued at `before` at the latest;
-    returns how many were removed."""
+    """Remove up to `count` messages that were enqueued at or before `before`.
+    Returns their number."""
     handle.require(Claim.LISTEN)
     handle.check_may_receive()
     handle.check_session(session_id)

@@ -1,4 +1,4 @@
-"""How the messages that one caller sends to one entity are read."""
+"""Makes the reader of messages that one caller sends to one entity."""
 
 from collections.abc import Callable
 
@@ -10,8 +10,8 @@ from twinbus.links.arrivals import Arrivals
 def entity_arrivals(
     namespace: Namespace, entity: Entity, may_restore: Callable[[int], bool]
 ) -> Arrivals:
-    """`may_restore`: whether the caller may send to the whole namespace, at an
-    instant."""
+    """`may_restore`: whether the caller may send to the whole namespace at a given
+    time."""
     return Arrivals(
         entity.path,
         namespace.extensions,

@@ -1,8 +1,7 @@
 """One entity, or one of its sub-queues, opened for one caller.
 
-All operations take a handle. It is bound to the entity that was there when it was
-opened: if that is deleted, and made again, operations on the old handle fail with
-MessagingEntityNotFound.
+All operations take a handle. If the entity is deleted and created again, operations on
+the old handle fail with MessagingEntityNotFound.
 """
 
 from functools import cached_property
@@ -30,7 +29,7 @@ from twinbus.owner.store_owner import StoreOwner, owner_of
 
 
 class EntityHandle:
-    """What an operation works on."""
+    """The entity, fragment and caller of an operation."""
 
     def __init__(
         self, namespace: Namespace, entity: Entity, path: EntityPath, caller: Caller
@@ -103,7 +102,7 @@ class EntityHandle:
         """Raises NotAllowed."""
         if not self.fragment.settings.requires_session:
             raise NotAllowed(
-                f"'{self.path}' does not require sessions: it has none to ask for.",
+                f"'{self.path}' does not require sessions, so it has none.",
                 entity_path=self.path,
             )
 
@@ -119,8 +118,8 @@ class EntityHandle:
         return held(self.fragment, session_id, self.now())
 
     def receiving_session(self, session_id: str | None) -> HeldSession | None:
-        """The held session that messages are received from; None where there are no
-        sessions. Raises ArgumentError, NotAllowed, SessionLockLost."""
+        """The held session to receive from; None if the entity has no sessions.
+        Raises ArgumentError, NotAllowed, SessionLockLost."""
         if session_id is not None:
             return self.held_session(session_id)
         if self.fragment.settings.requires_session:
@@ -141,7 +140,8 @@ class EntityHandle:
         base = self.fragment.visible_base
         if not base <= number <= base + SEQUENCE_MASK:
             raise ArgumentOutOfRange(
-                f"'{what}' is {number}, which is no sequence number of '{self.path}'.",
+                f"'{what}' is {number}, which is not a sequence number of "
+                f"'{self.path}'.",
                 entity_path=self.path,
             )
         return sequence_of(number)
@@ -154,8 +154,9 @@ class EntityHandle:
 def open_entity(
     namespace: Namespace, path: str | EntityPath, caller: Caller, claim: Claim
 ) -> EntityHandle:
-    """Raises UnauthorizedAccess before it tells whether the entity exists, and
-    MessagingEntityNotFound. Each operation checks the claim that it needs itself."""
+    """Raises UnauthorizedAccess and MessagingEntityNotFound. The claim is checked
+    first, so that others do not learn whether the entity exists. Each operation checks
+    the claim that it needs itself."""
     if isinstance(path, str):
         path = parse_entity_path(path.strip("/"))
     caller.require(claim, path.text)

@@ -1,7 +1,7 @@
 """Renew locks, and settle by lock token.
 
-A token is good for messages received over a link that is gone, and for deferred ones,
-which never had a link. Several tokens are applied all or none.
+A token also works for messages of a closed link, and for deferred messages, which have
+no link. Either all given tokens are applied or none.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from twinbus.operations.entity_handle import EntityHandle
 async def renew_locks(
     handle: EntityHandle, tokens: Sequence[bytes], session_id: str | None = None
 ) -> list[int]:
-    """Let locks last a full lock duration from now; returns their new ends."""
+    """Extend locks to a full lock duration from now. Returns their new ends."""
     handle.require(Claim.LISTEN)
     now, fragment = handle.now(), handle.fragment
     log, ends = handle.owner.changes.log, []
@@ -56,7 +56,7 @@ async def settle(
 def _locks(
     handle: EntityHandle, tokens: Sequence[bytes], session_id: str | None, now: int
 ) -> list[MessageLock]:
-    """The live locks of the tokens, each once.
+    """The valid locks of the tokens, without repetitions.
 
     Raises MessageLockLost, SessionLockLost, MessagingEntityNotFound.
     """

@@ -1,4 +1,4 @@
-"""Peek: look at messages of every state without touching them."""
+"""Peek: reads messages of any state without changing them."""
 
 from twinbus.auth.claims import Claim
 from twinbus.broker.message import Message
@@ -11,7 +11,7 @@ from twinbus.operations.received_message import ReceivedMessage, unlocked
 async def peek(
     handle: EntityHandle, start: int, count: int, session_id: str | None = None
 ) -> list[ReceivedMessage]:
-    """Messages from a sequence number on, at most `count` and one page."""
+    """Messages from a sequence number on: at most `count`, and at most one page."""
     handle.require(Claim.LISTEN)
     handle.check_session(session_id)
     await handle.settle_down()

@@ -1,7 +1,7 @@
-"""Which active messages nobody holds, for requests that remove messages.
+"""Finds active messages that no receiver holds, for requests that remove messages.
 
-What is ready in memory is told apart from what is locked by looking into the windows:
-that of the queue, or those of the sessions that are held.
+Of the messages in memory, those in a window are ready and the others are locked. The
+window is that of the queue, or that of a held session.
 """
 
 from twinbus.broker import reader_lease
@@ -11,19 +11,19 @@ from twinbus.broker.window import Window
 
 
 class ReadyMessages:
-    """The ready messages of a fragment; each window is asked once."""
+    """The ready messages of a fragment. Each window is read once."""
 
     def __init__(self, fragment: Fragment, leaving: list[int]) -> None:
         self._fragment = fragment
-        # Row ids of those that the open change set removes: a window has let go of
-        # what expired in it.
+        # Row ids that the open change set removes. They include expired messages,
+        # which are no longer in a window.
         self._leaving = set(leaving)
         self._by_window: dict[Window, dict[int, Message]] = {}
 
     def find(self, message: Message) -> Message | None:
-        """The message that was read from the store, as memory knows it if it does;
-        None if a receiver holds it, a reader was promised it, or it is about to
-        leave."""
+        """The given message of the store, or its copy in memory if there is one.
+        None if a receiver holds it, a range reader has planned it, or the open change
+        set removes it."""
         if message.row_id in self._leaving:
             return None
         if reader_lease.is_planned(self._fragment, message.row_id):

@@ -1,4 +1,4 @@
-"""A message as a client gets it: with its number and, if it is locked, its lock."""
+"""A message for a client: its bytes, its number and, if it is locked, its token."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,11 @@ from twinbus.encoding.outgoing import encode_delivery
 class ReceivedMessage(NamedTuple):
     """A received or peeked message."""
 
-    # With the annotations that clients read. Encoded at once: a locked message may
-    # leave its bytes to the store as soon as it is delivered.
+    # With the annotations that clients read. Encoded at once: after the delivery, the
+    # bytes of a locked message may be dropped from memory.
     encoded: bytes
     sequence_number: int
-    # Of a message that is not locked: no bytes.
+    # Empty if the message is not locked.
     lock_token: bytes = b""
 
 
@@ -25,7 +25,7 @@ def unlocked(fragment: Fragment, message: Message) -> ReceivedMessage:
 
 
 def locked(fragment: Fragment, lock: MessageLock) -> ReceivedMessage:
-    """Before the fragment is told that it is delivered."""
+    """Call this before `Fragment.delivered`, which may drop the bytes."""
     number, token = fragment.sequence_number(lock.message), lock.token
     encoded = encode_delivery(lock.message, number, lock.ends_at(), token)
     return ReceivedMessage(encoded, number, token)

@@ -1,7 +1,7 @@
-"""Receive: up to so many messages, and a wait for the first.
+"""Receive: gets messages up to a number, and waits for the first.
 
-The links have a way of their own (`links/receive_link.py`): they are receivers for as
-long as they are attached, and take credit. Both are served by `broker/dispatch.py`.
+Links have their own code (`links/receive_link.py`): they are receivers while they are
+attached, and have credit. `broker/dispatch.py` serves both.
 """
 
 import asyncio
@@ -22,10 +22,11 @@ from twinbus.operations.received_message import ReceivedMessage, locked, unlocke
 async def receive(
     handle: EntityHandle, count: int, wait_seconds: float, *, peek_lock: bool = True
 ) -> list[ReceivedMessage]:
-    """Up to `count` messages; waits for the first of them if none is there. For
+    """Receive up to `count` messages; wait for the first if there is none. For
     entities with sessions see `accept_session`.
 
-    Raises EntityDisabled, NotAllowed, and what ends the entity meanwhile.
+    Raises EntityDisabled, NotAllowed, and MessagingEntityNotFound if the entity is
+    deleted meanwhile.
     """
     handle.require(Claim.LISTEN)
     handle.check_may_receive()
@@ -39,7 +40,7 @@ async def receive(
 
 @final
 class RequestReceiver(Receiver):
-    """Takes messages for requests; between requests it has no credit."""
+    """Receives messages for requests. Between requests it has no credit."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class RequestReceiver(Receiver):
         self._entity = entity
         self._fragment = fragment
         self._credit = 0
-        # It does not wait for messages that are not there yet.
+        # True: return at once if there are no messages.
         self._is_draining = False
         self._received: list[ReceivedMessage] = []
         self._has_news = asyncio.Event()
@@ -66,8 +67,8 @@ class RequestReceiver(Receiver):
         fragment.home.join(fragment, self)
 
     async def receive(self, count: int, wait_seconds: float) -> list[ReceivedMessage]:
-        """Without a wait it takes what is there, in memory or in the store. Raises what
-        has ended the receiver, if no message came before."""
+        """Without a wait, take messages that are in memory or in the store. If the
+        receiver was detached and has no message left, raises the reason."""
         if self._error is not None:
             raise self._error
         self._is_draining = wait_seconds <= 0
@@ -81,7 +82,7 @@ class RequestReceiver(Receiver):
             pass
         self._credit = 0
         while self.promised_count > 0:
-            # Their removal is being committed: without this they would be lost.
+            # Their removal is being committed. Wait, or they would be lost.
             self._has_news.clear()
             await self._has_news.wait()
         received, self._received = self._received, []
@@ -91,16 +92,16 @@ class RequestReceiver(Receiver):
 
     @property
     def accepted(self) -> HeldSession:
-        """The session of one that has accepted it."""
+        """The accepted session."""
         assert self.session is not None
         return self.session
 
     def close(self) -> None:
-        """Its session, if it has one, is free for others."""
+        """Leave the fragment, and free the session if there is one."""
         self._entity.receive_links().discard(self)
         self._fragment.home.leave(self._fragment, self)
 
-    # --- what the bus does ----------------------------------------------------
+    # --- called by the broker -------------------------------------------------
 
     def capacity(self) -> int:
         return self._credit
@@ -117,7 +118,7 @@ class RequestReceiver(Receiver):
         self._has_news.set()
 
     def served(self) -> None:
-        # Without credit it waits for what it was promised, and the commit failed.
+        # Without credit it waits for promised messages, and their commit failed.
         if self._is_draining or self._credit == 0:
             self._has_news.set()
 
@@ -127,7 +128,7 @@ class RequestReceiver(Receiver):
         self.detach(SessionLockLost.named(self.session.session_id, entity_path=path))
 
     def detach(self, error: ServiceBusError) -> None:
-        """The entity is gone or disabled, or the session is lost."""
+        """The entity was deleted or disabled, or the session is lost."""
         self._error = error
         self._credit = 0
         self.close()

@@ -1,4 +1,4 @@
-"""Changes of a subscription's rules as parts of a transaction."""
+"""Changes of a subscription's rules in a transaction."""
 
 from twinbus.broker.admission import Duplicates
 from twinbus.broker.transaction import Work
@@ -9,10 +9,9 @@ from twinbus.rules.rule import Rule
 
 
 class RuleChange(Work):
-    """A change of a subscription's rules at the end of a transaction.
+    """A change of a subscription's rules, applied at the end of a transaction.
 
-    Checked against the rules as the changes before it in the same transaction will
-    leave them.
+    It is checked as if earlier changes of the same transaction were already applied.
     """
 
     def __init__(
@@ -36,7 +35,7 @@ class RuleChange(Work):
         return self.subscription is subscription and self.name.lower() == name.lower()
 
     def will_exist(self) -> bool:
-        """The rule is there before this change."""
+        """True if the rule will exist before this change is applied."""
         if self._before is not None:
             return isinstance(self._before, AddRule)
         index = self.subscription.router.rules()
@@ -60,7 +59,7 @@ class AddRule(RuleChange):
         super().__init__(subscription, rules, rule.name, earlier)
         self._rule = rule
         self.added_bytes = len(stored_rule(0, rule).definition)
-        # All that the transaction adds to the topic; shared by those who add it.
+        # All rules that the transaction adds to the topic; all AddRule share the list.
         self.added: list[Rule] = []
         for work in earlier:
             if isinstance(work, AddRule) and work.is_of_topic(subscription):
@@ -75,7 +74,7 @@ class AddRule(RuleChange):
         self.subscription.fragment().check_exists()
         if self.will_exist():
             raise EntityAlreadyExists(entity_path=self.path)
-        # The last one asks for all of them: alone each may have room.
+        # The last one checks the quota for all together.
         if self.added[-1] is self._rule:
             router, topic_path = self.subscription.router, self.subscription.topic_path
             self.rules.check_counts(router, topic_path, self.added)

@@ -1,7 +1,7 @@
 """Rules of a subscription: add, remove, list.
 
-Adding and removing may be part of a transaction; then they are checked again, and
-applied, when it is committed.
+Adding and removing may be part of a transaction. Then they are checked again and
+applied when it is committed.
 """
 
 from twinbus.auth.claims import Claim
@@ -48,7 +48,7 @@ async def list_rules(handle: EntityHandle, skip: int, limit: int) -> list[Rule]:
 def _subscription(handle: EntityHandle) -> Subscription:
     if not isinstance(handle.entity, Subscription):
         raise NotSupported(
-            f"'{handle.path}' is no subscription, and has no rules.",
+            f"'{handle.path}' is not a subscription and has no rules.",
             entity_path=handle.path,
         )
     return handle.entity

@@ -1,4 +1,4 @@
-"""Schedule messages, and cancel them."""
+"""Schedule messages, and cancel scheduled messages."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ async def schedule_messages(
     encoded: Sequence[bytes],
     transaction: Enlistment | None = None,
 ) -> list[int]:
-    """Accept encoded messages that become active later; returns their numbers."""
+    """Accept encoded messages that become active later. Returns their numbers."""
     handle.require(Claim.SEND)
     handle.check_may_send()
     messages = [read(handle, raw) for raw in encoded]
@@ -37,7 +37,7 @@ async def schedule_messages(
 async def cancel_scheduled(
     handle: EntityHandle, numbers: Sequence[int], transaction: Enlistment | None = None
 ) -> None:
-    """Take scheduled messages back, all or none. Raises MessageNotFound."""
+    """Cancel all these scheduled messages or none. Raises MessageNotFound."""
     handle.require(Claim.SEND)
     await handle.settle_down()
     fragment, owner = handle.fragment, handle.owner

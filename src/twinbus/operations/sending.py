@@ -1,7 +1,7 @@
-"""Send: messages to an entity, durable before the operation returns.
+"""Send messages to an entity. They are durable before the operation returns.
 
-The links have a way of their own (`links/send_link.py`): it takes the messages of a
-frame without a coroutine. Both end in `links/sending.py`.
+Links have their own code (`links/send_link.py`), which needs no coroutine. Both use
+`links/sending.py`.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from twinbus.operations.entity_handle import EntityHandle
 
 
 async def send(handle: EntityHandle, encoded: Sequence[bytes]) -> list[int]:
-    """Send encoded messages, all or none; returns their sequence numbers, 0 for a
-    duplicate and for a ping.
+    """Send all these encoded messages or none. Returns their sequence numbers: 0 for
+    a duplicate and for a ping.
 
     Raises EntityDisabled, NotAllowed, QuotaExceeded, ServerBusy, MessageSizeExceeded.
     """
@@ -41,7 +41,7 @@ def read(handle: EntityHandle, encoded: bytes) -> Message:
 
 
 def begin_sending(handle: EntityHandle, messages: list[Message]) -> AwaitedCommit:
-    """Admit messages that were read; several entities share a commit."""
+    """Admit messages without waiting, so that several entities can share a commit."""
     handle.require(Claim.SEND)
     commit = AwaitedCommit()
     sending = Sending(handle.fragment, messages, handle.actor, 0, commit)

@@ -1,8 +1,9 @@
-"""Lists of sessions in pages, for clients that say how many they have seen.
+"""Lists sessions in pages, for clients that give the number of ids to skip.
 
-A store goes on behind an id, not behind a number of ids: to count a million again for
-each page would make the list cost a trillion. So the last id of each page is
-remembered, with the number of ids up to it; whoever goes on from elsewhere pays once.
+A store continues after an id, and not after a number of ids. Counting from the start
+for each page would be quadratic: too slow for a million sessions. So the last id of
+each page is kept, with the number of ids up to it. A client that starts at another
+position waits for one count.
 """
 
 import asyncio
@@ -11,16 +12,16 @@ from typing import Final
 from twinbus.store.base import Store
 
 _REMEMBERED: Final = 64
-"""Pages, the latest ones: each list needs its last."""
+"""Number of pages that are kept. A list needs only its last page."""
 
 _PORTION: Final = 1_000
 
 
 class SessionPages:
-    """Where the lists of one client have got to."""
+    """Positions of one client in its lists."""
 
     def __init__(self) -> None:
-        # The last id of so many, by fragment, kind of list, and that number.
+        # The last id of a page, by fragment, `since`, and number of ids up to it.
         self._last_ids: dict[tuple[int, int | None, int], str] = {}
 
     def remember(self, number: int, since: int | None, count: int, last: str) -> None:
@@ -30,8 +31,8 @@ class SessionPages:
             del self._last_ids[next(iter(self._last_ids))]
 
     def nearest(self, number: int, since: int | None, skip: int) -> tuple[int, str]:
-        """The longest beginning of a list that is remembered and not beyond `skip`:
-        how many ids, and the last of them."""
+        """The nearest known position that is not beyond `skip`: the number of ids, and
+        the last of them."""
         best, last = 0, ""
         for (of_number, of_since, count), last_id in self._last_ids.items():
             if (of_number, of_since) == (number, since) and best < count <= skip:
@@ -40,8 +41,7 @@ class SessionPages:
 
 
 class Listing:
-    """One list of sessions: all (`since` is None), or those whose state was set
-    after an instant."""
+    """One list of sessions: all, or those whose state was set after `since`."""
 
     def __init__(
         self, store: Store, fragment_number: int, since: int | None, pages: SessionPages
@@ -52,7 +52,7 @@ class Listing:
         self._pages = pages
 
     async def page(self, skip: int, limit: int) -> list[str]:
-        """Up to `limit` ids behind the first `skip`."""
+        """Up to `limit` ids after the first `skip`."""
         count, last = self._pages.nearest(self._number, self._since, skip)
         after = last if count else None
         while count < skip:
@@ -61,7 +61,7 @@ class Listing:
                 return []
             after = passed[-1]
             count += len(passed)
-            # Others have their turn while a million is counted.
+            # Let other tasks run: there may be a million.
             await asyncio.sleep(0)
         found = await self._read(after, limit)
         if found:

@@ -1,4 +1,4 @@
-"""The change of a session's state, by itself or as part of a transaction."""
+"""A change of a session's state, alone or in a transaction."""
 
 from twinbus.broker import session_lock
 from twinbus.broker.admission import Duplicates
@@ -10,7 +10,7 @@ from twinbus.links.sending import check_room
 
 
 class SessionStateChange(Work):
-    """A new state of a held session; only its holder changes it."""
+    """A new state of a held session. Only the holder may change it."""
 
     def __init__(
         self, fragment: Fragment, session: HeldSession, state: bytes | None
@@ -20,7 +20,8 @@ class SessionStateChange(Work):
         self._session = session
         self._state = state
         self.target = fragment
-        # In full, although it replaces another: so much is held until the commit.
+        # The full size, although it replaces another state: until the commit all of it
+        # is held in memory.
         self.added_bytes = len(state or b"")
 
     def check(self, now: int) -> None:
@@ -30,7 +31,7 @@ class SessionStateChange(Work):
             raise fragment.lock_lost()
 
     def check_room(self, now: int) -> None:
-        """Raises if there is no room for what it takes more than the old state."""
+        """Raises QuotaExceeded or ServerBusy if there is no room for the growth."""
         added_bytes = self._growth()
         if added_bytes > 0:
             check_room(self._fragment, added_bytes, now)
@@ -39,7 +40,7 @@ class SessionStateChange(Work):
         self.write(now)
 
     def write(self, now: int) -> None:
-        """Write the state, and account for what it takes more than the old one."""
+        """Write the state, and count its growth."""
         fragment, session, changes = self._fragment, self._session, self.home.changes
         fragment.resize(self._growth())
         session.state_bytes = len(self._state or b"")

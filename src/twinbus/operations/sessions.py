@@ -1,8 +1,8 @@
-"""Sessions: their locks, their states, which ones there are.
+"""Sessions: renew locks, read and write states, list ids.
 
-Renewing, reading and writing state are for whoever holds the session. A state is
-durable before the operation returns, counts towards the size of its entity, and stays
-until it is cleared, with messages or without.
+Only the holder of a session can renew its lock, and read or write its state. A state is
+durable before the operation returns. It counts towards the size of its entity, and
+stays until it is cleared, even if the session has no messages.
 """
 
 from twinbus.auth.claims import Claim
@@ -16,14 +16,14 @@ from twinbus.operations.session_state_change import SessionStateChange
 
 
 async def renew_session(handle: EntityHandle, session_id: str) -> int:
-    """Let the session's lock last a full lock duration from now; returns its end."""
+    """Extend the lock to a full lock duration from now. Returns its new end."""
     handle.require(Claim.LISTEN)
     session = handle.held_session(session_id)
     return session_lock.renew(handle.fragment, session, handle.now())
 
 
 async def session_state(handle: EntityHandle, session_id: str) -> bytes | None:
-    """What the application keeps with the session; None if that is nothing."""
+    """The application's state of the session, or None."""
     handle.require(Claim.LISTEN)
     handle.held_session(session_id)
     await handle.settle_down()
@@ -37,7 +37,7 @@ async def set_session_state(
     state: bytes | None,
     transaction: Enlistment | None = None,
 ) -> None:
-    """Keep this with the session; None and an empty state clear it."""
+    """Set the session's state; None or an empty state clears it."""
     handle.require(Claim.LISTEN)
     handle.check_has_sessions()
     _check_size(handle, state)
@@ -63,8 +63,8 @@ def _check_size(handle: EntityHandle, state: bytes | None) -> None:
     if len(state or b"") > limit:
         raise MessageSizeExceeded(
             f"The session state of {len(state or b'')} bytes is larger than the "
-            f"{limit} bytes that '{handle.path}' accepts, as of a "
-            "message. Keep less, or raise the entity's limit.",
+            f"{limit} bytes that '{handle.path}' accepts for a state or a "
+            "message. Store less, or raise the entity's limit.",
             entity_path=handle.path,
         )
 
@@ -72,9 +72,9 @@ def _check_size(handle: EntityHandle, state: bytes | None) -> None:
 async def list_sessions(
     handle: EntityHandle, skip: int, limit: int, updated_since: int | None = None
 ) -> list[str]:
-    """Ids of sessions with messages or a state, behind the first `skip` of them; or of
-    those whose state was set since an instant. Raises SessionNotFound if there are
-    none."""
+    """Ids of sessions with messages or a state, after the first `skip` of them. With
+    `updated_since`: of sessions whose state was set since then. Raises SessionNotFound
+    if there are none."""
     handle.require(Claim.LISTEN)
     handle.check_has_sessions()
     await handle.settle_down()

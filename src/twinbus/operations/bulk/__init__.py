@@ -1,1 +1,1 @@
-"""What the bulk requests do to the entities of this server."""
+"""The operations of bulk requests on entities."""

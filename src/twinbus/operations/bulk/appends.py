@@ -1,10 +1,10 @@
-"""Sending many messages at a time, each to its entity.
+"""Append: sends many messages to several entities.
 
-An append is a send: the same checks, the same ledgers, and durable before the answer.
-It is done in portions, one after the other, so that others have their turn. What an
-entity does not take is refused row by row, and the rest is sent; but when an entity is
-closed, or has no room for a portion, nothing that follows in it is sent either. Whoever
-sends the refused rows again then finds the order kept.
+An append has the same checks and ledgers as a send, and is durable before the answer.
+It is done in portions, so that other tasks can run between them. Rows are refused one
+by one, and the rest is sent. But if an entity is closed, or has no room for a portion,
+all later rows for it are refused, too: a client that sends the refused rows again keeps
+their order.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from twinbus.operations.caller import Caller
 from twinbus.operations.entity_handle import open_entity
 
 _PORTION: Final = 250
-"""Rows at a time: a few milliseconds."""
+"""Rows in a portion: takes a few milliseconds."""
 
 _TEXT_CHARACTERS: Final = 500
-"""Of why a row was refused: it may name an entity of a megabyte."""
+"""Length of an error text: the entity name in it may have a megabyte."""
 
 
 class _Portion:
@@ -36,7 +36,7 @@ class _Portion:
         self.path = path
         self.rows: list[int] = []
         self.messages: list[Message] = []
-        # None if nothing of them was taken.
+        # None if all rows were refused.
         self.commit: AwaitedCommit | None = None
 
 
@@ -53,7 +53,7 @@ class Append:
         self._applied_count = 0
         self._known: list[int] = []
         self._refused: list[RefusedRow] = []
-        # Why the rest of what is for an entity is not sent, by its path in lower case.
+        # Why later rows of an entity are refused, by its lower-case path.
         self._closed: dict[str, ServiceBusError] = {}
 
     async def apply(
@@ -73,7 +73,7 @@ class Append:
             for portion in sent:
                 if portion.commit is not None:
                     await self._note_outcome(portion, portion.commit)
-            # Even if nothing of them was sent.
+            # Let other tasks run, also if nothing was sent.
             await asyncio.sleep(0)
         self._refused.sort(key=lambda refused: refused.row)
         return Appended(
@@ -83,7 +83,7 @@ class Append:
         )
 
     def _send(self, path: str, rows: list[int], messages: Sequence[bytes]) -> _Portion:
-        """Read what goes to one entity, and have it sent."""
+        """Read the rows of one entity, and start sending them."""
         portion = _Portion(path)
         try:
             if path.lower() in self._closed:
@@ -132,5 +132,5 @@ class Append:
 
 
 def _is_copy(message: Message) -> bool:
-    """A duplicate was given no number."""
+    """True for a duplicate: it has no sequence number."""
     return message.row_id == 0 and message.layout & PING == 0

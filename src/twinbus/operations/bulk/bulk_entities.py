@@ -1,4 +1,4 @@
-"""The entities of a namespace, as bulk requests see them."""
+"""Bulk requests on the entities of a namespace."""
 
 import asyncio
 import re
@@ -49,7 +49,7 @@ _DEAD_LETTERS: Final = "/$deadletterqueue"
 
 
 class BulkEntities:
-    """Implements what the bulk requests ask for."""
+    """Opens the entities of a bulk request, and calls the operations."""
 
     def __init__(self, namespace: Namespace) -> None:
         self._namespace = namespace
@@ -62,13 +62,14 @@ class BulkEntities:
         return open_source(self._namespace, path, caller)
 
     def matching(self, pattern: str) -> list[str]:
-        """Of a pattern that ends in the name of the sub-queue, the sub-queues."""
+        """Paths that match. If the pattern ends in the name of the dead-letter queue,
+        they are paths of dead-letter queues."""
         lower = pattern.strip("/").lower()
         suffix = ""
         if lower.endswith(_DEAD_LETTERS):
             lower, suffix = lower[: -len(_DEAD_LETTERS)], "/$DeadLetterQueue"
         sub_queue = DEAD_LETTER if suffix else MAIN
-        # Once for all entities; `fnmatch` itself would keep thousands of patterns.
+        # `fnmatch` would keep thousands of compiled patterns in its cache.
         fits = re.compile(translate(lower)).match
         return [
             entity.path + suffix
@@ -84,7 +85,7 @@ class BulkEntities:
         found = []
         for path in paths:
             found.append(await self._runtime(caller, path))
-            # A thousand of them take their time.
+            # Let other tasks run: there may be a thousand.
             await asyncio.sleep(0)
         return found
 
@@ -178,10 +179,10 @@ class BulkEntities:
         try:
             return await settlement.apply(request, None if end is None else end - 1)
         except ServerBusy as error:
-            # A settlement is many commits, and those of before have happened.
+            # A settlement has many commits, and earlier ones are done.
             raise ServerBusy(
-                "The message store could not take all of the settlement; it went as "
-                f"far as '{handle.path}'. Settle again: what is settled stays so.",
+                "The message store could not complete the settlement: it stopped at "
+                f"'{handle.path}'. Settle again; settled messages stay settled.",
                 entity_path=handle.path,
             ) from error
 

@@ -1,4 +1,4 @@
-"""Taking, renewing and giving back reader leases; durable before the answer."""
+"""Takes, renews and releases reader leases; durable before the answer."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from twinbus.operations.entity_handle import EntityHandle
 async def lease(
     reader: str, duration_ms: int, wanted: Sequence[tuple[EntityHandle, str | None]]
 ) -> list[LeaseGrant]:
-    """Renew those with an epoch, take the others: all of them or none.
+    """Renew leases with an epoch, and take the others: all of them or none.
 
     Raises ReaderLeaseHeld, ReaderLeaseLost, EntityDisabled, NotAllowed.
     """
@@ -56,7 +56,7 @@ def _grant(handle: EntityHandle, granted: ReaderLease) -> LeaseGrant:
 
 
 async def release(reader: str, held: Sequence[tuple[EntityHandle, str]]) -> int:
-    """Give back the leases that are still held; returns how many those were."""
+    """Release the leases that are still held. Returns their number."""
     released = 0
     for handle, epoch in held:
         handle.require(Claim.LISTEN)

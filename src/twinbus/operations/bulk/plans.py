@@ -1,9 +1,9 @@
-"""Planning: the outlines of messages are read in portions, and the loop has its turns.
+"""Planning: reads the outlines of messages in portions, so that other tasks can run.
 
-Under a lease nothing of what is looked at may expire before it is known to be planned:
-meanwhile all of it counts as planned, and if nothing comes of the plan, what was
-planned before. A reader that asks again, because it got no answer, means the plan that
-it asked for last: an earlier one that is still being made must not come out after it.
+Under a lease no message may expire while it is being planned. So all messages from the
+start on count as planned meanwhile; if planning fails, the previous plan is restored. A
+reader that got no answer asks again, and then only its last request counts: an earlier
+plan that is still being made must not replace it.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from twinbus.operations.bulk.requests import PlanLimits, PlannedFragment, Planne
 from twinbus.operations.entity_handle import EntityHandle
 
 _PORTION: Final = 1_000
-"""Outlines read at once: a few milliseconds."""
+"""Outlines in one read: takes a few milliseconds."""
 
 _HELD: Final = 100_000
-"""Outlines of all entities together: some ten megabytes."""
+"""Outlines of all entities together: about ten megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Where to begin in a handle, and through which number it may go."""
+    """An entity to plan, and the first and last sequence number."""
 
     handle: EntityHandle
     first: int
@@ -41,7 +41,7 @@ class Wanted:
 
 
 class _Hold(NamedTuple):
-    """What a fragment has counted when all of it was held for a plan."""
+    """Counters of a fragment at the time when it was held for a plan."""
 
     restore_count: int
     plan_count: int
@@ -88,7 +88,8 @@ async def _made(made: Plan, wanted: Sequence[Wanted]) -> Plan:
 
 async def first_since(handle: EntityHandle, instant: int) -> int:
     """The number of the first active message that was enqueued at an instant or later;
-    what the next message gets if there is none. Times rise with numbers (D6)."""
+    the number of the next message if there is none. Enqueued times rise with numbers,
+    so a binary search finds it."""
     handle.require(Claim.LISTEN)
     await handle.settle_down()
     fragment, store = handle.fragment, handle.owner.store
@@ -101,18 +102,18 @@ async def first_since(handle: EntityHandle, instant: int) -> int:
             high = middle
         else:
             low = sequence_of(found.row_ids[0]) + 1
-        # A thousand entities take their time.
+        # Let other tasks run: there may be a thousand entities.
         await asyncio.sleep(0)
     return low
 
 
 def _lease(reader: str, part: Wanted) -> ReaderLease | None:
-    """None where nothing is to be held. Raises ReaderLeaseLost."""
+    """None if the plan is without a lease. Raises ReaderLeaseLost."""
     return None if part.epoch is None else held_lease(part.handle, reader, part.epoch)
 
 
 def _hold(reader: str, wanted: Sequence[Wanted], throughs: Sequence[int]) -> None:
-    """All of them or none. Raises ReaderLeaseLost."""
+    """Note all plans at their leases, or none. Raises ReaderLeaseLost."""
     leases = [_lease(reader, part) for part in wanted]
     for part, lease, through in zip(wanted, leases, throughs, strict=True):
         if lease is not None:
@@ -125,7 +126,8 @@ def _restore(
     before: Sequence[ReaderLease | None],
     holds: Sequence[_Hold],
 ) -> None:
-    """As far as the leases are still held, and nobody has planned since."""
+    """Restore the previous plans of leases that are still held, if there is no newer
+    plan."""
     for part, old, hold in zip(wanted, before, holds, strict=True):
         with suppress(ReaderLeaseLost):
             lease = _lease(reader, part)
@@ -139,7 +141,7 @@ def _note(part: Wanted, lease: ReaderLease, first: int, through: int) -> None:
 
 
 def _begun(part: Wanted) -> _Hold:
-    """A plan is begun, and those that are under way are not the last any more."""
+    """Begin a plan. From now on earlier ones that are under way fail."""
     fragment = part.handle.fragment
     if part.epoch is not None:
         fragment.plan_count += 1
@@ -151,8 +153,8 @@ def _is_last(part: Wanted, hold: _Hold) -> bool:
 
 
 def _check_held(part: Wanted, hold: _Hold) -> None:
-    """A commit that failed has voided the hold, and another plan has replaced it:
-    something may have gone since. Raises ServerBusy."""
+    """Check that neither a failed commit nor another plan has ended the hold: messages
+    may have gone since. Raises ServerBusy."""
     if part.epoch is None:
         return
     path = part.handle.path
@@ -165,9 +167,9 @@ def _check_held(part: Wanted, hold: _Hold) -> None:
 
 
 def _horizon(wanted: Sequence[Wanted]) -> int:
-    """The instant before which all that was enqueued is durable when the first handle
-    is read. Later messages come in while the others are read. A clock that was set
-    back has left fragments ahead of it: they go by their own."""
+    """All messages that were enqueued before this instant are durable when the first
+    handle is read. Later ones may arrive while the others are read. If the clock was
+    set back, a fragment may be ahead of it; then the fragment's own time is used."""
     horizon = 0
     for part in wanted:
         now, last = part.handle.now(), part.handle.fragment.last_enqueued_at
@@ -198,8 +200,8 @@ def _empty_plan(wanted: Sequence[Wanted], limits: PlanLimits, horizon: int) -> P
 
 
 def _backlog(part: Wanted) -> int:
-    """At most so many messages are there to be planned: what lies before them, or
-    behind, earns an entity no larger share."""
+    """Upper bound of the messages to plan. Messages outside the range do not count,
+    so that they do not enlarge the entity's share."""
     fragment = part.handle.fragment
     last = min(part.last, fragment.next_sequence - 1)
     return max(0, min(fragment.active_count, last - part.first + 1))
@@ -212,7 +214,7 @@ async def _supply(made: Plan, index: int, part: Wanted, portion: int) -> None:
         found = await handle.owner.store.outlines(
             handle.fragment.number, first, part.last, portion
         )
-        # What expired, or was deleted, before it counted as planned.
+        # Without those that expired or were deleted before they counted as planned.
         staying = found.without(set(handle.owner.changes.active_removed))
     made.supply(index, staying, len(found) < portion)
 

@@ -1,5 +1,4 @@
-"""Reading a range of messages into columns, in slices: others have their turn after
-every one."""
+"""Reads a range of messages into columns, in slices: other tasks run between them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
@@ -13,15 +12,15 @@ from twinbus.operations.bulk.requests import BrowsedMessages
 from twinbus.operations.entity_handle import EntityHandle
 
 _SLICE: Final = 250
-"""Messages at a time: a few milliseconds."""
+"""Messages in a slice: takes a few milliseconds."""
 
 _SLICE_BYTES: Final = 1024 * 1024
 
 _PORTION: Final = 1_000
-"""Messages that are handed on together: enough for what each portion costs."""
+"""Messages in a portion: so many that the cost per portion does not matter."""
 
 _SLICES: Final = 400
-"""Of one answer, so that it comes in time however few of the messages are wanted."""
+"""Slices in one answer, so that it is fast even if few messages match."""
 
 
 async def browse(
@@ -32,12 +31,12 @@ async def browse(
     states: frozenset[int],
     max_bytes: int,
 ) -> AsyncIterator[BrowsedMessages]:
-    """Messages from `first` on and before `end`, in portions, until the answer has its
-    size; the last portion, which may be empty, says where to go on."""
+    """Messages from `first` to before `end`, in portions, until the answer is full. The
+    last portion may be empty; it has the number to continue at."""
     handle.require(Claim.LISTEN)
     await handle.settle_down()
     portion = MessageColumns(columns)
-    # Numbers begin at one.
+    # Sequence numbers begin at 1.
     at, room = max(first, 1), max_bytes
     for _ in range(_SLICES):
         if at >= end or room <= 0:
@@ -77,6 +76,6 @@ async def _read(
         if states == {ACTIVE}:
             return await owner.store.read_active(number, first - 1, _SLICE, limit_bytes)
         if states == {DEFERRED}:
-            # Few, as a rule, among many active ones.
+            # Usually a few among many active ones.
             return await owner.store.browse_deferred(number, first, _SLICE, limit_bytes)
         return await owner.store.browse(number, first, _SLICE, limit_bytes)

@@ -1,4 +1,4 @@
-"""What the bulk requests need of the entities that they read."""
+"""Opens and checks entities for bulk requests that read."""
 
 from collections.abc import Iterable, Mapping
 
@@ -18,7 +18,7 @@ from twinbus.operations.caller import Caller
 from twinbus.operations.entity_handle import EntityHandle, open_entity
 
 ONLY_FRAGMENT = 0
-"""Until entities are partitioned."""
+"""Index of the fragment: entities have one, because they are not partitioned yet."""
 
 
 def open_source(namespace: Namespace, path: str, caller: Caller) -> EntityHandle:
@@ -41,8 +41,8 @@ def check_generation(handle: EntityHandle, generation: str) -> None:
     """Raises MessagingEntityNotFound."""
     if generation != generation_of(handle):
         raise MessagingEntityNotFound(
-            f"'{handle.path}' was deleted and made again since it was last looked "
-            "at: its messages of then are gone. Begin with it anew.",
+            f"'{handle.path}' was deleted and made again since its generation was "
+            "read: its earlier messages are gone. Start from its beginning.",
             entity_path=handle.path,
         )
 
@@ -57,8 +57,8 @@ def held_lease(handle: EntityHandle, reader: str, epoch: str) -> ReaderLease:
 def number_in(
     handle: EntityHandle, positions: Mapping[int, int], what: str
 ) -> int | None:
-    """The sequence number for the one fragment, as the fragment counts. Raises
-    ArgumentError, ArgumentOutOfRange."""
+    """The fragment's own sequence number of its position. Raises ArgumentError,
+    ArgumentOutOfRange."""
     unknown = [index for index in positions if index != ONLY_FRAGMENT]
     if unknown:
         raise ArgumentError(
@@ -72,7 +72,7 @@ def number_in(
 
 
 def check_distinct(handles: Iterable[EntityHandle]) -> None:
-    """Raises ArgumentError: of two answers for one entity only one could hold."""
+    """Raises ArgumentError if an entity is named twice: its answers could conflict."""
     seen: set[Fragment] = set()
     for handle in handles:
         if handle.fragment in seen:

@@ -1,7 +1,7 @@
-"""The values of bulk requests: what is asked, and what is answered.
+"""The values of bulk requests and their answers.
 
-Sequence numbers are those that clients see, and ranges end before their `end`. An epoch
-is opaque to whoever asks: it is shown again as it was got.
+Sequence numbers are those that clients see. A range excludes its `end`. An epoch is
+opaque to clients: they send it back unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,23 +10,23 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseInfo:
-    """Who reads a fragment."""
+    """The reader lease of a fragment."""
 
     reader: str
-    # For other processes of the same reader, which settle what it has planned.
+    # For other processes of the same reader, which settle its plan.
     epoch: str
     expires_in_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FragmentRuntime:
-    """The bounds of a fragment (E5)."""
+    """The bounds and counts of a fragment."""
 
     index: int
-    # Of the first active message; None if there is none.
+    # Number of the first active message; None if there is none.
     first: int | None
     first_enqueued_at: int | None
-    # What the next message will be numbered.
+    # Number that the next message will get.
     next: int
     last_enqueued_at: int | None
     active_count: int
@@ -41,7 +41,7 @@ class EntityRuntime:
     """A queue, a subscription, or a sub-queue of one."""
 
     path: str
-    # Another one for an entity that was deleted and made again.
+    # It changes if the entity is deleted and created again.
     generation: str
     created_at: int
     requires_session: bool
@@ -50,7 +50,7 @@ class EntityRuntime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRequest:
-    """A lease to be taken or, with an epoch, renewed."""
+    """A lease to take or, with an epoch, to renew."""
 
     path: str
     epoch: str | None = None
@@ -58,7 +58,7 @@ class LeaseRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseGrant:
-    """A lease that is held."""
+    """A granted lease."""
 
     path: str
     epoch: str
@@ -67,28 +67,28 @@ class LeaseGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """Where to begin in an entity, and perhaps where to end."""
+    """An entity to plan: where to begin, and optionally where to end."""
 
     path: str
     generation: str
-    # Under a lease what is planned stays; without one it is only told.
+    # With a lease, planned messages stay until they are settled.
     epoch: str | None
     # By fragment index.
     firsts: Mapping[int, int]
     ends: Mapping[int, int] = field(default_factory=dict)
-    # Instead: enqueued at this instant or later, and before that one.
+    # Or by enqueued time: from `first_time` to before `end_time`.
     first_time: int | None = None
     end_time: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLimits:
-    """How much is planned, and how."""
+    """Limits of a plan, and how it is made."""
 
     max_messages: int
     max_bytes: int
     split_messages: int
-    # Everything up to one enqueued time, over all entities.
+    # True: all entities are planned up to the same enqueued time.
     is_aligned: bool
 
 
@@ -102,7 +102,7 @@ class PlannedSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFragment:
-    """What is to be read of a fragment next."""
+    """The range of a fragment to read next."""
 
     path: str
     index: int
@@ -131,13 +131,13 @@ class BrowsedMessages:
 
     columns: Mapping[str, Sequence[object]]
     count: int
-    # Where to go on; the range's end when there is no more.
+    # Number to continue at; the end of the range if there is no more.
     next: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poison:
-    """A message that nobody can process."""
+    """A message that cannot be processed."""
 
     sequence_number: int
     reason: str
@@ -146,22 +146,22 @@ class Poison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleRequest:
-    """What became of an entity's messages: first the single ones, then the rest."""
+    """Outcomes of an entity's messages: first single ones, then the rest."""
 
     path: str
     epoch: str
     # Active or deferred.
     dead_letter: Sequence[Poison] = ()
     defer: Sequence[int] = ()
-    # Deferred ones that were processed after all.
+    # Deferred ones that were processed later.
     complete: Sequence[int] = ()
-    # Everything planned before these was processed, by fragment index.
+    # By fragment index: all planned messages before this number were processed.
     ends: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """How many of each."""
+    """Numbers of settled messages."""
 
     path: str
     completed: int
@@ -171,7 +171,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedRow:
-    """A message that an entity does not take."""
+    """A message that was refused."""
 
     row: int
     condition: str
@@ -181,9 +181,9 @@ class RefusedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """What became of the rows of an append."""
+    """The outcome of an append."""
 
     applied_count: int
-    # Those that were here before: by their send id, or what they were restored from.
+    # Duplicates: known by their send id, or by the message they were restored from.
     known: Sequence[int]
     refused: Sequence[RefusedRow]

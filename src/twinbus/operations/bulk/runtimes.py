@@ -1,4 +1,4 @@
-"""The bounds of entities: where messages begin, where the next will be, how many."""
+"""Reads the bounds and counts of entities."""
 
 from twinbus.auth.claims import Claim
 from twinbus.broker.changes import ReaderLease
@@ -11,8 +11,8 @@ from twinbus.operations.entity_handle import EntityHandle
 async def runtime_of(handle: EntityHandle) -> EntityRuntime:
     handle.require(Claim.LISTEN)
     fragment, owner = handle.fragment, handle.owner
-    # Not what is given out from here on: a number whose commit fails is given again,
-    # and who began behind it would miss a message.
+    # Read before the wait: if a later commit fails, its numbers are assigned again, and
+    # a reader that began after them would miss messages.
     following = fragment.next_sequence
     await handle.settle_down()
     async with owner.reading:

@@ -1,4 +1,4 @@
-"""Settling what a reader has planned: single messages by number, the rest by range."""
+"""Settles planned messages: single ones by number, the rest by range."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -13,11 +13,11 @@ from twinbus.operations.bulk.requests import Poison, Settled, SettleRequest
 from twinbus.operations.entity_handle import EntityHandle
 
 _PORTION: Final = 500
-"""Messages of one commit: others have their turn in between."""
+"""Messages in one commit: other tasks run between commits."""
 
 
 class RangeSettlement:
-    """What one reader says of one entity."""
+    """A settlement by one reader of one entity."""
 
     def __init__(self, handle: EntityHandle, reader: str, epoch: str) -> None:
         self._handle = handle
@@ -83,7 +83,7 @@ class RangeSettlement:
     async def _for_each_active(
         self, row_ids: Sequence[int], settle: Callable[[Message], None]
     ) -> int:
-        """Those that are still there; the rest was settled by an earlier attempt."""
+        """Settle those that still exist; an earlier attempt has settled the others."""
         handle, count = self._handle, 0
         for portion in _portions(row_ids):
             async with handle.owner.reading:
@@ -113,14 +113,14 @@ class RangeSettlement:
     async def _for_each_deferred(
         self, row_ids: Sequence[int], settle: Callable[[Message], None]
     ) -> int:
-        """Those that are there and that nobody has received by number."""
+        """Settle those that exist and that no client has received by number."""
         handle, count = self._handle, 0
         fragment, owner = handle.fragment, handle.owner
         for portion in _portions(row_ids):
             async with owner.reading:
                 found = await owner.store.read_deferred(portion)
                 held_lease(handle, self._reader, self._epoch)
-                # Whoever has received one will settle it.
+                # A client that has received one settles it itself.
                 taken = {*fragment.locks, *owner.changes.deferred_removed}
                 for message in found:
                     if message.row_id not in taken:
@@ -130,7 +130,7 @@ class RangeSettlement:
         return count
 
     async def _complete_through(self, through: int) -> int:
-        """All that was planned through a number."""
+        """Complete all planned messages up to and including a number."""
         handle, count = self._handle, 0
         fragment, owner = handle.fragment, handle.owner
         while True:
@@ -158,12 +158,12 @@ class RangeSettlement:
 
 
 def _check_may_dead_letter(handle: EntityHandle) -> None:
-    """Raises NotAllowed: a dead letter would come back at the end of its queue, and its
-    reader would never come to the end."""
+    """Raises NotAllowed: a dead letter would return at the end of its queue, and its
+    reader would never reach the end."""
     if handle.fragment.settings.is_dead_letter_queue:
         raise NotAllowed(
-            f"'{handle.path}' is a dead-letter queue: what is in it cannot be "
-            "dead-lettered again. Complete it, or defer it.",
+            f"'{handle.path}' is a dead-letter queue: its messages cannot be "
+            "dead-lettered again. Complete or defer them.",
             entity_path=handle.path,
         )
 
