@@ -1,1 +1,1 @@
-"""Reading and writing many messages at a time, over HTTP: for Spark and its like."""
+"""Bulk requests over HTTP: read and write many messages at a time, as for Spark."""

@@ -1,10 +1,10 @@
 """The body of an append: an Arrow IPC stream of entities and encoded messages.
 
-It is read message by message, and nothing of it is believed before it is checked. A
-compressed one is refused unread: it could unfold to any size. So are dictionaries,
-which nothing needs here, and versions of the format before the fifth, which had another
-place to say that they are compressed. Others have their turn after every record batch:
-there may be thousands without a row.
+It is read message by message, and checked before it is used. A compressed body is
+refused unread, because it could decompress to any size. Dictionaries are refused, too:
+they are not needed here. So are versions of the format before the fifth, which mark
+compression in another place. Other tasks run after each record batch: there may be
+thousands without a row.
 """
 
 import asyncio
@@ -20,7 +20,8 @@ _SCHEMA: Final = "schema"
 _RECORD_BATCH: Final = "record batch"
 
 _SCHEMA_BYTES: Final = 16 * 1024
-"""A few hundred columns, of which two are read; every record batch costs for all."""
+"""Enough for a few hundred columns. Each record batch costs time for all of them,
+although only two are read."""
 
 # Indexes of fields in the tables of Arrow's Message.fbs.
 _HEADER_OF_MESSAGE: Final = 2
@@ -90,7 +91,7 @@ def _check_plain(message: "pa.ipc.Message") -> None:
         )
     if message.metadata_version < pa.ipc.MetadataVersion.V5:
         raise ArgumentError(
-            "The body is of a version of Arrow IPC before the fifth. Write it with "
+            "The body has a version of Arrow IPC before the fifth. Write it with "
             "Arrow 1.0 or later."
         )
     if _is_compressed(message.metadata.to_pybytes()):
@@ -98,7 +99,7 @@ def _check_plain(message: "pa.ipc.Message") -> None:
 
 
 def _is_compressed(metadata: bytes) -> bool:
-    """Of the metadata of a record batch, which Arrow has verified."""
+    """Read the metadata of a record batch, which Arrow has verified."""
     root = _number(metadata, 0, 4)
     header = _field(metadata, root, _HEADER_OF_MESSAGE)
     batch = header + _number(metadata, header, 4)
@@ -106,7 +107,7 @@ def _is_compressed(metadata: bytes) -> bool:
 
 
 def _field(buffer: bytes, table: int, index: int) -> int:
-    """Where a field of a table of a flatbuffer is; 0 if it is not there."""
+    """Position of a field in a flatbuffer table; 0 if it is missing."""
     directory = table - int.from_bytes(buffer[table : table + 4], "little", signed=True)
     slot = 4 + 2 * index
     if slot >= _number(buffer, directory, 2):

@@ -1,7 +1,6 @@
 """Columns of messages as Arrow.
 
-`pyarrow` is an extra, and takes its time to be imported: a bus that nobody asks for
-Arrow does without it.
+`pyarrow` is optional and slow to import, so it is imported when a request needs it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE: Final = "application/vnd.apache.arrow.stream"
 
-# In the order of the columns of an answer, with the names of Arrow's types.
+# Columns of an answer, in their order, with the names of their Arrow types.
 TYPES: Final[Mapping[str, str]] = {
     "entity": "string",
     "subqueue": "string",
@@ -45,7 +44,7 @@ TYPES: Final[Mapping[str, str]] = {
 }
 
 CONSTANT: Final = ("entity", "subqueue", "partition")
-"""The same for all messages of a range."""
+"""Columns with the same value for all messages of a range."""
 
 
 @cache
@@ -68,8 +67,8 @@ def _types() -> "dict[str, pa.DataType]":
 
 
 class MessageStream:
-    """An IPC stream of messages in the making, a record batch for each portion.
-    Without any it is the schema alone."""
+    """Builds an IPC stream of messages: the schema, and a record batch for each
+    portion."""
 
     def __init__(self, columns: Collection[str], constants: Mapping[str, object]):
         import pyarrow as pa

@@ -1,15 +1,15 @@
-"""The bulk requests: who may, what is meant, what is answered.
+"""The bulk requests: checks the token, reads the request, writes the answer.
 
-    GET  /$bulk           what is offered
+    GET  /$bulk           supported requests and limits
     POST /$bulk/runtime   bounds and counts of entities
-    POST /$bulk/lease     reader leases: take, renew, give back
-    POST /$bulk/plan      what a reader reads next
-    POST /$bulk/browse    a range of messages, as Arrow
-    POST /$bulk/settle    what became of what was planned
-    POST /$bulk/append    messages, as Arrow
+    POST /$bulk/lease     take, renew or release reader leases
+    POST /$bulk/plan      plan which messages a reader reads next
+    POST /$bulk/browse    read a range of messages, as Arrow
+    POST /$bulk/settle    settle planned messages
+    POST /$bulk/append    send messages, as Arrow
 
-Tokens are those of the administration, with Listen on every entity that is read and
-Send on every one that is written to. A strict bus knows nothing of all this.
+Tokens are those of the administration, with Listen on each entity that is read and Send
+on each entity that is written. A strict bus does not have these requests.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ _WITH_ARROW: Final = ("browse", "append")
 _STATES: Final = ("active", "deferred", "scheduled")
 _SPLIT_MESSAGES: Final = 5_000
 _CHECKS: Final = 100
-"""Entities or rows that are looked at before others have their turn."""
+"""Entities or rows that are processed before other tasks run."""
 
 _NEXT: Final = "x-twinbus-next"
 _COUNT: Final = "x-twinbus-messages"
@@ -102,7 +102,7 @@ class Bulk:
         }
 
     def max_body_bytes(self, request: HttpRequest) -> int:
-        """Who shows no good token may send what any other request may have."""
+        """Without a valid token, the limit is that of other requests."""
         try:
             self._caller(request)
         except AuthenticationFailed:
@@ -117,7 +117,7 @@ class Bulk:
             return _refusal(error)
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
-        # Whoever has no token learns nothing, not even which requests there are.
+        # First: a client without a valid token must not learn which requests exist.
         caller = self._caller(request)
         name = request.path.removeprefix(PREFIX).strip("/")
         if not name:
@@ -132,7 +132,7 @@ class Bulk:
             return _refusal(ArgumentError("Use POST."), status=405)
         if name in _WITH_ARROW and not arrow.is_available():
             raise NotSupported(
-                f"'{name}' needs pyarrow, which this server lacks: install "
+                f"'{name}' needs pyarrow, which this server does not have: install "
                 "'twinbus[spark]' there."
             )
         return await answer(request, caller)
@@ -165,7 +165,7 @@ class Bulk:
         )
 
     async def _readable(self, caller: HttpCaller, pattern: str) -> list[str]:
-        """Those that a pattern fits and the token may listen to."""
+        """Paths that match the pattern and that the token may listen to."""
         fitting = self._namespace.matching(pattern)
         found: list[str] = []
         for first in range(0, len(fitting), _CHECKS):
@@ -343,7 +343,7 @@ def _settle_request(fields: Fields) -> SettleRequest:
 
 
 def _columns(names: list[str]) -> list[str]:
-    """Those that are wanted; all but the whole message if none is named."""
+    """The wanted columns; if none is named, all but `raw`."""
     if not names:
         return [name for name in arrow.TYPES if name != "raw"]
     for name in names:
@@ -410,7 +410,7 @@ def _json(content: object) -> str:
 
 
 async def _json_list(items: Sequence[T], show: Callable[[T], dict[str, Any]]) -> str:
-    """Of what there may be thousands of; others have their turn in between."""
+    """Encode a list that may be long; other tasks run in between."""
     texts: list[str] = []
     for first in range(0, len(items), _CHECKS):
         texts += [_json(show(item)) for item in items[first : first + _CHECKS]]
@@ -427,7 +427,7 @@ def _json_response(content: dict[str, Any], status: int = 200) -> HttpResponse:
 
 
 def _joined_response(**members: str) -> HttpResponse:
-    """An object whose members are JSON already."""
+    """A JSON object whose members are already encoded."""
     texts = [f"{_json(name)}:{text}" for name, text in members.items()]
     return HttpResponse(
         status=200,

@@ -1,6 +1,6 @@
-"""Reading the JSON of a request: every field named, typed and bounded.
+"""Reads the JSON of a request, and checks the names, types and bounds of its fields.
 
-Errors say which field, and what it should be.
+Errors name the field and say what it must be.
 """
 
 import json
@@ -23,7 +23,7 @@ class Fields:
         return f"{self._where}.{name}" if self._where else name
 
     def only(self, *names: str) -> None:
-        """Raises ArgumentError if there are others."""
+        """Raises ArgumentError if the object has other fields."""
         for name in self._content:
             if name not in names:
                 known = ", ".join(names)
@@ -47,7 +47,7 @@ class Fields:
         return self.text(name, max_characters) if self.has(name) else None
 
     def prose(self, name: str, max_characters: int) -> str:
-        """A text for people, which may have lines; empty if there is none."""
+        """A text for people, which may have line breaks; empty if it is missing."""
         value = self._content.get(name)
         if value is None:
             return ""
@@ -116,8 +116,8 @@ class Fields:
         for index, number in value.items():
             if not index.isascii() or not index.isdigit() or len(index) > 5:
                 raise ArgumentError(
-                    f"'{self._name(name)}' has {index[:_SHOWN]!r}, which is no index "
-                    "of a fragment."
+                    f"'{self._name(name)}' has {index[:_SHOWN]!r}, which is not the "
+                    "index of a fragment."
                 )
             found[int(index)] = _number(number, self._name(name), 0, high)
         return found
@@ -135,7 +135,7 @@ class Fields:
 
 
 def _is_sound(text: str) -> bool:
-    """Not half a pair of surrogates, and without the sign that ends texts in C."""
+    """True if the text has no NUL and no half of a surrogate pair."""
     return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
@@ -148,7 +148,7 @@ def _number(value: Any, name: str, low: int, high: int) -> int:
 
 
 def read_fields(body: bytes) -> Fields:
-    """The object that a request's body is. Raises ArgumentError."""
+    """Parse the body of a request. Raises ArgumentError."""
     try:
         content = json.loads(body.decode())
     except (ValueError, RecursionError):

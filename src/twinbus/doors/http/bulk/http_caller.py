@@ -1,4 +1,4 @@
-"""An HTTP request as the caller of operations, for the many entities that it names."""
+"""An HTTP request as the caller of operations on many entities."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from twinbus.doors.http.request import HttpRequest
 from twinbus.operations.session_pages import SessionPages
 
 _ACTORS: Final = 1_000
-"""Callers whose number in the operation log is remembered."""
+"""Callers whose number in the operation log is kept."""
 
 
 class Actors:
@@ -33,12 +33,12 @@ class Actors:
 
 
 class HttpCaller:
-    """Checks the signature once, and each entity against the grant of that."""
+    """Checks the signature once, and each entity against its grant."""
 
     def __init__(
         self, request: HttpRequest, policy: Policy, now: int, actors: Actors
     ) -> None:
-        """Raises AuthenticationFailed for a token that allows nothing at all."""
+        """Raises AuthenticationFailed for a token without any right."""
         self._request = request
         self._policy = policy
         self._now = now
@@ -52,7 +52,7 @@ class HttpCaller:
         """Raises AuthenticationFailed, UnauthorizedAccess."""
         path = path.strip("/")
         if not self._grant.allows(claim, path, self._now):
-            # The long way: another rule may have the same key; if none has, it raises.
+            # The slow way: another rule may have the same key. Raises if none has.
             require_claim(self._request, claim, self._policy, path, self._now)
 
     def holds(self, claim: Claim, path: str) -> bool:
