@@ -1,7 +1,7 @@
-"""One life of a simulated bus: from opening its store to its end or crash.
+"""One life of a simulated bus: from the opening of its store to its stop or crash.
 
-The owner, the namespace and the fragments are the real ones. A crash drops all of
-them at once, wherever they are; the next life begins with what the disk has.
+The owner, the namespace and the fragments are the real ones. A crash drops all of them
+at once, in any state. The next life begins with the contents of the disk.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ from twinbus.store.base import StoreError
 _SMALL_BYTES: Final = 1_000
 
 _LOCKED_BYTES: Final = 600
-"""So little that the bytes of some locked messages are left to the store."""
+"""So small that the bytes of some locked messages are dropped from memory."""
 
 
 class Life:
@@ -91,9 +91,9 @@ class Life:
         )
         self.bulk = BulkEntities(self.namespace)
         self.is_alive = True
-        # Set when it dies.
+        # Set when it crashes.
         self.ended = asyncio.Event()
-        # Set when the owner said that it cannot go on.
+        # Set when the owner reported a fatal error.
         self.fatal: StoreError | None = None
         self.senders: list[SimulatedSender] = []
         self.receivers: list[SimulatedReceiver] = []
@@ -144,7 +144,7 @@ class Life:
     # --- for the clients ------------------------------------------------------
 
     def tell(self, what: str | None) -> int:
-        """Something happens now: tell the auditor the time, and write it down."""
+        """Tell the auditor the time, and add the event to the trace."""
         now = self.clock.now()
         self.auditor.tell_time(now)
         if what is not None:
@@ -155,12 +155,12 @@ class Life:
         return any(entity.path == path for entity in self.holders())
 
     def holders(self) -> list[Entity]:
-        """Queues and subscriptions: all that holds messages."""
+        """Entities that hold messages: queues and subscriptions."""
         kinds = (Queue, Subscription)
         return [item for item in self.namespace.entities() if isinstance(item, kinds)]
 
     def shrink(self, path: str) -> None:
-        """Let the entity have little room, less than a description can say."""
+        """Give the entity a quota that is smaller than a description allows."""
         entity = self.namespace.entity(path)
         settings = replace(entity.settings(), max_size_bytes=_SMALL_BYTES)
         self.owner.table.update(entity.record.generation, settings)
@@ -169,7 +169,7 @@ class Life:
         self.held[held.token] = held
 
     def settle_failed(self, held: Held, kind: str, error: ServiceBusError) -> None:
-        """Tell the auditor why a settlement did not happen."""
+        """Tell the auditor why a settlement failed."""
         if isinstance(error, InternalError):
             self.auditor.settle_unknown(held.token, held.uid)
         else:
@@ -181,7 +181,7 @@ class Life:
             )
 
     def handle(self, path: str, dead_letter: bool = False) -> EntityHandle:
-        """An opened entity, which a client keeps for long."""
+        """A handle of the entity. Clients keep it for a long time."""
         found = self._handles.get((path, dead_letter))
         if found is None:
             found = self.open(path, TrustedCaller(f"client of {path}"), dead_letter)
@@ -196,11 +196,11 @@ class Life:
         return open_entity(self.namespace, wanted, caller, Claim.LISTEN)
 
     def reconnect(self) -> None:
-        """Let go of the handles, as a client does when an entity is gone."""
+        """Drop the handles, as a client does when an entity is deleted."""
         self._handles.clear()
 
     def request(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Let a request take its time beside everything else."""
+        """Run a request concurrently with everything else."""
         task = asyncio.create_task(work)
         self.requests.add(task)
         self._watch(task)
@@ -217,7 +217,7 @@ class Life:
     # --- the end --------------------------------------------------------------
 
     def die(self) -> None:
-        """Drop everything; what has no reply gets none."""
+        """Crash: drop everything. Open requests get no reply."""
         self.is_alive = False
         self.ended.set()
         self.store.is_dead = True
@@ -232,23 +232,23 @@ class Life:
         self.auditor.locks_lost()
 
     def give_up_waiting(self) -> None:
-        """Nobody waits for a session any more."""
+        """Stop all waiting for sessions."""
         for accept in self.accepts:
             accept.give_up()
 
     async def bury(self) -> None:
-        """Take the tasks of a dead bus off the loop."""
+        """Cancel the tasks of a crashed bus."""
         await self.hang_up()
         await self.namespace.loose_ends.stop()
         if self._ticking is not None:
             await _cancel([self._ticking, self._owner_task()])
 
     async def hang_up(self) -> None:
-        """Clients go without waiting for replies; what they asked for stays."""
+        """Clients leave without waiting for replies; their requests stay in effect."""
         await _cancel(list(self.requests))
 
     async def stop(self) -> None:
-        """End in an orderly way."""
+        """Stop without a crash."""
         if self._ticking is not None:
             self._ticking.cancel()
         self.is_alive = False
@@ -264,8 +264,8 @@ async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
 
 
 def _nothing() -> None:
-    """Connections would write now; clients here are told directly."""
+    """Connections would write now; simulated clients are called directly."""
 
 
 def _ignore(is_high: bool) -> None:
-    """Connections would stop reading; there are none."""
+    """Connections would stop reading; a simulated bus has none."""

@@ -1,7 +1,7 @@
 """Clients of a simulated bus that have a link: senders and receivers.
 
-They stand where the AMQP links stand, use the owner of the store in the same way,
-and tell the auditor what a client at the other end of the wire would know.
+They replace the AMQP links and use the owner of the store in the same way. They tell
+the auditor what a client at the other end of the connection would know.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class SimulatedSender(CommitListener):
         self.number = number
         self.fragment: Fragment = queue.fragment()
         self.actor = life.owner.introduce(f"sender {number}")
-        # Messages of each request; those without a reply.
+        # Messages of each request, and the requests without a reply.
         self._requests: list[list[Draft]] = []
         self._waiting: set[int] = set()
         self.is_attached = True
@@ -57,7 +57,7 @@ class SimulatedSender(CommitListener):
         return self is other
 
     def send(self, drafts: list[Draft]) -> None:
-        """One transfer: a message, or a batch that is taken whole."""
+        """Send one transfer: a message, or a batch that is accepted as a whole."""
         if not drafts:
             return
         life = self._life
@@ -113,11 +113,11 @@ class SimulatedSender(CommitListener):
         return bool(self._waiting)
 
     def detach(self, error: ServiceBusError) -> None:
-        """The queue is gone. Replies still come, and are still judged."""
+        """The queue is gone. Replies still arrive, and the auditor checks them."""
         self.is_attached = False
 
     def lost(self) -> None:
-        """The bus crashed: what has no reply will never have one."""
+        """The bus crashed: open requests never get a reply."""
         self.is_attached = False
         for request in sorted(self._waiting):
             for draft in self._requests[request]:
@@ -127,7 +127,7 @@ class SimulatedSender(CommitListener):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A message that a client has under a lock."""
+    """A message that a client holds under a lock."""
 
     uid: str
     token: bytes
@@ -140,7 +140,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettlement:
-    """What a client wants to become of a message."""
+    """How a client wants to settle a message."""
 
     # complete, abandon, release, defer or dead-letter.
     kind: str
@@ -148,7 +148,7 @@ class ClientSettlement:
     modified: dict[object, object] | None = None
 
     def state(self) -> object:
-        """The same as a delivery state."""
+        """The settlement as an AMQP delivery state."""
         if self.kind == "complete":
             return ACCEPTED_OUTCOME
         if self.kind == "release":
@@ -167,7 +167,7 @@ class ClientSettlement:
 
 @final
 class SimulatedReceiver(Receiver):
-    """A client that receives from a queue or its dead letters."""
+    """A client that receives from a queue or its dead-letter queue."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class SimulatedReceiver(Receiver):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    # --- what the bus does ----------------------------------------------------
+    # --- called by the bus ----------------------------------------------------
 
     def capacity(self) -> int:
         return self.credit
@@ -230,7 +230,7 @@ class SimulatedReceiver(Receiver):
         self.fragment.delivered(locks)
 
     def deliver_removed(self, messages: list[Message]) -> None:
-        # A client that has left does not get them, but gone they are.
+        # A client that has left does not get them, but they are removed.
         for message in messages:
             self.credit -= 1
             seen = self._sighting(message)
@@ -257,14 +257,14 @@ class SimulatedReceiver(Receiver):
         return sighting_of(message, number, self.path, self.dead_letter)
 
     def session_id(self) -> str:
-        """Of one who has accepted a session."""
+        """Id of the accepted session."""
         assert self.session is not None
         return self.session.session_id
 
     def _fragment_text(self) -> str:
         return f"{self.path}/dead" if self.dead_letter else self.path
 
-    # --- what the client does -------------------------------------------------
+    # --- called by the client -------------------------------------------------
 
     def give_credit(self, credit: int, drain: bool) -> None:
         self.credit += credit
@@ -295,7 +295,7 @@ class SimulatedReceiver(Receiver):
         owner.wake()
 
     def leave(self) -> None:
-        """Close the link. Locks stay, and so does what is under way."""
+        """Close the link. Locks and open settlements stay."""
         if self.is_attached:
             self.is_attached = False
             session = self.session
@@ -305,7 +305,7 @@ class SimulatedReceiver(Receiver):
             self._life.owner.leave(self.fragment, self)
 
     def lost(self) -> None:
-        """The bus crashed, and with it what was on its way."""
+        """The bus crashed: messages and confirmations under way are lost."""
         self.is_attached = False
         if not self.peek_lock:
             count = self.promised_count
@@ -315,7 +315,7 @@ class SimulatedReceiver(Receiver):
 
 @final
 class SimulatedConfirmations(CommitListener):
-    """Settlements of one link that wait for their confirmation."""
+    """Settlements of one link that wait for confirmation."""
 
     def __init__(self, life: "Life") -> None:
         super().__init__()

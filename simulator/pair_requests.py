@@ -1,6 +1,6 @@
-"""What a paired process asks of one bus, done at the bus.
+"""Requests of a paired process to one bus.
 
-Each function calls the operation that a door would call, and raises the bus's errors.
+Each function calls the operation that a door would call, and raises its errors.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _PING: Final = encode_message(
 async def send(
     life: Life, path: str, messages: Sequence[PairMessage], *, restores: bool = False
 ) -> None:
-    """All of them or none. `restores`: the sender may send to the whole namespace."""
+    """Send all or none. `restores`: the sender may send to the whole namespace."""
     encoded = [message.encoded() for message in messages]
     await sending.send(_sender(life, path, restores), encoded)
 
@@ -80,7 +80,7 @@ async def peek(
 async def receive(
     life: Life, path: str, count: int, wait_seconds: float
 ) -> list[Taken]:
-    """Lock messages, and wait for the first of them if there is none."""
+    """Lock messages; wait for the first if there is none."""
     handle = life.open(path, TrustedCaller(f"receive {path}"))
     received = await receiving.receive(handle, count, max(wait_seconds, 0.05))
     return [_taken(item, path) for item in received]
@@ -93,7 +93,7 @@ def _taken(item: ReceivedMessage, path: str) -> Taken:
 async def settle(
     life: Life, path: str, tokens: Sequence[bytes], settlement: Settlement
 ) -> None:
-    """Settle by lock token; those whose lock is lost are somebody else's."""
+    """Settle by lock token. Messages whose lock is lost are skipped."""
     try:
         await locks.settle(life.handle(path), tokens, settlement)
     except MessageLockLost:
@@ -102,7 +102,7 @@ async def settle(
 
 
 async def take_deferred(life: Life, path: str, numbers: Sequence[int]) -> list[Taken]:
-    """Lock deferred messages, without those that are gone or taken."""
+    """Lock deferred messages, except those that are gone or locked."""
     handle = life.handle(path)
     try:
         received = await deferred.receive_deferred(handle, numbers, peek_lock=True)

@@ -1,9 +1,9 @@
-"""A reader of ranges: what a Spark application does to one queue, and outlives.
+"""A range reader: behaves like a Spark application that reads one queue.
 
-Its checkpoint is what survives its crashes: how far it has processed, and the batch
-that it had planned. It takes the lease, settles what lies before its checkpoint, plans,
-reads, processes, and notes that. After a crash it comes back under the same name and
-reads the same batch again; somebody of an older epoch may still be about meanwhile.
+Its checkpoint survives its crashes: how far it has processed, and the planned batch. It
+takes the lease, settles messages before its checkpoint, plans, reads, processes, and
+updates the checkpoint. After a crash it returns with the same name and reads the same
+batch again. Meanwhile processes of an older epoch may still run.
 """
 
 from collections.abc import Coroutine
@@ -38,14 +38,14 @@ _MANY_BYTES: Final = 1 << 20
 
 @dataclass(slots=True, kw_only=True)
 class Checkpoint:
-    """What a reader finds again after a crash."""
+    """What a reader keeps through a crash."""
 
-    # The queue that it is of; numbers mean nothing in another life of it.
+    # Its queue. After the queue is deleted and created again, the numbers are invalid.
     queue: AuditedQueue
     generation: str
-    # All before this number was processed.
+    # All messages before this number were processed.
     start: int = 0
-    # By number: what was processed and is not known to be settled.
+    # By number: uids of processed messages that are not known to be settled.
     processed: dict[int, str] = field(default_factory=dict)
     batch: AuditedBatch | None = None
 
@@ -62,9 +62,9 @@ class SimulatedReader:
         self.path = ""
         self._checkpoint: Checkpoint | None = None
         self._epoch: int | None = None
-        # Of lives that may not know that they are over.
+        # Epochs of processes that may still run after a crash.
         self._old_epochs: list[int] = []
-        # The batch was read in this life.
+        # True if it has read the batch since its last crash.
         self._has_read = False
         # One request at a time; the next may need its answer.
         self._is_busy = False
@@ -72,7 +72,7 @@ class SimulatedReader:
     # --- one step -------------------------------------------------------------
 
     def step(self, life: Life) -> None:
-        """Go on with the next thing to do, mostly."""
+        """Do the next thing, or sometimes release or renew the lease."""
         chance = self._random.random()
         queue = self._auditor.life_of(self.path)
         if self._is_busy or queue is None or not life.has_queue(self.path):
@@ -119,7 +119,7 @@ class SimulatedReader:
             self._is_busy = False
 
     def crash(self, life: Life) -> None:
-        """Only its checkpoint is left, and perhaps somebody who goes on."""
+        """Lose everything but the checkpoint. Old processes may still run."""
         if self._is_busy:
             return
         life.tell(f"reader {self.name} crashes")
@@ -134,7 +134,7 @@ class SimulatedReader:
             self._old_epochs, self._has_read = [], False
 
     def haunt(self, life: Life) -> None:
-        """Somebody of an older epoch does what it had in mind."""
+        """A process of an older epoch continues."""
         checkpoint, chance = self._checkpoint, self._random.random()
         if self._is_busy or checkpoint is None or not self._old_epochs:
             return
@@ -149,7 +149,7 @@ class SimulatedReader:
             self._ask(life, self._release(life, checkpoint, epoch))
 
     def _note(self, life: Life, checkpoint: Checkpoint, batch: AuditedBatch) -> None:
-        """The batch is processed: that is durable now, at the reader's."""
+        """Record in the checkpoint that the batch is processed."""
         life.tell(f"reader {self.name} has processed {self.path} to {batch.end}")
         checkpoint.start = batch.end
         checkpoint.processed.update(batch.read)
@@ -206,7 +206,7 @@ class SimulatedReader:
             self._epoch = None
 
     def _consider(self, reply: Reply, queue: AuditedQueue, epoch: int) -> None:
-        """What an error means for the lease."""
+        """Update the lease after an error."""
         if isinstance(reply.error, ReaderLeaseLost):
             self._auditor.lease_lost(queue, self.name, epoch)
             if epoch == self._epoch:
@@ -276,7 +276,7 @@ class SimulatedReader:
         batch: AuditedBatch,
         seen: list[Sighting],
     ) -> None:
-        """All of the range, in as many answers as it takes."""
+        """Read the whole range, in as many requests as needed."""
         at = batch.first
         while at < batch.end:
             request = BrowseRequest(
@@ -316,7 +316,7 @@ class SimulatedReader:
         self._consider(reply, queue, epoch)
 
     async def _settle_one(self, life: Life, batch: AuditedBatch, epoch: int) -> None:
-        """One message of the batch is poison, or is parked."""
+        """Dead-letter or defer one message of the batch."""
         auditor, random = self._auditor, self._random
         number = random.choice(sorted(batch.read))
         uid, kind = batch.read[number], random.choice(("defer", "dead-letter"))

@@ -1,6 +1,6 @@
-"""Requests of simulated clients from asking to reply.
+"""Replies to requests of simulated clients.
 
-A reply is done, refused, or unknown if the bus crashed before it could answer.
+The outcome is done, refused, or unknown if the bus crashed before it could answer.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class Reply:
 
 @contextmanager
 def replied(life: Life, what: str) -> Iterator[Reply]:
-    """Turn errors, and the end of the world, into a reply."""
+    """Turn errors and a crash of the bus into a reply."""
     reply = Reply()
     life.tell(f"request: {what}")
     try:
@@ -39,6 +39,6 @@ def replied(life: Life, what: str) -> Iterator[Reply]:
     except asyncio.CancelledError:
         reply.is_unknown = True
     if not life.is_alive:
-        reply.is_unknown = True  # Nobody is there to answer.
+        reply.is_unknown = True
     outcome = "unknown" if reply.is_unknown else type(reply.error).__name__
     life.tell(f"reply to {what}: {'done' if reply.is_ok else outcome}")

@@ -1,8 +1,8 @@
-"""What simulated clients ask for without a link, and of the namespace.
+"""Requests of simulated clients that need no link, and requests to the namespace.
 
-Each function is one request from asking to reply, run beside everything else. It
-tells the auditor what was asked before it asks, and what came of it: done, refused,
-or unknown if the bus crashed before it could answer.
+Each function is one request and its reply, and runs concurrently with everything else.
+It tells the auditor the request before it sends it, and then the outcome: done,
+refused, or unknown if the bus crashed before it could answer.
 """
 
 from typing import Any, Final
@@ -74,7 +74,7 @@ async def delete_queue(life: Life, path: str) -> None:
     life.auditor.deletion_requested(path)
     with replied(life, f"delete {path}") as reply:
         await life.namespace.delete_queue(path)
-    # Refused or not: it is deleted once the catalog does not have it.
+    # Even if it was refused: an entity is deleted when the catalog does not have it.
     if life.is_alive and not reply.is_unknown:
         life.auditor.queue_deleted(path)
 
@@ -121,7 +121,7 @@ async def peek(
     count: int,
     session_id: str = "",
 ) -> list[Sighting]:
-    """Returns what was shown, when it has been judged."""
+    """Returns the messages, after the auditor has checked them."""
     since = life.auditor.event
     seen: list[Sighting] = []
     with replied(life, f"peek {_name(path, dead_letter)} from {start}") as reply:
@@ -144,7 +144,7 @@ async def peek(
 async def receive_deferred(
     life: Life, path: str, dead_letter: bool, wanted: dict[str, int], peek_lock: bool
 ) -> None:
-    """Ask for deferred messages: identities and sequence numbers."""
+    """Receive deferred messages. `wanted` has their sequence numbers by uid."""
     since = life.auditor.event
     name, auditor = _name(path, dead_letter), life.auditor
     if not peek_lock:
@@ -152,7 +152,7 @@ async def receive_deferred(
             auditor.take_deferred_requested(uid)
     session_id = None
     if not dead_letter:
-        # They are of one session, or the bus knows only some of them.
+        # If they are of several sessions, the bus finds only some of them.
         session_id = auditor.session_of(next(iter(wanted)))
     received: list[ReceivedMessage] = []
     with replied(life, f"receive deferred {' '.join(wanted)} of {name}") as reply:
@@ -227,7 +227,7 @@ async def settle(life: Life, held: Held, settlement: ClientSettlement) -> None:
 
 
 def counts(life: Life, path: str) -> Counts:
-    """What the bus says it holds."""
+    """The counters of the bus."""
     entity = life.namespace.entity(path)
     main, total = entity.counters(MAIN), entity.counts()
     assert main is not None
@@ -241,7 +241,8 @@ def counts(life: Life, path: str) -> Counts:
 
 
 def check_quotas(life: Life) -> None:
-    """What counts against each limit is what is there. Raises Violation."""
+    """Raises Violation if the bytes counted against a quota differ from the size of
+    the messages."""
     for entity in life.namespace.entities():
         owner = entity
         if isinstance(entity, Subscription):
@@ -257,7 +258,7 @@ def check_quotas(life: Life) -> None:
 def _sighting(
     item: ReceivedMessage, path: str, dead_letter: bool
 ) -> tuple[Sighting, int]:
-    """The message as a client reads it, and the end of its lock."""
+    """The message as a client sees it, and the end of its lock."""
     return sighting_in(item.encoded, path, dead_letter)
 
 

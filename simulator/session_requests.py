@@ -1,4 +1,4 @@
-"""What simulated clients ask for about sessions."""
+"""Requests of simulated clients about sessions."""
 
 from simulator.life import Life
 from simulator.replies import replied
@@ -46,7 +46,7 @@ async def get_state(life: Life, path: str, session_id: str) -> None:
 
 
 async def list_sessions(life: Life, path: str) -> set[str]:
-    """The sessions that have something."""
+    """The sessions that have messages or a state."""
     found: set[str] = set()
     try:
         found.update(await sessions.list_sessions(life.handle(path), 0, 100))

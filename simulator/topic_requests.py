@@ -1,4 +1,4 @@
-"""What simulated clients ask about topics, subscriptions and rules."""
+"""Requests of simulated clients about topics, subscriptions and rules."""
 
 from dataclasses import dataclass
 
@@ -14,13 +14,13 @@ from twinbus.testing.rules import rule as written_rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDraft:
-    """A rule to be added: by color, in one of several ways to say so."""
+    """A rule to add: it matches by color, with one of several kinds of filters."""
 
     name: str
     # "sql", "correlation", "true" or "false".
     kind: str
     colors: tuple[str, ...]
-    # What its action writes; empty: no action.
+    # Value that its action sets; empty: no action.
     tag: str = ""
 
     def rule(self) -> Rule:
@@ -62,7 +62,7 @@ async def create_topic(life: Life, path: str) -> None:
 
 
 async def delete_topic(life: Life, path: str) -> None:
-    """With its subscriptions."""
+    """Delete a topic and its subscriptions."""
     auditor = life.auditor
     auditor.topics.deletion_requested(path)
     within = [p for p in auditor.paths() if p.startswith(path + SUBSCRIPTIONS)]
@@ -70,7 +70,7 @@ async def delete_topic(life: Life, path: str) -> None:
         auditor.deletion_requested(subscription)
     with replied(life, f"delete topic {path}") as reply:
         await life.namespace.delete_topic(path)
-    # Refused or not: it is deleted once the catalog does not have it.
+    # Even if it was refused: an entity is deleted when the catalog does not have it.
     if life.is_alive and not reply.is_unknown:
         auditor.topics.topic_deleted(path)
         for subscription in within:
@@ -136,7 +136,7 @@ async def remove_rule(life: Life, path: str, rule_name: str) -> None:
 
 
 def list_topics(life: Life) -> None:
-    """Compare what there is; nothing is under way."""
+    """Compare topics and rules with the auditor's; no request may be under way."""
     topics = life.auditor.topics
     topics.listed(topic.path for topic in life.namespace.topics())
     for entity in life.namespace.entities():

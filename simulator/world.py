@@ -1,11 +1,11 @@
-"""A world: one bus, its disk, its clients and its misfortunes, all from one seed.
+"""A world: one bus, its disk, its clients and its faults, all from one seed.
 
-    run_world(17)            the world of seed 17, in a few milliseconds
-    python -m simulator 17     the same, telling what happens
+    run_world(17)              the world of seed 17, in a few milliseconds
+    python -m simulator 17     the same, and prints what happens
 
-First the clients do as they like while things go wrong. Then nothing goes wrong any
-more, and the auditor compares: what is there, what the counters say, whether all of
-it can be received, and whether it is the same after a restart.
+First the clients send random requests while faults occur. Then the faults end, and the
+auditor checks the messages and the counters, whether all messages can be received, and
+whether everything is the same after a restart.
 """
 
 import asyncio
@@ -47,12 +47,12 @@ from simulator.workload import Workload
 from twinbus.store.base import Store, StoreError
 
 _EVERYTHING: Final = 250
-"""More messages than a world has, and as many as a peek may ask for."""
+"""More messages than a world has, and the maximum of one peek."""
 
 _LONGEST_LOCK_SECONDS: Final = 120
 
 _PAUSE_SECONDS: Final = 10
-"""More than a bus spares a store that was full."""
+"""Longer than a bus waits before it writes to a full store again."""
 
 _WORKLOADS: Final[dict[str, type[Workload]]] = {
     "queues": Workload,
@@ -62,19 +62,18 @@ _WORKLOADS: Final[dict[str, type[Workload]]] = {
     "forwarding": ForwardingWorkload,
     "ranges": RangeWorkload,
 }
-"""What clients do, by kind of world with one bus."""
+"""What clients do, by kind of world. These kinds have one bus."""
 
 _PAIRS: Final = "pairs"
 
 _STORES: Final = "stores"
 
 KINDS: Final = (*_WORKLOADS, _PAIRS, _STORES)
-"""Kinds of worlds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a world."""
+    """The outcome of a world."""
 
     seed: int
     trace: Trace
@@ -88,10 +87,10 @@ def run_world(
     folder: Path | None = None,
     plant: Callable[[Store], Store] | None = None,
 ) -> Outcome:
-    """Live through the world of a seed, of one of `KINDS`.
+    """Run the world of a seed. `kind` is one of `KINDS`.
 
-    With a folder, its disk is of SQLite files. `plant` puts a faulty part in front
-    of the store, to see whether the auditor notices.
+    With a folder, its disk consists of SQLite files. `plant` wraps the store in one
+    with a fault, to see whether the auditor finds it.
     """
     loop = VirtualLoop()
     world: World | PairWorld | StoresWorld
@@ -139,7 +138,7 @@ class World:
         self._pace_ms = self._random.choice((1, 50, 1_000, 8_000))
         self._tick_ms = self._random.choice((100, 100, 1_000, 4_000))
         self._jumps = self._random.choice((0.0, 0.0, 0.01))
-        # After so many steps another owner takes the store; 0: never.
+        # Step at which another owner takes the store; 0: never.
         self._take_over_at = 0
         if folder is None and self._random.random() < 0.2:
             self._take_over_at = self._random.randint(5, 30)
@@ -228,7 +227,7 @@ class World:
         await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
         ending.cancel()
         if not self.life.is_alive:
-            # It crashed before it was up, and its start goes on for ever.
+            # It crashed during its start, which never ends now.
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
             await self._revive()
@@ -253,15 +252,15 @@ class World:
         await self._begin()
 
     async def _take_over(self) -> None:
-        """Another owner opens the store while this one lives and has clients."""
+        """Another owner opens the store while this one runs and has clients."""
         old = self.life
         assert isinstance(self._disk, DiskInMemory)
         old.tell("another owner takes the store")
         for receiver in old.receivers:
-            # Locks are nothing durable: they end with the lease, and so do links.
+            # Locks are not durable: they end with the lease, and so do links.
             if receiver.peek_lock:
                 receiver.leave()
-        # The catalog has no lease yet, so what it is asked for must end here.
+        # The catalog has no lease yet, so requests to it must end here.
         await old.hang_up()
         old.give_up_waiting()
         self.auditor.locks_lost()
@@ -272,7 +271,7 @@ class World:
         await self._outlive(old)
 
     async def _outlive(self, old: Life) -> None:
-        """Whatever the former owner is asked for now, it must not do."""
+        """Send requests to the former owner, which must refuse all of them."""
         for sender in old.senders:
             if sender.is_attached and self.auditor.knows_queue(sender.path):
                 sender.send(self._workload.drafts(1))
@@ -303,7 +302,7 @@ class World:
     # --- the end --------------------------------------------------------------
 
     async def _conclude(self) -> None:
-        """No more faults: everything must be in order, and stay so."""
+        """Without faults: check that everything is correct and stays so."""
         self.note("no more faults")
         self._faults = Faults()
         self.life.store.faults = self.life.catalog.faults = self._faults
@@ -358,7 +357,7 @@ class World:
         await self._look_behind()
 
     async def _look_behind(self) -> None:
-        """The store is in order itself, and so are the sums kept in memory."""
+        """Check that the store and the sums in memory are consistent."""
         for _ in range(60):
             if self.life.owner.table.purging():
                 await asyncio.sleep(1)
@@ -369,7 +368,7 @@ class World:
         requests.check_quotas(self.life)
 
     async def _content(self, path: str, dead_letter: bool) -> list[Sighting]:
-        """All of it, in as many portions as large messages take."""
+        """All messages, read in several portions if they are large."""
         seen: list[Sighting] = []
         start = 0
         while portion := await requests.peek(
@@ -380,7 +379,7 @@ class World:
         return seen
 
     async def _drain(self, path: str, dead_letter: bool) -> None:
-        """Receive and complete all there is."""
+        """Receive and complete all messages."""
         life = self.life
         if not self.auditor.may_receive(path, dead_letter):
             return
@@ -405,7 +404,7 @@ class World:
         self.auditor.drained(path, dead_letter)
 
     async def _take_deferred(self) -> None:
-        """Whatever is deferred can be had by its number."""
+        """Check that all deferred messages can be received by number."""
         for group in ("main", "dead"):
             known = self.auditor.known_numbers(group, deferred=True)
             for path, uid, number in known:
@@ -437,7 +436,7 @@ class World:
 
 
 def _faults(random: Random, *, is_torn: bool) -> Faults:
-    """Some worlds are calm, some have one kind of trouble, some have all."""
+    """Some worlds have no faults, some have a few kinds, some have all."""
     rates = {
         "crash_before": 0.01,
         "crash_after": 0.02,
