@@ -208,7 +208,7 @@ def test_what_has_the_name_may_be_something_else(entities: Any) -> None:
     entities("create", "queue", "jobs")
     ended = entities("create", "subscription", "jobs", "all")
     line = complaint(ended, exit_codes.NOT_FOUND)
-    assert "'jobs' could not be found. What has this name is a queue." in line
+    assert "'jobs' could not be found. A queue has this name." in line
 
 
 def test_rules_are_looked_for_at_their_subscription(entities: Any) -> None:

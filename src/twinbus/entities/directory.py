@@ -39,8 +39,8 @@ class Directory:
         entity = self.entity(path)
         if not isinstance(entity, kind):
             raise MessagingEntityNotFound(
-                f"The messaging entity '{path}' could not be found. What has this name "
-                f"is a {entity.record.kind}.",
+                f"The messaging entity '{path}' could not be found. A "
+                f"{entity.record.kind} has this name.",
                 entity_path=path,
             )
         return entity

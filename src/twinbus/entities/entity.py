@@ -59,7 +59,7 @@ class Entity:
         self.description: Description = description
         # Holds its fragments.
         self._table = table
-        # Last use other than a send; initially the start of the process.
+        # Last use other than a send; at first the time of its creation or loading.
         self.used_at = now
         # Created with the first link.
         self._send_links: set[EntityLink] | None = None

@@ -56,7 +56,7 @@ class EntitySizes:
             if size > limit and size != getattr(before, name, 0):
                 raise ArgumentOutOfRange(
                     f"Property '{name}' of '{path}' is {size}; this server allows "
-                    f"{limit}. Its setting '{setting}' raises that.",
+                    f"{limit}. Raise its setting '{setting}' to allow more.",
                     entity_path=path,
                 )
 

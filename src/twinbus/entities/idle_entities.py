@@ -1,10 +1,10 @@
 """AutoDeleteOnIdle: deletes entities that were not used for the time they set.
 
-An entity is in use while it has a link, a range reader or a scheduled message. A send,
-receive, peek or update counts as use, too. Messages that a topic passes on are no use
-of the subscription. A topic is in use while one of its subscriptions is. An entity that
-forwards is not deleted, because its use is not visible here. The idle time starts again
-with each start of the process.
+An entity is in use while it has a link, a range reader or a scheduled message. Each
+send, receive, other request or update counts as use, too. Messages from its topic do
+not count as use of a subscription. A topic is in use while one of its subscriptions is.
+An entity that forwards is not deleted, because its use is not visible here. The idle
+time starts again with each start of the process.
 """
 
 import asyncio

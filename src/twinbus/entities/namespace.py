@@ -2,8 +2,8 @@
 
 An entity exists if the catalog has it. So creation first makes its fragments durable,
 and enters it into the catalog last; removal works in the opposite order. The catalog
-notes each change before it begins. After a crash the next start drops the fragments of
-noted changes, and no others: see `loose_ends.py` and `strangers.py`.
+notes both before any fragment changes. After a crash the next start drops the fragments
+that are noted, and no others: see `loose_ends.py` and `strangers.py`.
 
 Rules are not entities. They are in the store, because one transaction may change rules
 and messages (`subscription_rules.py`). `forwarders.py` moves messages between entities.

@@ -68,7 +68,7 @@ def find_strangers(
 
 
 def is_unfinished(one: Unfinished, fragments: Iterable[FragmentRecord]) -> bool:
-    """True if the noted change allows to drop these fragments."""
+    """True if these fragments may be dropped because of the noted change."""
     return one.kind != INTENT or not any(map(_is_used, fragments))
 
 

@@ -44,7 +44,7 @@ class Subscription(MessageSource):
 
     @property
     def accessed_at(self) -> int:
-        """Time of the last receive. Messages from its topic are no use of it."""
+        """Time of the last receive. Messages from its topic do not count."""
         return self.used_at
 
     def rules(self) -> list[Rule]:

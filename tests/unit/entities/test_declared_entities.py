@@ -118,7 +118,7 @@ async def test_an_entity_of_another_kind_is_refused(world: World) -> None:
 
 
 async def test_a_size_beyond_the_setting_is_refused(world: World) -> None:
-    with pytest.raises(ConfigError, match="'max_entity_megabytes' raises that"):
+    with pytest.raises(ConfigError, match="setting 'max_entity_megabytes' to allow"):
         await make(world, Config(queues={"orders": {"max_size_in_megabytes": 10_240}}))
 
 

@@ -122,7 +122,7 @@ class ManagementNode:
         if not self._caller.holds_some(self._path):
             raise UnauthorizedAccess.missing(Claim.LISTEN.title, entity_path=self._path)
         raise NotSupported(
-            f"'{name}' is no operation of '{self._path}'.", entity_path=self._path
+            f"'{self._path}' has no operation '{name}'.", entity_path=self._path
         )
 
     def _check_transaction(self, request: Request) -> None:

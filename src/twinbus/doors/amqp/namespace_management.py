@@ -63,7 +63,7 @@ class NamespaceNode:
         self._grants.require(Claim.MANAGE, "", self._clock.now())
         operation = self._operations.get(request.operation.removeprefix(_PREFIX))
         if operation is None:
-            raise NotSupported(f"'{request.operation}' is no operation of a namespace.")
+            raise NotSupported(f"A namespace has no operation '{request.operation}'.")
         return Response(value={"result": json.dumps(await operation(request))})
 
     async def _create_queue(self, request: Request) -> object:
