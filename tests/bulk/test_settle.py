@@ -187,7 +187,7 @@ def test_a_dead_letter_is_not_dead_lettered_again(
     assert answer.refusal == (400, "amqp:not-allowed")
     assert answer.error["entity"] == path
     assert f"'{path}' is a dead-letter queue" in answer.error["message"]
-    assert "Complete it, or defer it." in answer.error["message"]
+    assert "Complete or defer them." in answer.error["message"]
 
 
 def test_a_refused_dead_letter_stays_where_it_is(

@@ -187,7 +187,7 @@ async def test_settlement_of_which_a_part_is_done_says_so(
     epoch = await reader.take()
     verdict = SettleRequest(path="orders", epoch=epoch, defer=[1, 2, 3, 4, 5])
     fail_once_after(world.store, 1)
-    with pytest.raises(ServerBusy, match="as far as 'orders'") as refused:
+    with pytest.raises(ServerBusy, match="it stopped at 'orders'") as refused:
         await reader.bulk.settle(reader.caller, "spark", [verdict])
     assert "nothing" not in refused.value.text
     assert queue.deferred_count == 2
