@@ -12,6 +12,8 @@ BUS_READY := $(VENV)/.bus-ready
 READY := $(VENV)/.ready
 # Java, PySpark and Arrow: for what has to do with Spark only.
 SPARK_READY := $(VENV)/.spark-ready
+# Java's classes as Spark uses them: JVMs of tests start in half the time.
+SPARK_CLASSES := build/spark-classes.jsa
 JOBS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n < 2 ? 2 : n)))
 TESTS_IN_PARALLEL := pytest -q -n $(JOBS) --dist worksteal
 PYTEST := $(PYTHON_IN) -m $(TESTS_IN_PARALLEL)
@@ -140,7 +142,7 @@ docs: $(SPARK_READY) ## Regenerate the pages that are made from the code
 
 # Compiling and loading, one beside the other.
 everything: $(BUS_READY)
-	@$(MAKE) --no-print-directory -j 2 compiled $(SPARK_READY)
+	@$(MAKE) --no-print-directory -j 2 compiled $(SPARK_CLASSES)
 
 tools: $(READY) ## Everything for development, into .venv
 
@@ -169,3 +171,6 @@ $(READY): $(BUS_READY)
 $(SPARK_READY): $(READY) scripts/setup_spark.sh
 	@scripts/setup_spark.sh
 	@touch $@
+
+$(SPARK_CLASSES): $(SPARK_READY) scripts/spark_classes.py
+	@nice $(PYTHON_IN) scripts/spark_classes.py
