@@ -16,7 +16,11 @@ from pyspark.sql import SparkSession
 from twinbus.testing import Bus
 
 from .harness import Namespace
+from .small_jobs import submit_arguments
 from .standalone import StandaloneCluster
+
+# For the session below, and for the applications that tests start.
+os.environ["PYSPARK_SUBMIT_ARGS"] = submit_arguments()
 
 _PATIENCE_SECONDS = 600
 """For a test: Spark starts slowly on a busy machine, and may have to start again."""
@@ -46,22 +50,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session; tests may search its event log, which has a folder of its own."""
     # Workers are to be of this Python, with what is installed in it.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     folder = tmp_path_factory.mktemp("spark")
-    (folder / "events").mkdir()
     session = (
         SparkSession.builder.master("local[2,4]")
         .appName("twinbus tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
-        .config("spark.eventLog.enabled", "true")
-        .config("spark.eventLog.dir", (folder / "events").as_uri())
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
