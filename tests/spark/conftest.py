@@ -6,13 +6,16 @@ The session starts in seconds, so every process that runs tests has one and keep
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from groups import group_of
 from pyspark.sql import SparkSession
 
+from twinbus.spark.bulk.leases import Leases
 from twinbus.testing import Bus
 
 from .harness import Namespace
@@ -73,6 +76,26 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClus
     """One for a whole run: `tests/groups.py` has the files that use it."""
     with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as started:
         yield started
+
+
+@pytest.fixture(autouse=True)
+def no_lease_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A driver that a test lets die in this process leaves the thread that renews its
+    leases. It would go on, and log that the bus is away, until the run ends."""
+    taken: list[Leases] = []
+    make = Leases.__init__
+
+    def remember(leases: Leases, *arguments: Any) -> None:
+        make(leases, *arguments)
+        taken.append(leases)
+
+    monkeypatch.setattr(Leases, "__init__", remember)
+    yield
+    for leases in taken:
+        leases._is_over.set()
+    for thread in threading.enumerate():
+        if thread.name == "servicebus-leases":
+            thread.join(_PATIENCE_SECONDS)
 
 
 @pytest.fixture
