@@ -25,6 +25,8 @@ from .standalone import StandaloneCluster
 # For the session below, and for the applications that tests start.
 os.environ["PYSPARK_SUBMIT_ARGS"] = submit_arguments()
 
+_DAEMON_FOLDER = Path(__file__).parent / "daemon"
+
 _PATIENCE_SECONDS = 600
 """For a test: Spark starts slowly on a busy machine, and may have to start again."""
 
@@ -55,6 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Workers are to be of this Python, with what is installed in it.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = str(_DAEMON_FOLDER)
     folder = tmp_path_factory.mktemp("spark")
     session = (
         SparkSession.builder.master("local[2,4]")
@@ -64,6 +67,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
+        .config("spark.python.daemon.module", "forking_daemon")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
