@@ -19,6 +19,8 @@ TESTS_IN_PARALLEL := pytest -q -n $(JOBS) --dist worksteal
 PYTEST := $(PYTHON_IN) -m $(TESTS_IN_PARALLEL)
 COVERAGE := $(PYTHON_IN) -m coverage
 PLAIN := TWINBUS_PURE=1
+# Tests that wait most of the time, with more workers.
+WAITING_TESTS = $(PYTEST) -n $$((3 * $(JOBS)))
 # Each worker has a Spark session of its own, and one of them has the cluster.
 SPARK_TESTS = $(PYTEST) -n $$(($(JOBS) + 1)) --dist loadgroup tests/spark
 # Tests that need the processor more than they wait.
@@ -49,9 +51,9 @@ run: $(BUS_READY) ## The bus on the embedded store in ./data (CONFIG, ARGS)
 test: everything ## All tests; unit and property tests in plain Python too
 	@$(PLAIN) $(PYTEST) tests/unit tests/property
 	@$(PYTEST) $(WORKING:%=tests/%) $(PLAIN_ONLY:%=--ignore tests/unit/%)
-	@$(PYTEST) -n $$((3 * $(JOBS))) tests $(WORKING:%=--ignore tests/%) \
+	@$(WAITING_TESTS) tests $(WORKING:%=--ignore tests/%) \
 		--ignore tests/pairs --ignore tests/spark
-	@$(PYTEST) -n $$((2 * $(JOBS))) tests/pairs
+	@$(WAITING_TESTS) tests/pairs
 	@$(SPARK_TESTS)
 
 check: style types unit property ## What must pass before a commit
