@@ -100,6 +100,9 @@ def no_lease_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for thread in threading.enumerate():
         if thread.name == "servicebus-leases":
             thread.join(_PATIENCE_SECONDS)
+    # The thread kept the driver, and its connection with it.
+    for leases in taken:
+        leases._client.close()
 
 
 @pytest.fixture
