@@ -12,11 +12,15 @@ BUS_READY := $(VENV)/.bus-ready
 READY := $(VENV)/.ready
 # Java, PySpark and Arrow: for what has to do with Spark only.
 SPARK_READY := $(VENV)/.spark-ready
+# Java's classes as Spark uses them: JVMs of tests start in half the time.
+SPARK_CLASSES := build/spark-classes.jsa
 JOBS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n < 2 ? 2 : n)))
 TESTS_IN_PARALLEL := pytest -q -n $(JOBS) --dist worksteal
 PYTEST := $(PYTHON_IN) -m $(TESTS_IN_PARALLEL)
 COVERAGE := $(PYTHON_IN) -m coverage
 PLAIN := TWINBUS_PURE=1
+# Tests that wait most of the time, with more workers.
+WAITING_TESTS = $(PYTEST) -n $$((3 * $(JOBS)))
 # Each worker has a Spark session of its own, and one of them has the cluster.
 SPARK_TESTS = $(PYTEST) -n $$(($(JOBS) + 1)) --dist loadgroup tests/spark
 # Tests that need the processor more than they wait.
@@ -47,9 +51,9 @@ run: $(BUS_READY) ## The bus on the embedded store in ./data (CONFIG, ARGS)
 test: everything ## All tests; unit and property tests in plain Python too
 	@$(PLAIN) $(PYTEST) tests/unit tests/property
 	@$(PYTEST) $(WORKING:%=tests/%) $(PLAIN_ONLY:%=--ignore tests/unit/%)
-	@$(PYTEST) -n $$((3 * $(JOBS))) tests $(WORKING:%=--ignore tests/%) \
+	@$(WAITING_TESTS) tests $(WORKING:%=--ignore tests/%) \
 		--ignore tests/pairs --ignore tests/spark
-	@$(PYTEST) -n $$((2 * $(JOBS))) tests/pairs
+	@$(WAITING_TESTS) tests/pairs
 	@$(SPARK_TESTS)
 
 check: style types unit property ## What must pass before a commit
@@ -140,7 +144,7 @@ docs: $(SPARK_READY) ## Regenerate the pages that are made from the code
 
 # Compiling and loading, one beside the other.
 everything: $(BUS_READY)
-	@$(MAKE) --no-print-directory -j 2 compiled $(SPARK_READY)
+	@$(MAKE) --no-print-directory -j 2 compiled $(SPARK_CLASSES)
 
 tools: $(READY) ## Everything for development, into .venv
 
@@ -169,3 +173,6 @@ $(READY): $(BUS_READY)
 $(SPARK_READY): $(READY) scripts/setup_spark.sh
 	@scripts/setup_spark.sh
 	@touch $@
+
+$(SPARK_CLASSES): $(SPARK_READY) scripts/spark_classes.py
+	@nice $(PYTHON_IN) scripts/spark_classes.py

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from groups import Groups
 from hypothesis import HealthCheck, settings
+from spark_classes import JAVA_OPTIONS
 
 from twinbus import compilation
 
@@ -29,9 +30,8 @@ settings.register_profile(
 )
 settings.load_profile("repeatable" if os.environ.get("CI") else "default")
 
-# For Spark, in every process that a test starts. Its JVMs live for seconds: the better
-# compiler and several threads of garbage collection cost more than they bring back.
-os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# For Spark, in every process that a test starts.
+os.environ["JDK_JAVA_OPTIONS"] = JAVA_OPTIONS
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Self
 
 from crash.server_process import environment
+from pyspark.sql import SparkSession
 
+from .drain_job import drain
 from .running import PATIENCE_SECONDS, until
 
 DRAIN_JOB = Path(__file__).with_name("drain_job.py")
@@ -76,12 +78,18 @@ class Drain:
     def __init__(self, folder: Path, credential: str, **options: object) -> None:
         self.folder = folder
         self._credential = credential
-        self._options = [f"{name}={value}" for name, value in options.items()]
+        self._options = {name: str(value) for name, value in options.items()}
         (folder / "out").mkdir(parents=True)
 
     def start(self, moment: str) -> Application:
-        arguments = (str(self.folder), self._credential, moment, *self._options)
+        options = [f"{name}={value}" for name, value in self._options.items()]
+        arguments = (str(self.folder), self._credential, moment, *options)
         return Application(self.folder, str(DRAIN_JOB), *arguments)
+
+    def finish(self, spark: SparkSession) -> None:
+        """The last run, to its end: nobody kills it, so it needs no processes of its
+        own."""
+        drain(spark, self.folder, {"credential": self._credential, **self._options})
 
     def rows(self) -> list[tuple[str, str]]:
         """All that was read: entities and bodies."""

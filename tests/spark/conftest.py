@@ -6,17 +6,26 @@ The session starts in seconds, so every process that runs tests has one and keep
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from groups import group_of
 from pyspark.sql import SparkSession
 
+from twinbus.spark.bulk.leases import Leases
 from twinbus.testing import Bus
 
 from .harness import Namespace
+from .small_jobs import submit_arguments
 from .standalone import StandaloneCluster
+
+# For the session below, and for the applications that tests start.
+os.environ["PYSPARK_SUBMIT_ARGS"] = submit_arguments()
+
+_DAEMON_FOLDER = Path(__file__).parent / "daemon"
 
 _PATIENCE_SECONDS = 600
 """For a test: Spark starts slowly on a busy machine, and may have to start again."""
@@ -46,22 +55,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session; tests may search its event log, which has a folder of its own."""
     # Workers are to be of this Python, with what is installed in it.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = str(_DAEMON_FOLDER)
     folder = tmp_path_factory.mktemp("spark")
-    (folder / "events").mkdir()
     session = (
         SparkSession.builder.master("local[2,4]")
         .appName("twinbus tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
-        .config("spark.eventLog.enabled", "true")
-        .config("spark.eventLog.dir", (folder / "events").as_uri())
+        .config("spark.python.daemon.module", "forking_daemon")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
@@ -74,6 +80,29 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClus
     """One for a whole run: `tests/groups.py` has the files that use it."""
     with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as started:
         yield started
+
+
+@pytest.fixture(autouse=True)
+def no_lease_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A driver that a test lets die in this process leaves the thread that renews its
+    leases. It would go on, and log that the bus is away, until the run ends."""
+    taken: list[Leases] = []
+    make = Leases.__init__
+
+    def remember(leases: Leases, *arguments: Any) -> None:
+        make(leases, *arguments)
+        taken.append(leases)
+
+    monkeypatch.setattr(Leases, "__init__", remember)
+    yield
+    for leases in taken:
+        leases._is_over.set()
+    for thread in threading.enumerate():
+        if thread.name == "servicebus-leases":
+            thread.join(_PATIENCE_SECONDS)
+    # The thread kept the driver, and its connection with it.
+    for leases in taken:
+        leases._client.close()
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from typing import Self
 import pyarrow
 import pyspark
 
+from .small_jobs import SETTINGS, as_flags
+
 SPARK_HOME = Path(pyspark.__file__).parent
 
 # A bound against hanging; never waited out.
@@ -83,6 +85,7 @@ class StandaloneCluster:
     def settings(self) -> list[str]:
         """Of a job for this cluster, as flags."""
         settings = {
+            **SETTINGS,
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.executor.memory": "512m",
@@ -90,8 +93,7 @@ class StandaloneCluster:
             "spark.local.dir": str(self._folder / "local"),
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
         }
-        pairs = (("--conf", f"{name}={value}") for name, value in settings.items())
-        return [word for pair in pairs for word in pair]
+        return as_flags(settings)
 
     def run(self, command: list[str], **variables: str) -> str:
         """Run what submits a job, to its end; what it printed."""

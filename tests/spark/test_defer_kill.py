@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from azure.servicebus import ServiceBusMessageState
+from pyspark.sql import SparkSession
 
 from twinbus.doors.amqp import management
 
@@ -35,7 +36,9 @@ def hold_second_deferral(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.timeout(1000)
-def test_nothing_is_lost_doubled_or_left(strict: Namespace, tmp_path: Path) -> None:
+def test_nothing_is_lost_doubled_or_left(
+    spark: SparkSession, strict: Namespace, tmp_path: Path
+) -> None:
     strict.bus.create_queue("orders")
     expected = numbered("o", range(1200))
     strict.send("orders", expected)
@@ -62,7 +65,7 @@ def test_nothing_is_lost_doubled_or_left(strict: Namespace, tmp_path: Path) -> N
     strict.bus.advance(120)
 
     drain.start("written").kill_when((drain.folder / "written").exists)
-    drain.start("end").finish()
+    drain.finish(spark)
 
     assert sorted(body for _, body in drain.rows()) == sorted(expected)
     assert strict.peek("orders") == []

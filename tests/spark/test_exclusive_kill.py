@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from azure.servicebus import ServiceBusMessage
+from pyspark.sql import SparkSession
 
 from .application import Drain
 from .harness import Namespace
@@ -11,7 +12,9 @@ from .running import batches_in
 
 
 @pytest.mark.timeout(900)
-def test_nothing_is_lost_doubled_or_left(namespace: Namespace, tmp_path: Path) -> None:
+def test_nothing_is_lost_doubled_or_left(
+    spark: SparkSession, namespace: Namespace, tmp_path: Path
+) -> None:
     expected = set()
     for queue in ("a", "b"):
         namespace.bus.create_queue(queue)
@@ -36,7 +39,7 @@ def test_nothing_is_lost_doubled_or_left(namespace: Namespace, tmp_path: Path) -
     drain.start("written").kill_when((drain.folder / "written").exists)
     done = len(batches_in(commits))
     drain.start("committed").kill_when(lambda: len(batches_in(commits)) >= done + 2)
-    drain.start("end").finish()
+    drain.finish(spark)
 
     rows = drain.rows()
     assert len(rows) == len(expected)
