@@ -12,7 +12,7 @@ state that never was. One loop, one order.
 
 If a commit fails, or its outcome is unknown, the store is asked: either it happened
 after all, or nothing of it did. In the latter case everything since is refused, and
-memory is rebuilt from the store (D13). If the store cannot answer, or has a new owner,
+memory is rebuilt from the store. If the store cannot answer, or has a new owner,
 this one stops.
 """
 

@@ -1,4 +1,4 @@
-"""Ids that tell one attempt of a message from another message (D9).
+"""Ids that tell one attempt of a message from another message.
 
 An id has sixteen bytes: eight random ones that are drawn once per process, and a
 counter. So a ledger gets the ids of a sender in order, which is cheapest for it.

@@ -18,7 +18,7 @@ ATTEMPT_TIMEOUT_MS: Final = 10_000
 """One attempt: long enough for a slow commit, short enough to notice a frozen one."""
 
 SEND_TIMEOUT_MS: Final = 60_000
-"""Of a send without a time-out of its own, besides the failover interval (T2)."""
+"""Of a send without a time-out of its own, besides the failover interval."""
 
 BUSY_WAIT_MS: Final = 10_000
 """What every client of a busy server waits at least (A2)."""

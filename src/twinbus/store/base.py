@@ -1,9 +1,9 @@
 """What a store is: a small set of operations, each atomic, used by one owner.
 
-A store keeps the fragments that live in it (D4). One broker owns it at a time, by
+A store keeps the fragments that live in it. One broker owns it at a time, by
 a lease with an epoch (`lease.py`); every commit checks the epoch in its own
 transaction, so an owner that was replaced cannot write any more. Every commit has a
-number, so that after a failure its outcome can be found out (D13).
+number, so that after a failure its outcome can be found out.
 
 All operations are `async`, because a database server is reached over a network.
 An embedded store answers without suspending. The owner calls one operation at a

@@ -1,4 +1,4 @@
-"""What a catalog is: which entities exist, and where their fragments are (D4, D5).
+"""What a catalog is: which entities exist, and where their fragments are.
 
 Kept apart from the messages, because a partitioned entity has fragments in many
 stores. Placement is recorded when an entity is created and never computed again:
@@ -89,7 +89,7 @@ class CatalogChanges:
     # That the broker knows with these changes.
     version: int
     created: list[EntityRecord]
-    # Descriptions, and rules: a subscription whose rules change is put again.
+    # Their descriptions. Rules of subscriptions are in the stores, not in the catalog.
     updated: list[EntityRecord]
     removed: list[RemovedEntity]
 

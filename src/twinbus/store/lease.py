@@ -1,4 +1,4 @@
-"""The lease of a store: who may write to it (D4).
+"""The lease of a store: who may write to it.
 
     free -- take --> held -- renew --> held -- give back --> free
                        |

@@ -2,7 +2,7 @@
 
 It answers on the event loop without suspending: handing commits to a thread makes
 them wait for the interpreter, which costs more than the disk (decision 0002). A
-commit is one transaction whose first statement is the fence (D4): the update of
+commit is one transaction whose first statement is the fence: the update of
 the lease row finds no row of our epoch when somebody else has become the owner.
 
 This file commits. `sqlite_changes.py` knows what a commit writes, `sqlite_purge.py`

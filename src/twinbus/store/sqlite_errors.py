@@ -1,6 +1,6 @@
 """What SQLite's errors mean to the owner of a store.
 
-What matters is whether a transaction has happened (D13). If an error comes before
+What matters is whether a transaction has happened. If an error comes before
 COMMIT and the rollback works, nothing has happened. If COMMIT itself fails, that is
 certain for a full disk only: SQLite reports it before the last page is written. After a
 failed sync, for example, a crash may bring the pages of the transaction back.

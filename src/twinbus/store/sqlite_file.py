@@ -2,7 +2,7 @@
 
 A file is made under another name and gets its own when it is complete. So no process
 sees half of a file, and if two make one at the same time, one of them wins. It has an
-application id, a format version and the oldest format whose code can read it (D16). A
+application id, a format version and the oldest format whose code can read it. A
 file that this code cannot read is refused. Opening takes the same time for any number
 of rows: it checks the header and the schema. Damage elsewhere is found when it is read.
 """

@@ -1,4 +1,4 @@
-"""The row that says who has the lease of a SQLite store (D4).
+"""The row that says who has the lease of a SQLite store.
 
 The row names the owner's process. While that runs, others are refused. If it is dead,
 the next one takes over and raises the epoch; after that nothing can be written under

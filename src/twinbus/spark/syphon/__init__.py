@@ -1,4 +1,4 @@
-"""The syphon as a Spark job: many cores bring back a large backlog (S2).
+"""The syphon as a Spark job: many cores bring back a large backlog.
 
     preparing   makes messages to send from those of a backlog queue: pure, in executors
     appending   sends them in order, and tells the result of each: in executors

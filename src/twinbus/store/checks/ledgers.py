@@ -1,4 +1,4 @@
-"""Outbox and ledgers (D12), and the operation log (D11)."""
+"""Outbox and ledgers, and the operation log."""
 
 from twinbus.broker.changes import ChangeSet, LedgerId, LedgerRange, OutboxEntry
 from twinbus.broker.operation_log import COMPLETE, SEND, decode_operations

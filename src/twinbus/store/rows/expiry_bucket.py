@@ -3,7 +3,7 @@
 An index over exact times makes every insert touch another page of it. A bucket
 gathers messages that expire at nearly the same time, and is wider for a longer time
 to live: at most about a twelfth of it. So the number of buckets that inserts touch
-stays small, and so does what a commit writes (D2).
+stays small, and so does what a commit writes.
 
 A bucket is named by its last minute: it is past, for whatever width, once that minute
 is over. Part of the stored format.
