@@ -20,14 +20,9 @@ from twinbus.broker.receiver import Receiver
 from twinbus.encoding.incoming import read_message
 from twinbus.entities.entity import Entity
 from twinbus.errors import InternalError, ServiceBusError
+from twinbus.links.duplicate_detection import finds_duplicates
 from twinbus.links.outcomes import settle
-from twinbus.links.sending import (
-    Sending,
-    accept,
-    check,
-    check_room,
-    finds_duplicates,
-)
+from twinbus.links.sending import Sending, accept, check, check_room
 
 if TYPE_CHECKING:
     from simulator.life import Life

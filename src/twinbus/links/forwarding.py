@@ -30,7 +30,7 @@ from twinbus.limits import (
     PROPERTIES_BYTES,
     TRANSFER_HEADROOM_BYTES,
 )
-from twinbus.links.sending import finds_duplicates
+from twinbus.links.duplicate_detection import finds_duplicates
 
 _PORTION: Final = 1_000
 _RETRY_MS: Final = 5_000

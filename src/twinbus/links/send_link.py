@@ -23,16 +23,11 @@ from twinbus.errors import ArgumentError, ServiceBusError
 from twinbus.limits import CREDIT
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.coordinator import Coordinator
+from twinbus.links.duplicate_detection import finds_duplicates
 from twinbus.links.outcomes import accepted_in
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, overrun
-from twinbus.links.sending import (
-    Sending,
-    accept,
-    check,
-    check_room,
-    finds_duplicates,
-)
+from twinbus.links.sending import Sending, accept, check, check_room
 from twinbus.links.transactional_work import TransactionalSend
 from twinbus.links.via import Via
 

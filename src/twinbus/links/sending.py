@@ -2,7 +2,8 @@
 
 Senders, schedules and transactions all use this. `check` says whether the entity
 accepts the message; `accept` enqueues it. If duplicates are detected, or the message
-has a twinbus id, there is a look-up in the store in between (`Sending`).
+has a twinbus id, there is a look-up in the store in between (`Sending`,
+`duplicate_detection.py`).
 
 A ping is checked like a message, but not stored.
 """
@@ -15,13 +16,8 @@ from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.home import Home
 from twinbus.broker.message import Message
-from twinbus.encoding.identity import (
-    check_keys,
-    duplicate_key,
-    restored_from,
-    send_key,
-)
-from twinbus.encoding.layout import IDENTIFIED, PING
+from twinbus.encoding.identity import check_keys
+from twinbus.encoding.layout import PING
 from twinbus.encoding.naming import name_message
 from twinbus.errors import (
     STORE_IS_FULL,
@@ -30,6 +26,7 @@ from twinbus.errors import (
     ServerBusy,
     ServiceBusError,
 )
+from twinbus.links.duplicate_detection import ask_for_duplicates, was_seen
 
 
 def check_room(fragment: Fragment, size_bytes: int, now: int) -> None:
@@ -93,70 +90,6 @@ def accept_unless_seen(
         fragment.home.changes.log.record(operation_log.DUPLICATE, actor, message, now)
     else:
         accept(fragment, message, actor, now)
-
-
-def was_seen(
-    fragment: Fragment, message: Message, now: int, duplicates: Duplicates
-) -> bool:
-    """True for a duplicate. The ids of a new message are remembered."""
-    if message.layout & PING != 0:
-        return False
-    if message.layout & IDENTIFIED != 0 and _is_known(
-        fragment, message, now, duplicates
-    ):
-        return True
-    if not finds_duplicates(fragment):
-        return False
-    unique_id = duplicate_key(message)
-    window_ms = fragment.settings.duplicate_window_ms
-    return unique_id is not None and not duplicates.is_new(
-        fragment, unique_id, window_ms, now, fragment.home.changes
-    )
-
-
-def _is_known(
-    fragment: Fragment, message: Message, now: int, duplicates: Duplicates
-) -> bool:
-    """True if the message was seen under one of its twinbus ids. If it is dropped
-    because of its send id, its origin is still recorded as restored."""
-    home = fragment.home
-    origin = restored_from(message)
-    if origin is not None and not duplicates.is_first_restore(origin, home.changes):
-        return True
-    send_id = send_key(message)
-    window_ms = home.send_id_window_ms
-    return send_id is not None and not duplicates.is_new(
-        fragment, send_id, window_ms, now, home.changes
-    )
-
-
-def finds_duplicates(fragment: Fragment) -> bool:
-    return fragment.settings.duplicate_window_ms != 0
-
-
-def ask_for_duplicates(
-    fragment: Fragment, messages: list[Message], admission: Admission
-) -> None:
-    """Look up the ids of the messages: twinbus ids, and message ids if the entity
-    detects duplicates."""
-    detects = finds_duplicates(fragment)
-    for message in messages:
-        if message.layout & PING != 0:
-            continue
-        if message.layout & IDENTIFIED != 0:
-            _ask_for_known(fragment, message, admission)
-        unique_id = duplicate_key(message) if detects else None
-        if unique_id is not None:
-            admission.ask(fragment, unique_id)
-
-
-def _ask_for_known(fragment: Fragment, message: Message, admission: Admission) -> None:
-    origin = restored_from(message)
-    if origin is not None:
-        admission.ask_restored(origin)
-    send_id = send_key(message)
-    if send_id is not None:
-        admission.ask(fragment, send_id)
 
 
 @final

@@ -26,15 +26,14 @@ from twinbus.broker.row_id import sequence_of
 from twinbus.broker.transaction import Work
 from twinbus.encoding.layout import PING
 from twinbus.errors import MessageNotFound, ServerBusy
+from twinbus.links.duplicate_detection import ask_for_duplicates, was_seen
 from twinbus.links.outcomes import STATE_OF, Settlement
 from twinbus.links.sending import (
     accept,
     accept_unless_seen,
-    ask_for_duplicates,
     check_room,
     check_status,
     give_id,
-    was_seen,
 )
 
 

@@ -18,10 +18,10 @@ from twinbus.broker.message import Message
 from twinbus.broker.transaction import Work
 from twinbus.encoding.layout import PING
 from twinbus.errors import NotAllowed, ServiceBusError
+from twinbus.links.duplicate_detection import ask_for_duplicates
 from twinbus.links.sending import (
     accept,
     accept_unless_seen,
-    ask_for_duplicates,
     check,
     check_room,
     check_status,
