@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from twinbus.pairing.entity_health import TRANSITIONS
 from twinbus.pairing.failures import VERDICTS
 from twinbus.pairing.options import SendAvailabilityPairedNamespaceOptions
-from twinbus.pairing.policy import TRANSITIONS
 from twinbus.pairing.syphon.treatments import TREATMENTS
 
 PAGE = Path(__file__).parents[1] / "docs" / "concepts" / "pairing.md"

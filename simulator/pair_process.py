@@ -29,11 +29,11 @@ from simulator.pair_syphoning import (
 )
 from simulator.trace import Trace
 from twinbus.errors import ServiceBusError
+from twinbus.pairing.entity_health import State
 from twinbus.pairing.errors import PairingError
 from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.pair import Pair
 from twinbus.pairing.paired_sender import PairedSender
-from twinbus.pairing.policy import State
 from twinbus.pairing.settings import PairSettings
 from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.pairing.syphon.ports import Engine

@@ -18,10 +18,10 @@ from simulator.pair_syphoning import SimulatedOutlet, SimulatedSource
 from simulator.sighting import Violation
 from twinbus.pairing import paired_sender
 from twinbus.pairing.backlog_sender import BacklogSender
+from twinbus.pairing.entity_health import EntityHealth
 from twinbus.pairing.failures import VERDICTS, FailureKind, Verdict
 from twinbus.pairing.paired_sender import PairedSender
 from twinbus.pairing.pinger import Pinger
-from twinbus.pairing.policy import EntityHealth
 from twinbus.pairing.session_watch import SessionWatch
 from twinbus.pairing.settings import PairSettings
 from twinbus.pairing.syphon.ports import Restored

@@ -9,9 +9,9 @@ A locked message does not expire; it is checked again when its lock ends.
 
 from twinbus.broker import operation_log, reader_lease, session_lock
 from twinbus.broker.changes import ChangeSet
+from twinbus.broker.delivery_count import count_delivery
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import ACTIVE, NOWHERE, Message
-from twinbus.broker.settlement import count_delivery
 
 
 def has_timers(fragment: Fragment) -> bool:

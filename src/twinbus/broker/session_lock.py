@@ -14,10 +14,10 @@ be durable before its messages are read for the next one.
 
 from twinbus.broker import operation_log
 from twinbus.broker.changes import ChangeSet
+from twinbus.broker.delivery_count import count_delivery
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import NOWHERE
-from twinbus.broker.settlement import count_delivery
 from twinbus.errors import SessionLockLost
 
 

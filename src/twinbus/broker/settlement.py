@@ -19,8 +19,9 @@ from dataclasses import replace
 
 from twinbus.broker import operation_log
 from twinbus.broker.changes import ChangeSet
+from twinbus.broker.delivery_count import count_delivery, make_available, mark_changed
 from twinbus.broker.fragment import Fragment
-from twinbus.broker.message import ACTIVE, DEFERRED, NO_ANNEX, NOWHERE, Message
+from twinbus.broker.message import DEFERRED, NO_ANNEX, NOWHERE, Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.errors import MessageSizeExceeded, NotAllowed
 from twinbus.limits import PROPERTIES_BYTES
@@ -56,7 +57,7 @@ def release(
 ) -> None:
     """The receiver did not use the message. Raises MessageLockLost, SessionLockLost."""
     _settle(fragment, lock, operation_log.RELEASE, actor, now, changes)
-    _make_available(fragment, lock.message, changes)
+    make_available(fragment, lock.message, changes)
 
 
 def defer(
@@ -119,33 +120,8 @@ def dead_letter(
         dead_letter_reason=reason,
         dead_letter_description=description,
     )
-    _mark_changed(message, changes)
-    _make_available(fragment, message, changes)
-
-
-def count_delivery(
-    fragment: Fragment, message: Message, now: int, changes: ChangeSet
-) -> None:
-    """Count a failed delivery; the message is ready again, or dead-lettered."""
-    changes.check_home(fragment)
-    changes.count_delivery(message.size_bytes())
-    if fragment.settings.is_dead_letter_queue:
-        _mark_changed(message, changes)
-        _make_available(fragment, message, changes)
-        return
-    message.delivery_count += 1
-    limit = fragment.settings.max_delivery_count
-    if message.delivery_count >= limit:
-        fragment.move_to_dead_letters(
-            message,
-            "MaxDeliveryCountExceeded",
-            f"Message could not be consumed after {limit} delivery attempts.",
-            now,
-            changes,
-        )
-        return
-    _mark_changed(message, changes)
-    _make_available(fragment, message, changes)
+    mark_changed(message, changes)
+    make_available(fragment, message, changes)
 
 
 def _settle(
@@ -177,19 +153,6 @@ def check_not_enlisted(fragment: Fragment, lock: MessageLock) -> None:
             "that is not discharged yet. Commit it, or roll it back.",
             entity_path=fragment.settings.path,
         )
-
-
-def _make_available(fragment: Fragment, message: Message, changes: ChangeSet) -> None:
-    message.place = NOWHERE
-    if message.state == ACTIVE:
-        fragment.come_back(message, changes)
-
-
-def _mark_changed(message: Message, changes: ChangeSet) -> None:
-    if message.state == ACTIVE:
-        changes.active_changed.append(message)
-    else:
-        changes.deferred_changed.append(message)
 
 
 def check_properties(

@@ -18,8 +18,8 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge
 
 from twinbus.clock import Clock, SystemClock
 from twinbus.pairing.backlog_status import BacklogSurvey
+from twinbus.pairing.entity_health import State
 from twinbus.pairing.events import EventKind, PairEvent
-from twinbus.pairing.policy import State
 
 OTHERS: Final = "(others)"
 """The label of entities that have no lines of their own."""

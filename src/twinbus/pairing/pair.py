@@ -12,11 +12,11 @@ from random import Random
 from typing import Any, Generic
 
 from twinbus.clock import Clock
+from twinbus.pairing.entity_health import State
 from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.paired_entity import PairedEntity
 from twinbus.pairing.paired_sender import PairedSender
 from twinbus.pairing.pinger import Pinger
-from twinbus.pairing.policy import State
 from twinbus.pairing.ports import Dialect, M, PairedNamespace
 from twinbus.pairing.reporting import ReportListeners
 from twinbus.pairing.rotation import Rotation

@@ -1,6 +1,6 @@
 """One entity of the primary: its health, the senders that wait, and its counters.
 
-The shell around `policy.EntityHealth`: it has the clock and a timer, tells the pair of
+The shell around `EntityHealth`: it has the clock and a timer, tells the pair of
 every change of state, and wakes the senders that wait for a change.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import final
 
 from twinbus.clock import Clock
-from twinbus.pairing.policy import EntityHealth, State
+from twinbus.pairing.entity_health import EntityHealth, State
 from twinbus.pairing.status import EntityStatus
 
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Generic
 from twinbus.pairing.backlog_sender import BacklogSender
 from twinbus.pairing.cancelling import cancel_diverted
 from twinbus.pairing.deadline import Deadline
+from twinbus.pairing.entity_health import State
 from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind, Verdict
 from twinbus.pairing.pauses import Pauses
-from twinbus.pairing.policy import State
 from twinbus.pairing.ports import Door, M
 from twinbus.pairing.send_ids import number_of
 

@@ -7,9 +7,9 @@ import asyncio
 import logging
 from typing import Generic
 
+from twinbus.pairing.entity_health import State
 from twinbus.pairing.events import EventKind, PairEvent
 from twinbus.pairing.paired_entity import PairedEntity
-from twinbus.pairing.policy import State
 from twinbus.pairing.ports import Door, M
 from twinbus.pairing.reporting import Reporter
 from twinbus.pairing.settings import PairSettings

@@ -10,7 +10,7 @@ class EntityStatus:
     """One entity of the primary that is or was sent to."""
 
     path: str
-    # A text of `policy.State`.
+    # A text of `entity_health.State`.
     state: str
     # How long it has been in that state; 0 if it never was in another.
     since_seconds: float

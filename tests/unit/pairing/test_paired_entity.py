@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from simulator.clock import SimulatedClock
 from simulator.loop import VirtualLoop, run_virtually
+from twinbus.pairing.entity_health import State
 from twinbus.pairing.paired_entity import PairedEntity
-from twinbus.pairing.policy import State
 
 
 def play(scene: Callable[[PairedEntity, list[State]], Awaitable[None]]) -> None:

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
+from twinbus.pairing.entity_health import State
 from twinbus.pairing.failures import FailureKind, Verdict
-from twinbus.pairing.policy import State
 from twinbus.pairing.send_ids import was_tried
 
 from .world import HANG, Failure, Refused, TimedOut, World, mails, play

@@ -2,9 +2,9 @@
 
 import asyncio
 
+from twinbus.pairing.entity_health import State
 from twinbus.pairing.events import EventKind
 from twinbus.pairing.failures import FailureKind
-from twinbus.pairing.policy import State
 
 from .world import HANG, Failure, World, mails, play
 

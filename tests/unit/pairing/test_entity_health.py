@@ -2,7 +2,7 @@
 
 import pytest
 
-from twinbus.pairing.policy import TRANSITIONS, EntityHealth, Happening, State
+from twinbus.pairing.entity_health import TRANSITIONS, EntityHealth, Happening, State
 
 S, H = State, Happening
 IMPOSSIBLE = None
