@@ -24,7 +24,8 @@ UNREADABLE: Final = 5
 store holds what the catalog does not know."""
 
 STORE_FAILED: Final = 6
-"""The store failed while the server was running; what was confirmed is safe."""
+"""The store failed while the server was running. What was confirmed is on disk, unless
+the disk is damaged."""
 
 UNREACHABLE: Final = 7
 """No server answers."""

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from twinbus.auth.claims import Claim
 from twinbus.broker import reader_lease
-from twinbus.broker.changes import ReaderLease
 from twinbus.errors import ReaderLeaseLost
 from twinbus.operations.bulk.reading import held_lease
 from twinbus.operations.bulk.requests import LeaseGrant
@@ -25,10 +24,7 @@ async def lease(
             reader_lease.check_free(handle.fragment, reader, handle.now())
         else:
             held_lease(handle, reader, epoch)
-    grants = [
-        _grant(handle, _lease(handle, reader, epoch, duration_ms))
-        for handle, epoch in wanted
-    ]
+    grants = [_lease(handle, reader, epoch, duration_ms) for handle, epoch in wanted]
     for owner in {handle.owner for handle, _ in wanted}:
         await owner.durable()
     return grants
@@ -36,7 +32,7 @@ async def lease(
 
 def _lease(
     handle: EntityHandle, reader: str, epoch: str | None, duration_ms: int
-) -> ReaderLease:
+) -> LeaseGrant:
     fragment, owner, now = handle.fragment, handle.owner, handle.now()
     if epoch is None:
         granted = reader_lease.take(fragment, reader, duration_ms, now, owner.changes)
@@ -44,14 +40,10 @@ def _lease(
         held = held_lease(handle, reader, epoch)
         granted = reader_lease.renew(fragment, held, duration_ms, now, owner.changes)
     owner.watch(fragment)
-    return granted
-
-
-def _grant(handle: EntityHandle, granted: ReaderLease) -> LeaseGrant:
     return LeaseGrant(
         path=handle.path,
         epoch=str(granted.epoch),
-        expires_in_ms=granted.expires_at - handle.now(),
+        expires_in_ms=granted.expires_at - now,
     )
 
 
