@@ -21,8 +21,9 @@ COVERAGE := $(PYTHON_IN) -m coverage
 PLAIN := TWINBUS_PURE=1
 # Tests that wait most of the time, with more workers.
 WAITING_TESTS = $(PYTEST) -n $$((3 * $(JOBS)))
-# Each worker has a Spark session of its own, and one of them has the cluster.
-SPARK_TESTS = $(PYTEST) -n $$(($(JOBS) + 1)) --dist loadgroup tests/spark
+# Each worker has a Spark session of its own, and one of them has the cluster. They wait,
+# too: with as many workers as processors, these are idle for half of the time.
+SPARK_TESTS = $(PYTEST) -n $$((2 * $(JOBS) + 1)) --dist loadgroup tests/spark
 # Tests that need the processor more than they wait.
 WORKING := crash hostile property sim store unit
 # Unit tests that run no compiled code: once, as plain Python, is enough.
