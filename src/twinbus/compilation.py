@@ -22,7 +22,10 @@ from types import ModuleType
 PACKAGE = Path(__file__).parent
 
 # The packages that are compiled, without their __init__ files.
-COMPILED = ("amqp", "broker", "encoding", "links", "rules", "store/rows", "topics")
+COMPILED = (
+    *("amqp", "broker", "encoding", "fragments", "links", "rules", "store/rows"),
+    "topics",
+)
 
 # Folders of compiled packages that stay plain Python. Compiled modules do not import
 # them. `rules/sql` runs once per rule, on a parser library that has no types.

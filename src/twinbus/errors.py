@@ -250,6 +250,28 @@ STORE_IS_FULL: Final = (
 )
 
 
+class FragmentUnavailable(ServerBusy):
+    """A fragment of the partitioned entity '{entity_path}' is not available, because
+    its message store is away. Try again."""
+
+    @classmethod
+    def numbered(cls, index: int, entity_path: str) -> Self:
+        """The one fragment that the operation needs is away."""
+        return cls(
+            f"Fragment {index} of '{entity_path}' is not available: its message store "
+            f"is away. Try again, or send without a key. {STORE_TROUBLE}",
+            entity_path=entity_path,
+        )
+
+    @classmethod
+    def none_left(cls, entity_path: str) -> Self:
+        return cls(
+            f"No fragment of '{entity_path}' is available: all of its message stores "
+            f"are away. Try again. {STORE_TROUBLE}",
+            entity_path=entity_path,
+        )
+
+
 class UnauthorizedAccess(ServiceBusError):
     """Unauthorized access to '{entity_path}'. The token gives no claim to it, or is no
     longer valid."""

@@ -98,6 +98,20 @@ here on means "no limit"."""
 FRAGMENTS_PER_STORE: Final = 65_536
 """The fragment number has sixteen bits of a row id."""
 
+FRAGMENTS_PER_ENTITY: Final = 16
+"""Documented number of fragments of a partitioned entity. A setting (`fragments`)."""
+
+FRAGMENTS_PER_ENTITY_MAX: Final = 256
+"""Each attached receiver is served by each fragment, so more would make links slow."""
+
+PARTITIONED_ENTITIES: Final = 100
+"""Documented number of partitioned entities of a namespace. A setting
+(`max_partitioned_entities`)."""
+
+FRAGMENT_MEGABYTES: Final = 5120
+"""Documented: each fragment of a partitioned entity has one of the five sizes of the
+standard tier."""
+
 # --- rules ----------------------------------------------------------------------
 
 FILTER_CHARACTERS: Final = 1024

@@ -30,7 +30,7 @@ _SUFFIXES: Final = {
     TRANSFER_DEAD_LETTER: "/$Transfer/$DeadLetterQueue",
 }
 
-_FRAGMENTS_PER_ENTITY: Final = 1 + len(_SUFFIXES)
+_NUMBERS_PER_FRAGMENT: Final = 1 + len(_SUFFIXES)
 
 
 @final
@@ -42,7 +42,7 @@ class FragmentTable:
     ) -> None:
         self._epoch: int = epoch
         # The home of all fragments here.
-        self._home: Home = Home() if home is None else home
+        self.home: Home = Home() if home is None else home
         # Counts the bytes of locked messages of all fragments.
         self.bodies: KeptBodies = KeptBodies()
         # Records of the store by number; up to date if the fragment is not in memory.
@@ -67,16 +67,17 @@ class FragmentTable:
         self._purging: set[int] = set()
         # Generations that were dropped by a commit that failed.
         self._undropped: set[bytes] = set()
-        # Entities in the store that this owner does not serve: how many they are, and
-        # the numbers of their fragments.
-        self._kept_count: int = 0
+        # Numbers of the fragments of entities that this owner does not serve.
         self._kept_numbers: list[int] = []
+        # How many of all fragments are main fragments.
+        self._main_count: int = 0
         self._next_number: int = 0
         for record in records:
             self._remember(record)
 
     def _remember(self, record: FragmentRecord) -> None:
         self._records[record.number] = record
+        self._main_count += record.sub_queue == MAIN
         key = (record.generation, record.index, record.sub_queue)
         self._numbers[key] = record.number
         self._keys.setdefault(record.generation, []).append(key)
@@ -142,6 +143,7 @@ class FragmentTable:
         self._quota(key[0], key[1]).used_bytes -= record.size_bytes
         del self._numbers[key]
         del self._records[number]
+        self._main_count -= key[2] == MAIN
         self._leases.pop(number, None)
         self._purging.add(number)
         changes.dropped.append(number)
@@ -157,7 +159,6 @@ class FragmentTable:
     def keep(self, generations: set[bytes]) -> None:
         """Keep orphans that belong to someone else: they stay unchanged, and count
         against the number of fragments."""
-        self._kept_count = len(generations)
         self._kept_numbers = [
             record.number
             for generation in generations
@@ -205,7 +206,7 @@ class FragmentTable:
 
     def create(self, generation: bytes, index: int, changes: ChangeSet) -> Fragment:
         """Create an empty fragment of an admitted entity. Raises QuotaExceeded."""
-        self._check_room()
+        self.check_room(1)
         record = FragmentRecord(
             number=self._free_number(),
             generation=generation,
@@ -218,19 +219,20 @@ class FragmentTable:
         fragment.touch(changes)
         return fragment
 
-    def _check_room(self) -> None:
-        """Every entity needs room for all its sub-queues, since a dead letter cannot be
-        refused. Raises QuotaExceeded."""
-        entity_count = len(self._settings) + self._kept_count
-        needed = entity_count * _FRAGMENTS_PER_ENTITY + len(self._purging)
+    def check_room(self, fragment_count: int) -> None:
+        """Whether so many main fragments can be created. Each needs room for all its
+        sub-queues, since a dead letter cannot be refused. Raises QuotaExceeded."""
+        main_count = fragment_count + self._main_count
+        needed = main_count * _NUMBERS_PER_FRAGMENT + len(self._purging)
         if needed > FRAGMENTS_PER_STORE:
             raise self._full()
 
     def _full(self) -> QuotaExceeded:
         return QuotaExceeded(
             f"This store can hold {FRAGMENTS_PER_STORE} queues and sub-queues, "
-            f"{_FRAGMENTS_PER_ENTITY} for each queue, topic and subscription, and has "
-            "no room for another. Delete entities that are not needed, or add a store."
+            f"{_NUMBERS_PER_FRAGMENT} for each fragment of a queue, topic or "
+            "subscription, and has no room for another entity. Delete entities that "
+            "are not needed, or add a store."
         )
 
     def _free_number(self) -> int:
@@ -262,7 +264,7 @@ class FragmentTable:
             self._quota(generation, record.index),
             self._routers.get(generation) if is_main else None,
             self.bodies,
-            self._home,
+            self.home,
         )
         self._lease(fragment)
         self._fragments[record.number] = fragment
@@ -347,6 +349,7 @@ class FragmentTable:
         fragments = self._fragments
         self._fragments = {}
         self._records.clear()
+        self._main_count = 0
         self._numbers.clear()
         self._keys.clear()
         for quota in self._quotas.values():

@@ -44,6 +44,10 @@ class Home:
         entropy: Callable[[int], bytes] = _no_entropy,
         send_id_window_ms: int = SEND_ID_WINDOW_MS,
     ) -> None:
+        # False while the store is away: nothing can be sent to its fragments.
+        self.is_serving: bool = True
+        # A commit is under way; what comes now waits for the one after it.
+        self.is_committing: bool = False
         # The open change set, and the listeners that wait for it.
         self.changes: ChangeSet = ChangeSet(self)
         self.listeners: Listeners = Listeners()

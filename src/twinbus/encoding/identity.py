@@ -75,13 +75,21 @@ def _annotations(message: Message) -> dict[object, object]:
     return annotations
 
 
+def partition_key(message: Message) -> str | None:
+    """The partition key that the sender set; None if there is none."""
+    if message.layout & ANNOTATED == 0:
+        return None
+    key = _annotations(message).get(_PARTITION_KEY)
+    return str(key) if isinstance(key, str) else None
+
+
 def check_keys(message: Message) -> None:
     """Raises NotAllowed if the message has a session id and a different partition key:
-    a session is in one partition."""
-    if message.session_id is None or message.layout & ANNOTATED == 0:
+    a session is in one fragment."""
+    if message.session_id is None:
         return
-    key = _annotations(message).get(_PARTITION_KEY)
-    if isinstance(key, str) and key != message.session_id:
+    key = partition_key(message)
+    if key is not None and key != message.session_id:
         raise NotAllowed(
             f"The message has the partition key '{key}' and the session id "
             f"'{message.session_id}'. Where both are set they must be the same."

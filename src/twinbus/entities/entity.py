@@ -1,10 +1,15 @@
 """An entity: its description, its fragments, and the links attached to it.
 
-Links get their fragment from it, and it detaches them when it is disabled or deleted.
-A fragment knows its home, so an entity does not need to know the owner of its store.
+A conventional entity has one fragment. A partitioned one has several, in different
+stores as far as there are that many; dead-letter queues have as many. While the store
+of a fragment is away, the fragment is not available, and the others are.
+
+Links get their fragments from it, and it detaches them when it is disabled or deleted.
+A fragment knows its home, so an entity does not need to know the owners of its stores.
 """
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from typing import Protocol
 
 from twinbus.broker.changes import FragmentRecord
@@ -22,10 +27,12 @@ from twinbus.broker.fragment_table import FragmentTable
 from twinbus.entities.message_counts import MessageCounts
 from twinbus.errors import (
     EntityDisabled,
+    FragmentUnavailable,
     MessagingEntityNotFound,
     NotAllowed,
     ServiceBusError,
 )
+from twinbus.fragments.routing import FragmentSource, Routing
 from twinbus.store.base import StoreUnreadable
 from twinbus.store.catalog import EntityRecord
 
@@ -38,32 +45,35 @@ class EntityLink(Protocol):
     def detach(self, error: ServiceBusError) -> None: ...
 
 
-class Entity:
+class Entity(FragmentSource):
     """A queue, a topic or a subscription."""
 
     # Slots save memory: a namespace may have ten thousand entities.
     __slots__ = (
-        *("record", "description", "_table", "used_at"),
-        *("_send_links", "_receive_links"),
+        *("record", "description", "_tables", "used_at"),
+        *("_send_links", "_receive_links", "_routing"),
     )
 
     def __init__(
         self,
         record: EntityRecord,
         description: Description,
-        table: FragmentTable,
+        tables: tuple[FragmentTable, ...],
         now: int,
     ) -> None:
+        super().__init__()
         self.record = record
         # Narrowed by each kind of entity.
         self.description: Description = description
-        # Holds its fragments.
-        self._table = table
+        # The table that holds each of its fragments, by index.
+        self._tables = tables
         # Last use other than a send; at first the time of its creation or loading.
         self.used_at = now
         # Created with the first link.
         self._send_links: set[EntityLink] | None = None
         self._receive_links: set[EntityLink] | None = None
+        # Created with the first message that is sent to it.
+        self._routing: Routing | None = None
 
     @property
     def path(self) -> str:
@@ -83,79 +93,140 @@ class Entity:
 
     # --- fragments ------------------------------------------------------------
 
+    @property
+    def fragment_count(self) -> int:
+        return len(self._tables)
+
+    @property
+    def is_partitioned(self) -> bool:
+        """It has several fragments. A description may say so of an entity that has one,
+        because it was created before fragments could be spread."""
+        return len(self._tables) > 1
+
+    def tables(self) -> Iterable[FragmentTable]:
+        """The tables that hold its fragments, each once."""
+        return dict.fromkeys(self._tables)
+
     def check_placement(self) -> None:
-        """Raises StoreUnreadable if the store does not have its fragment."""
-        if self.counters(MAIN) is None:
-            raise misplaced(self.record)
+        """Raises StoreUnreadable if a store does not have its fragment."""
+        for index in range(len(self._tables)):
+            if self.counters(MAIN, index) is None:
+                raise misplaced(self.record)
 
     def is_in(self, table: FragmentTable) -> bool:
-        """True if its fragments are in this table."""
-        return self._table is table
+        """True if one of its fragments is in this table."""
+        return table in self._tables
 
-    def counters(self, sub_queue: int) -> FragmentRecord | None:
-        """Counters of a sub-queue; None if the sub-queue was never used."""
-        return self._table.record_of(self.record.generation, 0, sub_queue)
+    def counters(self, sub_queue: int, index: int = 0) -> FragmentRecord | None:
+        """Counters of one fragment; None if the sub-queue was never used."""
+        return self._tables[index].record_of(self.record.generation, index, sub_queue)
 
-    def fragment(self, sub_queue: int = MAIN) -> Fragment:
-        """The fragment of the entity or a sub-queue. Raises MessagingEntityNotFound
-        if the entity was deleted since it was looked up."""
-        table = self._table
-        main = table.find(self.record.generation, 0, MAIN)
-        if main is None:
-            raise MessagingEntityNotFound(entity_path=self.path)
-        return main if sub_queue == MAIN else table.sub_queue_of(main, sub_queue)
+    def all_counters(self, sub_queue: int) -> list[FragmentRecord]:
+        """Counters of all its fragments, without those that were never used."""
+        found = [self.counters(sub_queue, index) for index in range(len(self._tables))]
+        return [record for record in found if record is not None]
 
-    def loaded_fragment(self, sub_queue: int) -> Fragment | None:
-        """The same, or None if it was not loaded since the start."""
-        return self._table.loaded_of(self.record.generation, 0, sub_queue)
+    def find_fragment(self, index: int, sub_queue: int = MAIN) -> Fragment | None:
+        table = self._tables[index]
+        main = table.find(self.record.generation, index, MAIN)
+        if main is None or sub_queue == MAIN:
+            return main
+        return table.sub_queue_of(main, sub_queue)
+
+    def fragment(self, sub_queue: int = MAIN, index: int = 0) -> Fragment:
+        """A fragment of the entity or a sub-queue. Raises MessagingEntityNotFound
+        if the entity was deleted since it was looked up, and FragmentUnavailable if the
+        store was never opened."""
+        found = self.find_fragment(index, sub_queue)
+        if found is None:
+            raise self._without(index)
+        return found
+
+    def _without(self, index: int) -> ServiceBusError:
+        home = self._tables[index].home
+        if home.is_serving:
+            return MessagingEntityNotFound(entity_path=self.path)
+        return FragmentUnavailable.numbered(index, self.path)
+
+    def fragments(self, sub_queue: int = MAIN) -> list[Fragment]:
+        """All fragments whose stores were opened, by index. Raises
+        MessagingEntityNotFound, FragmentUnavailable if there is none."""
+        all_of_them = range(len(self._tables))
+        found = [self.find_fragment(index, sub_queue) for index in all_of_them]
+        known = [fragment for fragment in found if fragment is not None]
+        if not known:
+            raise self._without(0)
+        return known
+
+    def loaded_fragments(self, sub_queue: int) -> list[Fragment]:
+        """Those that were loaded since the start."""
+        found = [
+            table.loaded_of(self.record.generation, index, sub_queue)
+            for index, table in enumerate(self._tables)
+        ]
+        return [fragment for fragment in found if fragment is not None]
+
+    def routing(self) -> Routing:
+        """Chooses the fragment of what is sent to it."""
+        if self._routing is None:
+            self._routing = Routing(self.path, len(self._tables), self)
+        return self._routing
+
+    def is_available(self) -> bool:
+        """All of its stores serve. If not, its counts are those of the others."""
+        return all(table.home.is_serving for table in self._tables)
+
+    def check_available(self) -> None:
+        """For changes that reach all fragments. Raises FragmentUnavailable."""
+        for index, table in enumerate(self._tables):
+            if not table.home.is_serving:
+                raise FragmentUnavailable.numbered(index, self.path)
 
     def counts(self) -> MessageCounts:
-        """Numbers of messages by state."""
-        main = self.counters(MAIN)
-        assert main is not None, f"{self.path} has no fragment"
+        """Numbers of messages by state, in all its fragments."""
+        main = self.all_counters(MAIN)
         return MessageCounts(
-            active=main.active_count + main.deferred_count,
-            scheduled=main.scheduled_count,
-            dead_letter=_held(self.counters(DEAD_LETTER)),
-            transfer_dead_letter=_held(self.counters(TRANSFER_DEAD_LETTER)),
+            active=sum(one.active_count + one.deferred_count for one in main),
+            scheduled=sum(one.scheduled_count for one in main),
+            dead_letter=_held(self.all_counters(DEAD_LETTER)),
+            transfer_dead_letter=_held(self.all_counters(TRANSFER_DEAD_LETTER)),
         )
 
     def size_bytes(self) -> int:
         """Size of its messages, with dead letters."""
-        records = [
-            self.counters(sub_queue)
+        return sum(
+            record.size_bytes
             for sub_queue in (MAIN, DEAD_LETTER, TRANSFER_DEAD_LETTER)
-        ]
-        return sum(record.size_bytes for record in records if record is not None)
+            for record in self.all_counters(sub_queue)
+        )
 
     @property
     def ping_count(self) -> int:
         """Pings received since the start."""
-        return self.fragment().ping_count
+        return sum(one.ping_count for one in self.loaded_fragments(MAIN))
 
     # --- use ------------------------------------------------------------------
 
     @property
     def accessed_at(self) -> int:
         """Time of the last send or receive; 0 means never."""
-        main = self.counters(MAIN)
-        return max(self.used_at, main.last_enqueued_at if main is not None else 0)
+        sent_at = [one.last_enqueued_at for one in self.all_counters(MAIN)]
+        return max([self.used_at, *sent_at])
 
     def notice_use(self, now: int) -> None:
         """An attached link or a range reader counts as use."""
-        is_read = self._table.is_read(self.record.generation)
+        is_read = any(t.is_read(self.record.generation) for t in self._tables)
         if self._send_links or self._receive_links or is_read:
             self.used_at = now
 
     def is_idle_since(self, instant: int) -> bool:
         """True if no link is attached, no message is scheduled, and the entity was
         not used since the instant."""
-        main = self.counters(MAIN)
         return (
             not self._send_links
             and not self._receive_links
             and max(self.accessed_at, self.updated_at) <= instant
-            and (main is None or main.scheduled_count == 0)
+            and all(one.scheduled_count == 0 for one in self.all_counters(MAIN))
         )
 
     # --- status ---------------------------------------------------------------
@@ -224,5 +295,5 @@ def misplaced(record: EntityRecord) -> StoreUnreadable:
     )
 
 
-def _held(record: FragmentRecord | None) -> int:
-    return 0 if record is None else record.active_count + record.deferred_count
+def _held(records: list[FragmentRecord]) -> int:
+    return sum(record.active_count + record.deferred_count for record in records)

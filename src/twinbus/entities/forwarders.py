@@ -75,14 +75,14 @@ class Forwarders:
             self._renew(entity, sub_queue, entity.forward_target(sub_queue))
 
     def _renew(self, entity: Entity, sub_queue: int, target: str) -> None:
-        source = entity.loaded_fragment(sub_queue)
-        running = None if source is None else self._running.get(source)
-        if running is not None and running[1] == target:
-            return
-        if source is not None and running is not None:
-            self._stop(source)
+        for source in entity.loaded_fragments(sub_queue):
+            running = self._running.get(source)
+            if running is not None and running[1] != target:
+                self._stop(source)
         if target:
-            self._start(entity.fragment(sub_queue), target)
+            for source in entity.fragments(sub_queue):
+                if source not in self._running:
+                    self._start(source, target)
 
     def _start(self, source: Fragment, target: str) -> None:
         home = source.home
@@ -102,9 +102,9 @@ class Forwarders:
     def stop(self, entity: Entity) -> None:
         """Stop the forwarders of an entity that is being deleted."""
         for sub_queue in _FORWARDED_SUB_QUEUES:
-            source = entity.loaded_fragment(sub_queue)
-            if source is not None and source in self._running:
-                self._stop(source)
+            for source in entity.loaded_fragments(sub_queue):
+                if source in self._running:
+                    self._stop(source)
 
     def _stop(self, source: Fragment) -> None:
         forwarder, _ = self._running.pop(source)

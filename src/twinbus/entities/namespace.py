@@ -22,7 +22,10 @@ from twinbus.auth.policy import Policy
 from twinbus.broker.changes import StoredEntity, StoredRule
 from twinbus.broker.descriptions.forward_path import forward_path
 from twinbus.broker.descriptions.queue import QueueDescription, queue_description
-from twinbus.broker.descriptions.subscription import subscription_description
+from twinbus.broker.descriptions.subscription import (
+    SubscriptionDescription,
+    subscription_description,
+)
 from twinbus.broker.descriptions.topic import topic_description
 from twinbus.broker.entity_path import (
     check_entity_name,
@@ -40,6 +43,13 @@ from twinbus.entities.entity_sizes import EntitySizes, own_message_bytes
 from twinbus.entities.forwarders import Forwarders
 from twinbus.entities.idle_entities import IdleEntities
 from twinbus.entities.loose_ends import LooseEnds
+from twinbus.entities.partitioning import (
+    DOCUMENTED_PARTITIONING,
+    Partitioning,
+    check_fragment_size,
+    partitioned,
+    without_total,
+)
 from twinbus.entities.queue import Queue
 from twinbus.entities.strangers import (
     check_known,
@@ -50,13 +60,16 @@ from twinbus.entities.subscription import Subscription
 from twinbus.entities.subscription_rules import (
     SubscriptionRules,
     read_rule,
+    rules_of_record,
     stored_rule,
+    with_internals,
 )
 from twinbus.entities.topic import Topic
 from twinbus.entities.topic_quotas import DOCUMENTED_QUOTAS, TopicQuotas
 from twinbus.entities.unread_rules import UnreadRules
 from twinbus.errors import (
     EntityAlreadyExists,
+    FragmentUnavailable,
     MessagingEntityNotFound,
     QuotaExceeded,
 )
@@ -74,6 +87,7 @@ from twinbus.store.catalog import (
     Unfinished,
     stored_entity,
     unfinished,
+    with_properties,
 )
 from twinbus.topics.topic import Subscribed, TopicRouter
 
@@ -103,6 +117,7 @@ class Namespace(Directory):
         max_entity_message_bytes: int,
         max_entity_megabytes: int = ENTITY_MEGABYTES,
         topic_quotas: TopicQuotas = DOCUMENTED_QUOTAS,
+        partitioning: Partitioning = DOCUMENTED_PARTITIONING,
         extensions: Extensions | None = None,
     ) -> None:
         super().__init__()
@@ -125,6 +140,7 @@ class Namespace(Directory):
             self.extensions.headroom_bytes,
         )
         self._topic_quotas = topic_quotas
+        self._partitioning = partitioning
         # The largest message that any of the entities accepts.
         self.largest_message_bytes = max_message_bytes
         self.created_at = 0
@@ -133,6 +149,8 @@ class Namespace(Directory):
         self._top_count = 0
         # Paths whose creation or removal is under way.
         self._busy: set[str] = set()
+        # How many of them will be partitioned.
+        self._busy_partitioned_count = 0
         # Held from a check of the entities until catalog and memory are changed, so
         # that the check stays valid while the catalog writes.
         self._changing = asyncio.Lock()
@@ -140,7 +158,7 @@ class Namespace(Directory):
         self.policy = Policy(rules)
         self.forwarders = Forwarders(self)
         self._unread_rules = UnreadRules(turns)
-        self.rules = SubscriptionRules(clock, topic_quotas)
+        self.rules = SubscriptionRules(clock, topic_quotas, self._save_rules)
         self.idle = IdleEntities(self)
         self.loose_ends = LooseEnds(catalog, owners)
 
@@ -244,10 +262,26 @@ class Namespace(Directory):
         for rule in rules:
             by_fragment.setdefault(rule.fragment_number, []).append(rule)
         for entity in self._entities.values():
-            if isinstance(entity, Subscription) and entity.is_in(owner.table):
+            if not isinstance(entity, Subscription) or not entity.is_in(owner.table):
+                continue
+            if entity.is_partitioned:
+                self._restore_rules_of(entity, rules_of_record(entity.record))
+            else:
                 main = entity.counters(MAIN)
                 found = [] if main is None else by_fragment.get(main.number, [])
                 self._restore_rules_of(entity, found)
+
+    async def _save_rules(self, subscription: Subscription) -> None:
+        """Write the rules of a partitioned subscription to the catalog. Raises
+        FragmentUnavailable, StoreError."""
+        async with self._changing:
+            self._still(subscription)
+            subscription.check_available()
+            rules = [rule.to_json() for rule in subscription.rules()]
+            record = subscription.record.with_rules(rules, self.clock.now())
+            await self._catalog.put(record)
+            subscription.record = record
+            self.loose_ends.record(record)
 
     def _restore_rules_of(self, entity: Subscription, rules: list[StoredRule]) -> None:
         entity.router.restore(entity.key, rules)
@@ -278,37 +312,43 @@ class Namespace(Directory):
     def _admitted(self, record: EntityRecord) -> Entity:
         """Create the entity of a record, and give its fragments their settings."""
         now, path, generation = self.clock.now(), record.path, record.generation
-        table = self._table_of(record)
+        tables = self._tables_of(record)
         if record.kind == "queue":
             queue = Queue(
-                record, queue_description(record.description, path), table, now
+                record, queue_description(record.properties, path), tables, now
             )
-            table.admit(generation, queue.settings())
+            for table in queue.tables():
+                table.admit(generation, queue.settings())
             return queue
         if record.kind == "topic":
             router = TopicRouter(self._entropy, read_rule)
-            described = topic_description(record.description, path)
-            topic = Topic(record, described, router, table, now)
-            table.admit(generation, topic.settings(), router=router)
+            described = topic_description(record.properties, path)
+            topic = Topic(record, described, router, tables, now)
+            for table in topic.tables():
+                table.admit(generation, topic.settings(), router=router)
             return topic
-        description = subscription_description(record.description, path)
+        description = subscription_description(record.properties, path)
         topic_path = path.rsplit("/", 2)[0]
         parent = self.topic(topic_path)
-        subscription = Subscription(record, description, parent.router, table, now)
-        table.admit(
-            generation, subscription.settings(), within=parent.record.generation
-        )
+        subscription = Subscription(record, description, parent.router, tables, now)
+        for table in subscription.tables():
+            table.admit(
+                generation, subscription.settings(), within=parent.record.generation
+            )
         return subscription
 
-    def _owner_of(self, record: EntityRecord) -> StoreOwner:
-        """The owner of the entity's store. Raises StoreUnreadable."""
-        owner = self._owners.find(record.placement[0])
-        if owner is None:
-            raise misplaced(record)
-        return owner
+    def _owners_of(self, record: EntityRecord) -> list[StoreOwner]:
+        """The owner of each fragment's store, by index. Raises StoreUnreadable."""
+        owners = []
+        for store_uuid in record.placement:
+            owner = self._owners.find(store_uuid)
+            if owner is None:
+                raise misplaced(record)
+            owners.append(owner)
+        return owners
 
-    def _table_of(self, record: EntityRecord) -> FragmentTable:
-        return self._owner_of(record).table
+    def _tables_of(self, record: EntityRecord) -> tuple[FragmentTable, ...]:
+        return tuple(owner.table for owner in self._owners_of(record))
 
     def _subscribe(self, subscription: Subscription) -> None:
         """Enter it at its topic, with its current description."""
@@ -317,7 +357,7 @@ class Namespace(Directory):
             subscription.key,
             Subscribed(
                 subscription.record.generation,
-                self._table_of(subscription.record),
+                self._tables_of(subscription.record),
                 description.dead_lettering_on_filter_evaluation_exceptions,
             ),
         )
@@ -342,6 +382,7 @@ class Namespace(Directory):
         except EntityAlreadyExists."""
         async with self._changing:
             queue = self.queue(path)
+            properties = without_total(properties, queue)
             description = queue_description(properties, queue.path, queue.description)
             self.forwarders.check(queue.path, description)
             await self._update(queue, description)
@@ -364,6 +405,7 @@ class Namespace(Directory):
         """Raises as `update_queue`."""
         async with self._changing:
             topic = self.topic(path)
+            properties = without_total(properties, topic)
             await self._update(
                 topic, topic_description(properties, topic.path, topic.description)
             )
@@ -446,24 +488,43 @@ class Namespace(Directory):
         busy = len(self._busy)
         count, limit = self._top_count + busy, self._max_entities
         _check_count("entities", count, limit, "max_entities", self.name)
+        assert not isinstance(description, SubscriptionDescription)
+        if self._partitioning.is_forced:
+            description = replace(description, enable_partitioning=True)
+        if description.enable_partitioning:
+            self._check_partitioned_count()
         return await self._create(path, kind, description, ())
+
+    def _check_partitioned_count(self) -> None:
+        """Raises QuotaExceeded. More may exist, from before the limit was lowered."""
+        entities = self._entities.values()
+        count = sum(partitioned(one.description) for one in entities)
+        limit = self._partitioning.max_entities
+        _check_count(
+            *("partitioned entities", count + self._busy_partitioned_count, limit),
+            *("max_partitioned_entities", self.name),
+        )
 
     async def _create(
         self, path: str, kind: str, description: Description, rules: Sequence[Rule]
     ) -> Entity:
         self.sizes.check(path, description, None)
+        check_fragment_size(path, description)
         key = path.lower()
         if key in self._entities or key in self._busy:
             raise EntityAlreadyExists(entity_path=path)
         self._busy.add(key)
+        self._busy_partitioned_count += partitioned(description)
         try:
             placement = self._placement(path, kind, description)
             record = self._record(path, kind, description.to_json(), placement)
+            record = with_internals(record, rules)
             self.forwarders.check_placement(path, description, placement)
             entity = self._admitted(record)
             await self._make_durable(entity, rules)
         finally:
             self._busy.discard(key)
+            self._busy_partitioned_count -= partitioned(description)
         self._description_changed(None, description)
         self.forwarders.renew(entity)
         return entity
@@ -471,12 +532,14 @@ class Namespace(Directory):
     def _placement(
         self, path: str, kind: str, description: Description
     ) -> tuple[bytes, ...]:
-        """The stores of a new entity's fragments. A subscription is in the store of its
-        topic, and a queue that forwards is in the store of its target."""
-        beside = ""
+        """The stores of a new entity's fragments. Those of a subscription are beside
+        its topic's, and a queue that forwards is in the store of its target."""
         if kind == "subscription":
-            beside = split_subscription_path(path)[0]
-        elif isinstance(description, QueueDescription):
+            return self.topic(split_subscription_path(path)[0]).record.placement
+        if partitioned(description):
+            return self._owners.for_new_fragments(self._partitioning.fragment_count)
+        beside = ""
+        if isinstance(description, QueueDescription):
             beside = forward_path(
                 description.forward_to or description.forward_dead_lettered_messages_to
             )
@@ -505,15 +568,11 @@ class Namespace(Directory):
 
     async def _make_durable(self, entity: Entity, rules: Sequence[Rule]) -> None:
         record = entity.record
-        owner = self._owner_of(record)
+        self._check_room(record)
         intents = unfinished(record, INTENT, self.clock.now())
         try:
             await self._catalog.intend(intents)
-            fragment = owner.table.create(record.generation, 0, owner.changes)
-            owner.changes.entities_put.append(stored_entity(record))
-            stored = [stored_rule(fragment.number, rule) for rule in rules]
-            owner.changes.rules_put.extend(stored)
-            await owner.durable()
+            stored = await self._create_fragments(record, rules)
             async with self._changing:
                 self._check_topic_of(entity, rules)
                 await self._catalog.put(record)
@@ -523,7 +582,42 @@ class Namespace(Directory):
             self.loose_ends.drop(intents)
             raise
         if isinstance(entity, Subscription):
+            if entity.is_partitioned:
+                stored = rules_of_record(record)
             self._restore_rules_of(entity, stored)
+
+    def _check_room(self, record: EntityRecord) -> None:
+        """All stores have room for their fragments. Raises QuotaExceeded,
+        FragmentUnavailable."""
+        owners = self._owners_of(record)
+        for index, owner in enumerate(owners):
+            if not owner.is_serving:
+                raise FragmentUnavailable.numbered(index, record.path)
+        for owner in dict.fromkeys(owners):
+            owner.table.check_room(owners.count(owner))
+
+    async def _create_fragments(
+        self, record: EntityRecord, rules: Sequence[Rule]
+    ) -> list[StoredRule]:
+        """Make the entity durable in all its stores; returns its rules as stored. Rules
+        of a partitioned subscription are in the catalog instead."""
+        owners, stored = self._owners_of(record), []
+        for index, owner in enumerate(owners):
+            fragment = owner.table.create(record.generation, index, owner.changes)
+            if len(owners) == 1:
+                stored = [stored_rule(fragment.number, rule) for rule in rules]
+                owner.changes.rules_put.extend(stored)
+        for owner in dict.fromkeys(owners):
+            owner.changes.entities_put.append(stored_entity(record))
+        await self._durable_in(owners)
+        return stored
+
+    async def _durable_in(self, owners: Sequence[StoreOwner]) -> None:
+        """Raises the error of the first store that could not commit."""
+        waiting = [owner.durable() for owner in dict.fromkeys(owners)]
+        for outcome in await asyncio.gather(*waiting, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     def _check_topic_of(self, entity: Entity, rules: Sequence[Rule]) -> None:
         """Check again, because others may have deleted or filled the topic meanwhile.
@@ -537,13 +631,14 @@ class Namespace(Directory):
             self._check_room_for_subscription(topic, rules)
 
     async def _update(self, entity: Entity, description: Description) -> None:
+        entity.check_available()
         self.sizes.check(entity.path, description, entity.description)
+        check_fragment_size(entity.path, description)
         self.forwarders.check_placement(
             entity.path, description, entity.record.placement
         )
         record = replace(
-            entity.record,
-            description=description.to_json(),
+            with_properties(entity.record, description.to_json()),
             updated_at=self.clock.now(),
         )
         await self._catalog.put(record)
@@ -551,7 +646,8 @@ class Namespace(Directory):
         before = entity.description
         entity.record = record
         entity.description = description
-        self._table_of(record).update(record.generation, entity.settings())
+        for table in entity.tables():
+            table.update(record.generation, entity.settings())
         self._description_changed(before, description)
         entity.detach_links_it_disables()
         self.forwarders.renew(entity)
@@ -572,6 +668,7 @@ class Namespace(Directory):
             # Subscriptions are deleted in the same step as their topic: without it
             # they could not be loaded again. For this reason they also come first.
             entities = [*_subscriptions_of(entity), entity]
+            entity.check_available()
             now = self.clock.now()
             tombstones = [unfinished(item.record, TOMBSTONE, now) for item in entities]
             await self._catalog.remove(list(chain.from_iterable(tombstones)))
@@ -580,7 +677,7 @@ class Namespace(Directory):
         keys = {item.path.lower() for item in entities}
         self._busy |= keys
         try:
-            await self._owner_of(entity.record).durable()
+            await self._durable_in(self._owners_of(entity.record))
         finally:
             self._busy -= keys
 

@@ -17,10 +17,10 @@ class Queue(MessageSource):
         self,
         record: EntityRecord,
         description: QueueDescription,
-        table: FragmentTable,
+        tables: tuple[FragmentTable, ...],
         now: int,
     ) -> None:
-        super().__init__(record, description, table, now)
+        super().__init__(record, description, tables, now)
 
     def check_may_send(self) -> None:
         if not self.description.may_send():

@@ -22,10 +22,10 @@ class Subscription(MessageSource):
         record: EntityRecord,
         description: SubscriptionDescription,
         router: TopicRouter,
-        table: FragmentTable,
+        tables: tuple[FragmentTable, ...],
         now: int,
     ) -> None:
-        super().__init__(record, description, table, now)
+        super().__init__(record, description, tables, now)
         # The router of the topic. It has the rules.
         self.router = router
 

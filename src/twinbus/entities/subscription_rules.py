@@ -6,7 +6,9 @@ checked and later applied, so that it can wait for the end of a transaction.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from twinbus.broker.changes import StoredRule
 from twinbus.clock import Clock
@@ -17,10 +19,12 @@ from twinbus.errors import (
     MessagingEntityNotFound,
     QuotaExceeded,
 )
+from twinbus.fragments import hashing
 from twinbus.owner.store_owner import owner_of
 from twinbus.rules.filters import CorrelationFilter, Filter, SqlFilter
 from twinbus.rules.rule import Rule
 from twinbus.rules.sql.rule_checks import rule_of_json
+from twinbus.store.catalog import HASH_VERSION, RULES, EntityRecord
 from twinbus.topics.topic import TopicRouter
 
 
@@ -34,6 +38,22 @@ def stored_rule(fragment_number: int, rule: Rule) -> StoredRule:
     )
 
 
+def rules_of_record(record: EntityRecord) -> list[StoredRule]:
+    """The rules of a partitioned subscription, in the form of those of a store."""
+    return [stored_rule(0, rule_of_json(rule)) for rule in record.rules]
+
+
+def with_internals(record: EntityRecord, rules: Sequence[Rule]) -> EntityRecord:
+    """The record of a new entity. If it is partitioned, it also has what the bus needs
+    to know of it, apart from its properties."""
+    if len(record.placement) == 1:
+        return record
+    internals: dict[str, Any] = {HASH_VERSION: hashing.HASH_VERSION}
+    if record.kind == "subscription":
+        internals[RULES] = [rule.to_json() for rule in rules]
+    return replace(record, description={**record.description, **internals})
+
+
 def read_rule(stored: StoredRule) -> Rule:
     """Read a rule of the store."""
     return rule_of_json(json.loads(stored.definition))
@@ -42,9 +62,30 @@ def read_rule(stored: StoredRule) -> Rule:
 class SubscriptionRules:
     """Changes of the rules of subscriptions."""
 
-    def __init__(self, clock: Clock, quotas: TopicQuotas) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        quotas: TopicQuotas,
+        save: Callable[[Subscription], Awaitable[None]],
+    ) -> None:
         self._clock = clock
         self._quotas = quotas
+        # Writes the rules of a partitioned subscription to the catalog.
+        self._save = save
+
+    async def _durable(self, subscription: Subscription) -> None:
+        """Wait until a change is durable. If that fails, the rules are those of before:
+        the owner of a store restores them, and this does it for the catalog."""
+        if not subscription.is_partitioned:
+            await owner_of(subscription.fragment()).durable()
+            return
+        try:
+            await self._save(subscription)
+        except BaseException:
+            subscription.router.restore(
+                subscription.key, rules_of_record(subscription.record)
+            )
+            raise
 
     # --- at once --------------------------------------------------------------
 
@@ -52,7 +93,7 @@ class SubscriptionRules:
         """Raises EntityAlreadyExists, QuotaExceeded."""
         self.check_addition(subscription, rule)
         self.apply_addition(subscription, rule)
-        await owner_of(subscription.fragment()).durable()
+        await self._durable(subscription)
         return rule
 
     async def update(self, subscription: Subscription, rule: Rule) -> Rule:
@@ -64,14 +105,14 @@ class SubscriptionRules:
         )
         self.apply_removal(subscription, before.name)
         self.apply_addition(subscription, kept)
-        await owner_of(subscription.fragment()).durable()
+        await self._durable(subscription)
         return kept
 
     async def remove(self, subscription: Subscription, name: str) -> None:
         """Raises MessagingEntityNotFound."""
         self.check_removal(subscription, name)
         self.apply_removal(subscription, name)
-        await owner_of(subscription.fragment()).durable()
+        await self._durable(subscription)
 
     async def replace(self, subscription: Subscription, rules: Sequence[Rule]) -> None:
         """Replace all its rules in one commit; equal ones stay. Raises
@@ -90,7 +131,7 @@ class SubscriptionRules:
             self.apply_removal(subscription, rule.name)
         for rule in added:
             self.apply_addition(subscription, rule)
-        await owner_of(subscription.fragment()).durable()
+        await self._durable(subscription)
 
     # --- in two steps ---------------------------------------------------------
 
@@ -102,11 +143,12 @@ class SubscriptionRules:
         self.check_counts(subscription.router, subscription.topic_path, [rule])
 
     def apply_addition(self, subscription: Subscription, rule: Rule) -> None:
-        fragment = subscription.fragment()
         subscription.router.rules().add(subscription.key, rule)
-        changes = fragment.home.changes
-        changes.rules_put.append(stored_rule(fragment.number, rule))
         subscription.used_at = self._clock.now()
+        if not subscription.is_partitioned:
+            fragment = subscription.fragment()
+            changes = fragment.home.changes
+            changes.rules_put.append(stored_rule(fragment.number, rule))
 
     def check_removal(self, subscription: Subscription, name: str) -> Rule:
         """The rule to remove. Raises MessagingEntityNotFound."""
@@ -119,6 +161,9 @@ class SubscriptionRules:
     def apply_removal(self, subscription: Subscription, name: str) -> None:
         removed = subscription.router.rules().remove(subscription.key, name)
         assert removed is not None, f"rule {name} was checked, and is gone"
+        subscription.used_at = self._clock.now()
+        if subscription.is_partitioned:
+            return
         fragment = subscription.fragment()
         changes, number = fragment.home.changes, fragment.number
         # If the same change set adds it, take it out there.
@@ -128,7 +173,6 @@ class SubscriptionRules:
             if (rule.fragment_number, rule.name) != (number, removed.name)
         ]
         changes.rules_removed.append((number, removed.name))
-        subscription.used_at = self._clock.now()
 
     def check_counts(
         self,

@@ -22,10 +22,10 @@ class Topic(Entity):
         record: EntityRecord,
         description: TopicDescription,
         router: TopicRouter,
-        table: FragmentTable,
+        tables: tuple[FragmentTable, ...],
         now: int,
     ) -> None:
-        super().__init__(record, description, table, now)
+        super().__init__(record, description, tables, now)
         self.router = router
         # By lower-case name.
         self.subscriptions: dict[str, Subscription] = {}

@@ -7,6 +7,7 @@ that fails; with several only its fragments are out of service, and the others g
 from collections.abc import Iterator, Sequence
 
 from twinbus.errors import STORE_TROUBLE, ServerBusy
+from twinbus.fragments.placement import spread
 from twinbus.owner.owner_state import OwnerState
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import StoreError
@@ -39,6 +40,15 @@ class Owners:
         if not serving:
             raise ServerBusy(f"No message store is there. Try again. {STORE_TROUBLE}")
         return min(serving, key=lambda owner: owner.table.fragment_count())
+
+    def for_new_fragments(self, count: int) -> tuple[bytes, ...]:
+        """The stores for the fragments of a new partitioned entity, by index. Raises
+        ServerBusy."""
+        serving = self.serving()
+        if not serving:
+            raise ServerBusy(f"No message store is there. Try again. {STORE_TROUBLE}")
+        loads = [(owner.table.fragment_count(), owner.store_uuid) for owner in serving]
+        return spread(count, loads)
 
     # --- life -----------------------------------------------------------------
 

@@ -110,6 +110,7 @@ class StoreOwner(Home):
         self._on_pressure = on_pressure
         self.is_under_pressure = False
         self.state = OwnerState.OPENING
+        self.is_serving = False
         # No other store is served here: when this one fails the process ends.
         self._is_alone = True
         self._description = ""
@@ -162,7 +163,11 @@ class StoreOwner(Home):
         self.table.purging().update(opened.purging)
         self._learn_leases(await self._store.reader_leases())
         self.housekeeping.begin(opened.next_scheduled_at, self.clock.now())
-        self.state = OwnerState.SERVING
+        self._become(OwnerState.SERVING)
+
+    def _become(self, state: OwnerState) -> None:
+        self.state = state
+        self.is_serving = state is OwnerState.SERVING
 
     async def _open_store(self) -> Opened:
         self._opened_at = self.clock.now()
@@ -333,7 +338,7 @@ class StoreOwner(Home):
 
     def _fail(self, error: StoreError) -> None:
         is_lost = isinstance(error, LeaseLost)
-        self.state = OwnerState.LOST if is_lost else OwnerState.UNAVAILABLE
+        self._become(OwnerState.LOST if is_lost else OwnerState.UNAVAILABLE)
         self._refuse(_cannot_go_on(error))
         self._on_fatal(error)
 
@@ -366,7 +371,7 @@ class StoreOwner(Home):
         self.table.renew_epoch(opened.epoch)
         self.table.purging().update(opened.purging)
         self._believe(opened.fragments, leases, rules, opened.next_scheduled_at)
-        self.state = OwnerState.SERVING
+        self._become(OwnerState.SERVING)
 
     async def turn(self) -> None:
         """Commit what is there, serve receivers, read ahead."""
@@ -434,12 +439,15 @@ class StoreOwner(Home):
         self.changes, self.listeners, self._durable = ChangeSet(self), Listeners(), None
         promises = self._deliveries.promises.take()
         changes.seal(self._epoch, self._batch + 1, self.clock.now())
+        self.is_committing = True
         try:
             error = await self._try_commit(changes)
         except StoreError as fatal:
             # The outcome is unknown, but all who wait must get an answer.
             self._answer_failure(listeners, durable, _cannot_go_on(fatal))
             raise
+        finally:
+            self.is_committing = False
         if error is None:
             self._batch = changes.batch
             changes.publish()

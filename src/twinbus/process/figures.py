@@ -6,8 +6,7 @@ They are read from existing counters. No fragment is loaded for it.
 from collections.abc import Callable, Sequence
 
 from twinbus import __version__, compilation
-from twinbus.broker.changes import FragmentRecord
-from twinbus.broker.fragment import DEAD_LETTER, MAIN, TRANSFER_DEAD_LETTER
+from twinbus.broker.fragment import MAIN
 from twinbus.clock import Clock
 from twinbus.doors.http.bus_metrics import EntityFigures, ProcessFigures
 from twinbus.entities.entity import Entity
@@ -62,24 +61,18 @@ class ServerFigures:
         return found
 
     def _figures(self, entity: Entity) -> EntityFigures:
-        main = entity.counters(MAIN)
-        assert main is not None, f"{entity.path} has no fragment"
-        fragment = entity.loaded_fragment(MAIN)
+        main, counts = entity.all_counters(MAIN), entity.counts()
         return EntityFigures(
             path=entity.path,
             kind=entity.record.kind,
             messages=(
-                main.active_count,
-                main.deferred_count,
-                main.scheduled_count,
-                _held(entity.counters(DEAD_LETTER)),
-                _held(entity.counters(TRANSFER_DEAD_LETTER)),
+                sum(one.active_count for one in main),
+                sum(one.deferred_count for one in main),
+                counts.scheduled,
+                counts.dead_letter,
+                counts.transfer_dead_letter,
             ),
             size_bytes=entity.size_bytes(),
-            enqueued=main.next_sequence - 1,
-            pings=0 if fragment is None else fragment.ping_count,
+            enqueued=sum(one.next_sequence - 1 for one in main),
+            pings=entity.ping_count,
         )
-
-
-def _held(record: FragmentRecord | None) -> int:
-    return 0 if record is None else record.active_count + record.deferred_count

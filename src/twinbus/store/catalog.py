@@ -16,13 +16,19 @@ what changed since, instead of reading everything again.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from twinbus.broker.changes import StoredEntity
 
 INTENT: Final = "intent"
 TOMBSTONE: Final = "tombstone"
+
+RULES: Final = "$rules"
+HASH_VERSION: Final = "$hash_version"
+"""Names in a record's description that are not properties of the entity: the rules of
+a partitioned subscription, and the version of the function that assigns keys to
+fragments."""
 
 REMOVALS_KEPT: Final = 10_000
 """So many paths of removed entities are remembered, as many as a namespace may have
@@ -45,6 +51,25 @@ class EntityRecord:
     updated_at: int
     # Store uuid of each fragment, by index.
     placement: tuple[bytes, ...]
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What clients may set, without what the bus records beside it."""
+        return {
+            name: value
+            for name, value in self.description.items()
+            if name not in (RULES, HASH_VERSION)
+        }
+
+    @property
+    def rules(self) -> list[dict[str, Any]]:
+        """Of a partitioned subscription. Those of others are in their store, because a
+        transaction may change rules and messages together."""
+        return list(self.description.get(RULES, ()))
+
+    def with_rules(self, rules: list[dict[str, Any]], now: int) -> "EntityRecord":
+        description = {**self.description, RULES: rules}
+        return replace(self, description=description, updated_at=now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +117,18 @@ class CatalogChanges:
     # Their descriptions. Rules of subscriptions are in the stores, not in the catalog.
     updated: list[EntityRecord]
     removed: list[RemovedEntity]
+
+
+def with_properties(
+    entity: EntityRecord, properties: Mapping[str, Any]
+) -> EntityRecord:
+    """The record with other properties, and with what the bus recorded beside them."""
+    kept = {
+        name: entity.description[name]
+        for name in (RULES, HASH_VERSION)
+        if name in entity.description
+    }
+    return replace(entity, description={**properties, **kept})
 
 
 def unfinished(entity: EntityRecord, kind: str, now: int) -> list[Unfinished]:

@@ -46,17 +46,18 @@ class Subscribed:
     def __init__(
         self,
         generation: bytes,
-        table: FragmentTable,
+        tables: tuple[FragmentTable, ...],
         dead_letters_failures: bool,
     ) -> None:
         self.generation: bytes = generation
-        self._table: FragmentTable = table
+        # By index: each fragment is in the store of the topic's.
+        self._tables: tuple[FragmentTable, ...] = tables
         self.dead_letters_failures: bool = dead_letters_failures
 
-    def fragment(self) -> Fragment:
-        """The current fragment. It is looked up each time: it is loaded only when
-        needed, and may be another object after a failed commit."""
-        found = self._table.find(self.generation, 0, MAIN)
+    def fragment(self, index: int) -> Fragment:
+        """The fragment beside the topic's. It is looked up each time: it is loaded only
+        when needed, and may be another object after a failed commit."""
+        found = self._tables[index].find(self.generation, index, MAIN)
         assert found is not None, "a subscription without a fragment"
         return found
 
@@ -135,7 +136,7 @@ class TopicRouter(Router):
             subscribed = self._subscribed.get(matched.subscription_key)
             if subscribed is None:
                 continue
-            fragment = subscribed.fragment()
+            fragment = subscribed.fragment(topic.index)
             if matched.plain:
                 plain.append(fragment)
             for rule in matched.actions:

@@ -92,29 +92,36 @@ def test_admitted_entities_are_no_orphans(place: Place) -> None:
 
 
 def test_numbers_are_used_again_only_after_their_rows_are_purged() -> None:
+    # All numbers but the last four: a main fragment has two sub-queues.
+    used = FRAGMENTS_PER_STORE - 4
     records = [
-        FragmentRecord(number=number, generation=OTHER, index=number, sub_queue=MAIN)
-        for number in range(FRAGMENTS_PER_STORE - 1)
+        FragmentRecord(
+            number=number, generation=OTHER, index=number // 3, sub_queue=number % 3
+        )
+        for number in range(used)
     ]
     table = FragmentTable(1, records)
     table.admit(GENERATION, FragmentSettings(path="orders"))
     changes = ChangeSet()
-    assert table.create(GENERATION, 0, changes).number == FRAGMENTS_PER_STORE - 1
+    assert table.create(GENERATION, 0, changes).number == used
     with pytest.raises(QuotaExceeded, match="65536 queues and sub-queues"):
         table.create(GENERATION, 1, changes)
     table.drop(OTHER, changes)
     with pytest.raises(QuotaExceeded):
         table.create(GENERATION, 1, changes)
-    table.purged(17)
-    table.purged(18)
-    assert table.create(GENERATION, 1, changes).number == 17
+    for number in range(17, 23):
+        table.purged(number)
+    made = table.create(GENERATION, 1, changes)
+    table.sub_queue_of(made, DEAD_LETTER)
+    table.sub_queue_of(made, TRANSFER_DEAD_LETTER)
+    assert table.create(GENERATION, 2, changes).number == 17
 
 
 def test_every_entity_has_room_for_its_dead_letters() -> None:
     """A lock may run out at any time, and nobody could be refused for it."""
     table, changes = FragmentTable(1, []), ChangeSet()
     made = []
-    with pytest.raises(QuotaExceeded, match="3 for each queue"):
+    with pytest.raises(QuotaExceeded, match="3 for each fragment"):
         for number in range(FRAGMENTS_PER_STORE):
             generation = number.to_bytes(16, "big")
             table.admit(generation, FragmentSettings(path=f"q{number}"))

@@ -14,7 +14,7 @@ from typing import Any, Final
 from twinbus.amqp.messaging import AmqpMap
 from twinbus.auth.claims import Claim
 from twinbus.auth.grants import Grants
-from twinbus.broker.fragment import DEAD_LETTER, MAIN
+from twinbus.broker.fragment import MAIN
 from twinbus.clock import Clock
 from twinbus.doors.amqp.management import management_status
 from twinbus.doors.amqp.request_links import Request, Response
@@ -147,9 +147,7 @@ class NamespaceNode:
 
 def describe(entity: Entity) -> dict[str, Any]:
     """An entity for people and scripts: properties and counts, without keys."""
-    main = entity.counters(MAIN)
-    assert main is not None
-    dead = entity.counters(DEAD_LETTER)
+    main, counts = entity.all_counters(MAIN), entity.counts()
     properties = asdict(entity.description)
     for rule in properties.get("authorization_rules", ()):
         for secret in _SECRETS:
@@ -161,10 +159,10 @@ def describe(entity: Entity) -> dict[str, Any]:
         "created_at": entity.record.created_at,
         "updated_at": entity.record.updated_at,
         "counts": {
-            "active": main.active_count,
-            "deferred": main.deferred_count,
-            "scheduled": main.scheduled_count,
-            "dead_letter": dead.active_count + dead.deferred_count if dead else 0,
+            "active": sum(one.active_count for one in main),
+            "deferred": sum(one.deferred_count for one in main),
+            "scheduled": counts.scheduled,
+            "dead_letter": counts.dead_letter,
         },
         "size_bytes": entity.size_bytes(),
     }

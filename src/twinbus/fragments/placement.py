@@ -1,0 +1,17 @@
+"""In which stores the fragments of a new entity are.
+
+Fragments of a partitioned entity are spread over all stores that serve, and begin with
+the one that has the fewest. The result is recorded in the catalog and never computed
+again: a new store changes nothing for entities that exist.
+"""
+
+from collections.abc import Sequence
+
+
+def spread(
+    fragment_count: int, stores: Sequence[tuple[int, bytes]]
+) -> tuple[bytes, ...]:
+    """The store of each fragment, by index. `stores` are the number of fragments that
+    a store has, and its UUID."""
+    by_load = [uuid for _, uuid in sorted(stores)]
+    return tuple(by_load[index % len(by_load)] for index in range(fragment_count))

@@ -1,0 +1,118 @@
+"""Routing: which fragment of an entity gets what was sent.
+
+    with a key          the fragment of that key; an error if it is unavailable
+    without a key       any available fragment, one after the other
+    with a twinbus id   the fragment of that id, as with a key
+
+Messages without a key stay with one fragment while its change set is open, and go on to
+the next with the next commit: a burst is then one commit in one store and not a small
+commit in each. A fragment whose store is busy with a commit is passed over if another
+one is idle.
+
+The routing of an entity is shared by all who send to it, so that they share commits.
+"""
+
+from abc import abstractmethod
+from typing import final
+
+from mypy_extensions import mypyc_attr
+
+from twinbus.broker.changes import ChangeSet
+from twinbus.broker.fragment import Fragment
+from twinbus.broker.message import Message
+from twinbus.errors import FragmentUnavailable
+from twinbus.fragments.hashing import fragment_index
+from twinbus.fragments.partition_key import common_key, id_key_of
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class FragmentSource:
+    """Finds the fragments of one entity."""
+
+    @abstractmethod
+    def find_fragment(self, index: int) -> Fragment | None:
+        """The main fragment of that index; None while its store is not open."""
+
+
+@final
+class Routing:
+    """Chooses fragments for what is sent to one entity."""
+
+    def __init__(self, path: str, fragment_count: int, source: FragmentSource) -> None:
+        self._path: str = path
+        self.fragment_count: int = fragment_count
+        self._source: FragmentSource = source
+        # Those that were used, by index.
+        self._known: list[Fragment | None] = [None] * fragment_count
+        # Where messages without a key go, as long as this change set is open.
+        self._current: Fragment | None = None
+        self._batch: ChangeSet | None = None
+        self._next_index: int = 0
+
+    def route(self, messages: list[Message]) -> Fragment:
+        """The fragment for all messages of a delivery. Raises NotAllowed if their keys
+        differ, FragmentUnavailable."""
+        key = self.key_of(messages)
+        return self.any_fragment() if key is None else self.fragment_of(key)
+
+    def key_of(self, messages: list[Message]) -> str | None:
+        """What decides about the fragment; None: any may have them."""
+        key = common_key(messages, self._detects_duplicates(), self._path)
+        return id_key_of(messages[0]) if key is None else key
+
+    def _detects_duplicates(self) -> bool:
+        for index in range(self.fragment_count):
+            fragment = self.find(index)
+            if fragment is not None:
+                return fragment.settings.duplicate_window_ms != 0
+        raise FragmentUnavailable.none_left(self._path)
+
+    def fragment_of(self, key: str) -> Fragment:
+        """The fragment of a key. Raises FragmentUnavailable."""
+        return self.available(fragment_index(key, self.fragment_count))
+
+    def available(self, index: int) -> Fragment:
+        """The fragment of that index. Raises FragmentUnavailable."""
+        fragment = self.find(index)
+        if fragment is None or not fragment.home.is_serving:
+            raise FragmentUnavailable.numbered(index, self._path)
+        return fragment
+
+    def find(self, index: int) -> Fragment | None:
+        """The fragment of that index, if its store was opened."""
+        fragment = self._known[index]
+        if fragment is None:
+            fragment = self._known[index] = self._source.find_fragment(index)
+        return fragment
+
+    def any_fragment(self) -> Fragment:
+        """The fragment for messages without a key. Raises FragmentUnavailable if no
+        fragment is available."""
+        current = self._current
+        if (
+            current is not None
+            and current.home.changes is self._batch
+            and current.home.is_serving
+        ):
+            return current
+        chosen = self._choose()
+        self._current = chosen
+        self._batch = chosen.home.changes
+        return chosen
+
+    def _choose(self) -> Fragment:
+        busy: Fragment | None = None
+        for step in range(self.fragment_count):
+            index = (self._next_index + step) % self.fragment_count
+            fragment = self.find(index)
+            if fragment is None or not fragment.home.is_serving:
+                continue
+            if not fragment.home.is_committing:
+                self._next_index = index + 1
+                return fragment
+            if busy is None:
+                busy = fragment
+        if busy is None:
+            raise FragmentUnavailable.none_left(self._path)
+        self._next_index = busy.index + 1
+        return busy
