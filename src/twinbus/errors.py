@@ -250,6 +250,11 @@ STORE_IS_FULL: Final = (
 )
 
 
+class StoreRefused(ServerBusy):
+    """The message store could not take the operation on '{entity_path}'; nothing of it
+    happened. Try again."""
+
+
 class FragmentUnavailable(ServerBusy):
     """A fragment of the partitioned entity '{entity_path}' is not available, because
     its message store is away. Try again."""

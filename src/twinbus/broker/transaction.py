@@ -107,6 +107,8 @@ class Transaction:
         self._work: list[Work] = []
         self._message_count: int = 0
         self._held_bytes: int = 0
+        # Of the messages that it sends to partitioned entities; None if there is none.
+        self._key: str | None = None
         # Why it can only be rolled back; None if it can be committed.
         self.failure: ServiceBusError | None = None
 
@@ -163,6 +165,19 @@ class Transaction:
             raise ServerBusy(
                 "The open transactions of all clients hold as much as the server "
                 f"allows, {limits.total_bytes} bytes. Commit sooner, or try again."
+            )
+
+    def use_key(self, key: str, path: str) -> None:
+        """A message with this key is sent to a partitioned entity. Raises NotAllowed if
+        the transaction has another key already."""
+        if self._key is None:
+            self._key = key
+        elif self._key != key:
+            raise NotAllowed(
+                f"A transaction sends a message to '{path}', which is partitioned, "
+                "with another key than the messages before it. All messages of a "
+                "transaction need the same session id or partition key.",
+                entity_path=path,
             )
 
     def doom(self, reason: ServiceBusError) -> None:

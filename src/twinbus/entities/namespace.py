@@ -34,12 +34,12 @@ from twinbus.broker.entity_path import (
     subscription_path,
 )
 from twinbus.broker.fragment import MAIN
-from twinbus.broker.fragment_table import FragmentTable
 from twinbus.clock import Clock
 from twinbus.entities.directory import Directory
-from twinbus.entities.entity import Description, Entity, misplaced
+from twinbus.entities.entity import Description, Entity
 from twinbus.entities.entity_access import own_access_rules, policy_of
 from twinbus.entities.entity_sizes import EntitySizes, own_message_bytes
+from twinbus.entities.entity_stores import EntityStores
 from twinbus.entities.forwarders import Forwarders
 from twinbus.entities.idle_entities import IdleEntities
 from twinbus.entities.loose_ends import LooseEnds
@@ -61,7 +61,6 @@ from twinbus.entities.subscription_rules import (
     SubscriptionRules,
     read_rule,
     rules_of_record,
-    stored_rule,
     with_internals,
 )
 from twinbus.entities.topic import Topic
@@ -69,7 +68,6 @@ from twinbus.entities.topic_quotas import DOCUMENTED_QUOTAS, TopicQuotas
 from twinbus.entities.unread_rules import UnreadRules
 from twinbus.errors import (
     EntityAlreadyExists,
-    FragmentUnavailable,
     MessagingEntityNotFound,
     QuotaExceeded,
 )
@@ -85,7 +83,6 @@ from twinbus.store.catalog import (
     Catalog,
     EntityRecord,
     Unfinished,
-    stored_entity,
     unfinished,
     with_properties,
 )
@@ -126,6 +123,7 @@ class Namespace(Directory):
         self._key = name.lower()
         self._catalog = catalog
         self._owners = owners
+        self._stores = EntityStores(owners)
         self.clock = clock
         self._entropy = entropy
         self._access_rules = rules
@@ -312,7 +310,7 @@ class Namespace(Directory):
     def _admitted(self, record: EntityRecord) -> Entity:
         """Create the entity of a record, and give its fragments their settings."""
         now, path, generation = self.clock.now(), record.path, record.generation
-        tables = self._tables_of(record)
+        tables = self._stores.tables_of(record)
         if record.kind == "queue":
             queue = Queue(
                 record, queue_description(record.properties, path), tables, now
@@ -337,19 +335,6 @@ class Namespace(Directory):
             )
         return subscription
 
-    def _owners_of(self, record: EntityRecord) -> list[StoreOwner]:
-        """The owner of each fragment's store, by index. Raises StoreUnreadable."""
-        owners = []
-        for store_uuid in record.placement:
-            owner = self._owners.find(store_uuid)
-            if owner is None:
-                raise misplaced(record)
-            owners.append(owner)
-        return owners
-
-    def _tables_of(self, record: EntityRecord) -> tuple[FragmentTable, ...]:
-        return tuple(owner.table for owner in self._owners_of(record))
-
     def _subscribe(self, subscription: Subscription) -> None:
         """Enter it at its topic, with its current description."""
         description = subscription.description
@@ -357,7 +342,7 @@ class Namespace(Directory):
             subscription.key,
             Subscribed(
                 subscription.record.generation,
-                self._tables_of(subscription.record),
+                self._stores.tables_of(subscription.record),
                 description.dead_lettering_on_filter_evaluation_exceptions,
             ),
         )
@@ -568,11 +553,11 @@ class Namespace(Directory):
 
     async def _make_durable(self, entity: Entity, rules: Sequence[Rule]) -> None:
         record = entity.record
-        self._check_room(record)
+        self._stores.check_room(record)
         intents = unfinished(record, INTENT, self.clock.now())
         try:
             await self._catalog.intend(intents)
-            stored = await self._create_fragments(record, rules)
+            stored = await self._stores.create(record, rules)
             async with self._changing:
                 self._check_topic_of(entity, rules)
                 await self._catalog.put(record)
@@ -585,39 +570,6 @@ class Namespace(Directory):
             if entity.is_partitioned:
                 stored = rules_of_record(record)
             self._restore_rules_of(entity, stored)
-
-    def _check_room(self, record: EntityRecord) -> None:
-        """All stores have room for their fragments. Raises QuotaExceeded,
-        FragmentUnavailable."""
-        owners = self._owners_of(record)
-        for index, owner in enumerate(owners):
-            if not owner.is_serving:
-                raise FragmentUnavailable.numbered(index, record.path)
-        for owner in dict.fromkeys(owners):
-            owner.table.check_room(owners.count(owner))
-
-    async def _create_fragments(
-        self, record: EntityRecord, rules: Sequence[Rule]
-    ) -> list[StoredRule]:
-        """Make the entity durable in all its stores; returns its rules as stored. Rules
-        of a partitioned subscription are in the catalog instead."""
-        owners, stored = self._owners_of(record), []
-        for index, owner in enumerate(owners):
-            fragment = owner.table.create(record.generation, index, owner.changes)
-            if len(owners) == 1:
-                stored = [stored_rule(fragment.number, rule) for rule in rules]
-                owner.changes.rules_put.extend(stored)
-        for owner in dict.fromkeys(owners):
-            owner.changes.entities_put.append(stored_entity(record))
-        await self._durable_in(owners)
-        return stored
-
-    async def _durable_in(self, owners: Sequence[StoreOwner]) -> None:
-        """Raises the error of the first store that could not commit."""
-        waiting = [owner.durable() for owner in dict.fromkeys(owners)]
-        for outcome in await asyncio.gather(*waiting, return_exceptions=True):
-            if isinstance(outcome, BaseException):
-                raise outcome
 
     def _check_topic_of(self, entity: Entity, rules: Sequence[Rule]) -> None:
         """Check again, because others may have deleted or filled the topic meanwhile.
@@ -677,7 +629,7 @@ class Namespace(Directory):
         keys = {item.path.lower() for item in entities}
         self._busy |= keys
         try:
-            await self._durable_in(self._owners_of(entity.record))
+            await self._stores.durable(entity.record)
         finally:
             self._busy -= keys
 

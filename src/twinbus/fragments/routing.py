@@ -19,6 +19,7 @@ from mypy_extensions import mypyc_attr
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.home import Home
 from twinbus.broker.message import Message
 from twinbus.errors import FragmentUnavailable
 from twinbus.fragments.hashing import fragment_index
@@ -39,7 +40,7 @@ class Routing:
     """Chooses fragments for what is sent to one entity."""
 
     def __init__(self, path: str, fragment_count: int, source: FragmentSource) -> None:
-        self._path: str = path
+        self.path: str = path
         self.fragment_count: int = fragment_count
         self._source: FragmentSource = source
         # Those that were used, by index.
@@ -57,15 +58,20 @@ class Routing:
 
     def key_of(self, messages: list[Message]) -> str | None:
         """What decides about the fragment; None: any may have them."""
-        key = common_key(messages, self._detects_duplicates(), self._path)
+        key = self.own_key_of(messages)
         return id_key_of(messages[0]) if key is None else key
+
+    def own_key_of(self, messages: list[Message]) -> str | None:
+        """The key that the sender gave to all these messages, if any. Raises
+        NotAllowed if they have different ones."""
+        return common_key(messages, self._detects_duplicates(), self.path)
 
     def _detects_duplicates(self) -> bool:
         for index in range(self.fragment_count):
             fragment = self.find(index)
             if fragment is not None:
                 return fragment.settings.duplicate_window_ms != 0
-        raise FragmentUnavailable.none_left(self._path)
+        raise FragmentUnavailable.none_left(self.path)
 
     def fragment_of(self, key: str) -> Fragment:
         """The fragment of a key. Raises FragmentUnavailable."""
@@ -75,7 +81,7 @@ class Routing:
         """The fragment of that index. Raises FragmentUnavailable."""
         fragment = self.find(index)
         if fragment is None or not fragment.home.is_serving:
-            raise FragmentUnavailable.numbered(index, self._path)
+            raise FragmentUnavailable.numbered(index, self.path)
         return fragment
 
     def find(self, index: int) -> Fragment | None:
@@ -85,27 +91,34 @@ class Routing:
             fragment = self._known[index] = self._source.find_fragment(index)
         return fragment
 
-    def any_fragment(self) -> Fragment:
-        """The fragment for messages without a key. Raises FragmentUnavailable if no
-        fragment is available."""
+    def any_fragment(self, refused_by: list[Home] | None = None) -> Fragment:
+        """The fragment for messages without a key, in a store that has not refused
+        them. Raises FragmentUnavailable if there is none."""
         current = self._current
         if (
-            current is not None
+            refused_by is None
+            and current is not None
             and current.home.changes is self._batch
             and current.home.is_serving
         ):
             return current
-        chosen = self._choose()
+        chosen = self._choose([] if refused_by is None else refused_by)
         self._current = chosen
         self._batch = chosen.home.changes
         return chosen
 
-    def _choose(self) -> Fragment:
+    def leave_current(self) -> None:
+        """Go on to the next fragment: this one has no room."""
+        self._current = None
+
+    def _choose(self, refused_by: list[Home]) -> Fragment:
         busy: Fragment | None = None
         for step in range(self.fragment_count):
             index = (self._next_index + step) % self.fragment_count
             fragment = self.find(index)
             if fragment is None or not fragment.home.is_serving:
+                continue
+            if fragment.home in refused_by:
                 continue
             if not fragment.home.is_committing:
                 self._next_index = index + 1
@@ -113,6 +126,6 @@ class Routing:
             if busy is None:
                 busy = fragment
         if busy is None:
-            raise FragmentUnavailable.none_left(self._path)
+            raise FragmentUnavailable.none_left(self.path)
         self._next_index = busy.index + 1
         return busy

@@ -4,10 +4,16 @@ It delivers messages while the client has credit, the AMQP session's window is o
 the client reads its socket. It applies the client's dispositions, and confirms each
 after the commit with a settled disposition of the same outcome, as the SDKs require. In
 receive-and-delete mode messages are sent settled, after their removal is durable.
+
+A link to a partitioned entity has one of these for each fragment, and a pool that they
+share (`merged_receive_link.py`).
 """
 
+from abc import abstractmethod
 from collections import OrderedDict
 from typing import Final, final
+
+from mypy_extensions import mypyc_attr
 
 from twinbus.amqp.events import DispositionReceived
 from twinbus.amqp.link import Link
@@ -41,6 +47,23 @@ _UNSETTLED_SLACK: Final = 1_024
 """After so many more unsettled deliveries, those with ended locks are removed."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ReceivePool:
+    """What the receivers of several fragments share: the credit of their link."""
+
+    @abstractmethod
+    def promised_to_others(self, receiver: "ReceiveLink") -> int:
+        """Messages that the link will get from other fragments, after a commit."""
+
+    @abstractmethod
+    def served(self, receiver: "ReceiveLink") -> None:
+        """One fragment has no more messages for the link."""
+
+    @abstractmethod
+    def settled_some(self) -> None:
+        """There may be room for more unsettled deliveries."""
+
+
 @final
 class ReceiveLink(Receiver):
     """Delivers one fragment's messages to one client."""
@@ -53,6 +76,7 @@ class ReceiveLink(Receiver):
         peek_lock: bool,
         output: Output,
         session: HeldSession | None = None,
+        pool: ReceivePool | None = None,
     ) -> None:
         super().__init__(actor, peek_lock)
         if session is not None:
@@ -63,6 +87,10 @@ class ReceiveLink(Receiver):
         self.path: str = fragment.settings.path
         self._fragment: Fragment = fragment
         self._output: Output = output
+        # Set if the link delivers messages of other fragments, too.
+        self._pool: ReceivePool | None = pool
+        # The fragment had nothing left since the client asked for a drain.
+        self.is_drained: bool = False
         self._confirmations: Confirmations = Confirmations(link.session, output)
         # At this number of unsettled deliveries of the AMQP session, those whose locks
         # have ended are removed.
@@ -86,11 +114,18 @@ class ReceiveLink(Receiver):
         if room <= 0:
             self._is_stalled = True
             return 0
-        return min(self._link.credit, session.remote_incoming_window, room)
+        capacity = min(self._link.credit, session.remote_incoming_window, room)
+        if self._pool is not None and not self.peek_lock:
+            capacity -= self._pool.promised_to_others(self)
+        return capacity
 
     def offer_capacity(self) -> None:
         """Credit, window or socket allow more messages than before."""
         self._fragment.home.offer_capacity(self._fragment, self)
+
+    def is_serving(self) -> bool:
+        """The store of the fragment is not away."""
+        return self._fragment.home.is_serving
 
     def deliver_locked(self, locks: list[MessageLock]) -> None:
         link = self._link
@@ -140,7 +175,9 @@ class ReceiveLink(Receiver):
         self._output.mark()
 
     def served(self) -> None:
-        if self._link.drain:
+        if self._pool is not None:
+            self._pool.served(self)
+        elif self._link.drain:
             self._link.drained()
             self._output.mark()
 
@@ -188,6 +225,13 @@ class ReceiveLink(Receiver):
     def settled_some(self) -> None:
         """Settlements were applied: have them committed."""
         self._fragment.home.wake()
+        if self._pool is not None:
+            self._pool.settled_some()
+        else:
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Deliver again, if the client had too many unsettled deliveries."""
         if self._is_stalled:
             self._is_stalled = False
             self.offer_capacity()
@@ -226,6 +270,10 @@ class ReceiveLink(Receiver):
         does not wait for its answer, and settles by token."""
         if self._has_delivered:
             forget_deliveries(self._link.session, {self})
+
+    def receivers(self) -> "set[ReceiveLink]":
+        """Those who may hold locks of the link's deliveries: this alone."""
+        return {self}
 
     @property
     def amqp_session(self) -> AmqpSession:
@@ -328,7 +376,11 @@ def on_disposition(event: DispositionReceived, output: Output, now: int) -> None
             confirm_answer(delivery_id, event)
             output.mark()
             continue
-        holder = lock.holder  # type: ignore[assignment]
+        if holder is not lock.holder:
+            # The fragments of the two may be in different stores.
+            if holder is not None:
+                holder.settled_some()
+            holder = lock.holder  # type: ignore[assignment]
         assert holder is not None
         holder.settle(delivery_id, lock, event.state, event.settled, now)
     if holder is not None:

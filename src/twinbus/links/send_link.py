@@ -6,6 +6,9 @@ batch is accepted as a whole or not at all.
 
 A message that needs a look-up in the store is enqueued a turn later. Messages that
 follow it on this link wait too, so that they stay in the order of sending.
+
+For a partitioned entity the routing chooses the fragment of each delivery. Messages
+without a key may go to another fragment if their store fails (`rerouting.py`).
 """
 
 from typing import Final, final
@@ -17,7 +20,7 @@ from twinbus.amqp.transactions import TransactionalState
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
-from twinbus.broker.transaction import Work
+from twinbus.broker.transaction import Transaction, Work
 from twinbus.encoding.layout import IDENTIFIED
 from twinbus.errors import ArgumentError, ServiceBusError
 from twinbus.limits import CREDIT
@@ -27,6 +30,7 @@ from twinbus.links.duplicate_detection import finds_duplicates
 from twinbus.links.outcomes import accepted_in
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, overrun
+from twinbus.links.routes import Routes
 from twinbus.links.sending import Sending, accept, check, check_room
 from twinbus.links.transactional_work import TransactionalSend
 from twinbus.links.via import Via
@@ -47,6 +51,7 @@ class SendLink(CommitListener):
         output: Output,
         coordinator: Coordinator,
         via: Via | None = None,
+        routes: Routes | None = None,
     ) -> None:
         super().__init__()
         self._link: Link = link
@@ -60,6 +65,8 @@ class SendLink(CommitListener):
         self._coordinator: Coordinator = coordinator
         # Set if the messages are for another entity than the one attached to.
         self._via: Via | None = via
+        # Of a partitioned entity: chooses the fragment of each delivery.
+        self._routes: Routes | None = routes
         # The last work that waits for a look-up in the store.
         self._admitted: Sending | None = None
         # Credit is renewed when all received input has been processed.
@@ -71,7 +78,11 @@ class SendLink(CommitListener):
 
     def on_message(self, delivery: MessageReceived, now: int) -> None:
         try:
-            is_taken = self._take(delivery, now)
+            if self._routes is None:
+                is_taken = self._take(delivery, now)
+            else:
+                is_taken = False
+                self._route(self._routes, delivery, now)
         except ServiceBusError as error:
             if not delivery.settled:
                 self._reject(delivery.delivery_id, delivery.delivery_id, error)
@@ -121,6 +132,19 @@ class SendLink(CommitListener):
         fragment.home.wake()
         return True
 
+    def _route(self, routes: Routes, delivery: MessageReceived, now: int) -> None:
+        """Hand the delivery to the fragment that its key names, or to any."""
+        if delivery.state is not None:
+            self._take_in_transaction(delivery, now)
+            return
+        messages = self._read(delivery, now)
+        link = None if delivery.settled else self
+        if self._via is not None:
+            self._via.send(messages, delivery.delivery_id, link)
+        else:
+            is_identified = self._arrivals.marks & IDENTIFIED != 0
+            routes.send(messages, is_identified, delivery.delivery_id, link, now)
+
     def _must_look(self) -> bool:
         """True if the messages just read need a look-up, or follow some that do."""
         admitted = self._admitted
@@ -145,7 +169,8 @@ class SendLink(CommitListener):
         if delivery.oversize:
             raise self._arrivals.too_large()
         payload = delivery.payload
-        check_room(self._fragment, len(payload), now)
+        if self._routes is None:
+            check_room(self._fragment, len(payload), now)
         messages = self._arrivals.read(payload, delivery.message_format, now)
         if self._via is None:
             for message in messages:
@@ -163,7 +188,7 @@ class SendLink(CommitListener):
         transaction = self._coordinator.find(state.txn_id, now)
         try:
             messages = self._read(delivery, now)
-            transaction.enlist(self._work(messages))
+            transaction.enlist(self._work(transaction, messages))
         except ServiceBusError as error:
             transaction.doom(error)
             raise
@@ -173,9 +198,11 @@ class SendLink(CommitListener):
             self._link.session.send_disposition(True, at, at, True, answer)
             self._output.mark()
 
-    def _work(self, messages: list[Message]) -> Work:
+    def _work(self, transaction: Transaction, messages: list[Message]) -> Work:
         if self._via is not None:
             return self._via.work(messages)
+        if self._routes is not None:
+            return self._routes.work(transaction, messages)
         return TransactionalSend(self._fragment, messages, self._actor)
 
     def committed(self, items: list[int]) -> None:

@@ -42,8 +42,8 @@ from twinbus.errors import (
     STORE_IS_FULL,
     STORE_TROUBLE,
     InternalError,
-    ServerBusy,
     ServiceBusError,
+    StoreRefused,
 )
 from twinbus.limits import SEND_ID_WINDOW_MS
 from twinbus.owner.absence import Absence
@@ -339,7 +339,8 @@ class StoreOwner(Home):
     def _fail(self, error: StoreError) -> None:
         is_lost = isinstance(error, LeaseLost)
         self._become(OwnerState.LOST if is_lost else OwnerState.UNAVAILABLE)
-        self._refuse(_cannot_go_on(error))
+        # Nothing of the open change set happened, and others may take what was sent.
+        self._refuse(_cannot_go_on(error) if self._is_alone else _away())
         self._on_fatal(error)
 
     # --- a store that is away -------------------------------------------------
@@ -355,9 +356,7 @@ class StoreOwner(Home):
     def refuse_all(self) -> None:
         """Whatever was asked for while the store is away."""
         self._admissions.apply_unseen(self.clock.now())
-        self._refuse(
-            ServerBusy(f"The message store is away. Try again. {STORE_TROUBLE}")
-        )
+        self._refuse(_away())
         self._relieve()
         self._after_turn()
 
@@ -470,14 +469,14 @@ class StoreOwner(Home):
         except StoreFull as error:
             _log.error("commit %d refused, the store is full: %s", changes.batch, error)
             self._room.commit_found_none(self.clock.now())
-            return ServerBusy(STORE_IS_FULL)
+            return StoreRefused(STORE_IS_FULL)
         except CommitFailed as error:
             _log.error("commit %d failed: %s", changes.batch, error)
         except CommitUnknown as error:
             _log.error("commit %d has an unknown outcome: %s", changes.batch, error)
             if await self._store.last_batch() == changes.batch:
                 return None
-        return ServerBusy(
+        return StoreRefused(
             "The message store could not take the operation; nothing of it happened. "
             f"Try again. {STORE_TROUBLE}"
         )
@@ -561,6 +560,10 @@ class StoreOwner(Home):
 def owner_of(fragment: Fragment) -> "StoreOwner":
     """Whoever commits what happens to the fragment."""
     return cast(StoreOwner, fragment.home)
+
+
+def _away() -> StoreRefused:
+    return StoreRefused(f"The message store is away. Try again. {STORE_TROUBLE}")
 
 
 def _cannot_go_on(error: StoreError) -> InternalError:

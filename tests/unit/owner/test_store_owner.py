@@ -10,7 +10,7 @@ from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
-from twinbus.errors import InternalError, ServerBusy, ServiceBusError
+from twinbus.errors import InternalError, ServerBusy, ServiceBusError, StoreRefused
 from twinbus.limits import CHANGED_MESSAGES, PENDING_BYTES
 from twinbus.links.sending import check_room
 from twinbus.store.base import CommitFailed, CommitUnknown, LeaseLost, StoreFull
@@ -95,7 +95,7 @@ async def test_failed_commit_is_told_and_forgotten(
     world.store.faults = [Fault(error)]
     with pytest.raises(ServerBusy, match=text):
         await owner.durable()
-    assert [type(heard) for heard in ear.heard] == [ServerBusy]
+    assert [type(heard) for heard in ear.heard] == [StoreRefused]
     assert (queue.active_count, queue.next_sequence) == (0, 1)
     send(world, queue)
     await owner.durable()

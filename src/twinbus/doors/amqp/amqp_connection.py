@@ -64,6 +64,7 @@ from twinbus.links.coordinator import Coordinator
 from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
 from twinbus.links.extensions import Extensions
+from twinbus.links.merged_receive_link import MergedReceiveLink
 from twinbus.links.output import Output
 from twinbus.links.receive_link import (
     ReceiveLink,
@@ -92,7 +93,9 @@ _FRAMES_AT_A_TIME: Final = 64
 _SYMBOL: Final = 0xA3
 """Constructor of an array of short symbols."""
 
-QueueLink = SendLink | ReceiveLink | SessionAttach
+# On which a client receives, from one fragment or from several.
+ReceivingLink = ReceiveLink | MergedReceiveLink
+QueueLink = SendLink | ReceiveLink | MergedReceiveLink | SessionAttach
 """A link to an entity, or an attach that waits for a session."""
 
 
@@ -388,7 +391,7 @@ class AmqpConnection(asyncio.Protocol):
         elif isinstance(event, LinkAttached):
             on_attach(self, event.link)
         elif isinstance(event, LinkDetached):
-            if isinstance(event.link.context, ReceiveLink):
+            if isinstance(event.link.context, ReceivingLink):
                 event.link.context.forget_deliveries()
             self._forget(event.link)
         elif isinstance(event, SessionWindowOpened):
@@ -424,7 +427,7 @@ class AmqpConnection(asyncio.Protocol):
 
     def _on_flow(self, link: Link) -> None:
         context = link.context
-        if isinstance(context, ReceiveLink):
+        if isinstance(context, ReceivingLink):
             context.offer_capacity()
         elif isinstance(context, ResponseLink):
             context.send_waiting()
@@ -432,7 +435,7 @@ class AmqpConnection(asyncio.Protocol):
     def _forget(self, link: Link) -> None:
         context = link.context
         link.context = None
-        if isinstance(context, SendLink | ReceiveLink | SessionAttach):
+        if isinstance(context, QueueLink):
             self._detached(context)
         elif isinstance(context, ResponseLink):
             self.responses(link.session).remove(context)
@@ -450,7 +453,7 @@ class AmqpConnection(asyncio.Protocol):
 
     def _offer_capacity(self) -> None:
         for link in list(self._links):
-            if isinstance(link, ReceiveLink):
+            if isinstance(link, ReceivingLink):
                 link.offer_capacity()
 
     # --- for attach -----------------------------------------------------------
@@ -504,8 +507,8 @@ class AmqpConnection(asyncio.Protocol):
                 continue
             self._detached(link)
             link.detach(right.missing())
-            if isinstance(link, ReceiveLink):
-                receivers.setdefault(link.amqp_session, set()).add(link)
+            if isinstance(link, ReceivingLink):
+                receivers.setdefault(link.amqp_session, set()).update(link.receivers())
         for session, links in receivers.items():
             forget_deliveries(session, links)
         self.output.mark()
@@ -527,7 +530,7 @@ class AmqpConnection(asyncio.Protocol):
             self.coordinator.tick(now)
             swept: set[AmqpSession] = set()
             for link in list(self._links):
-                if isinstance(link, ReceiveLink):
+                if isinstance(link, ReceivingLink):
                     link.tick(swept)
         self.output.mark()
 

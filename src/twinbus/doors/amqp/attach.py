@@ -24,7 +24,11 @@ from twinbus.doors.amqp.connection_caller import ConnectionCaller
 from twinbus.doors.amqp.management import ManagementNode
 from twinbus.doors.amqp.namespace_management import NamespaceNode
 from twinbus.doors.amqp.request_links import Node, RequestLink, ResponseLink
-from twinbus.doors.amqp.session_attach import SessionAttach, asks_for_session
+from twinbus.doors.amqp.session_attach import (
+    SessionAttach,
+    asks_for_session,
+    session_id_of,
+)
 from twinbus.entities.entity import Entity
 from twinbus.errors import (
     ArgumentError,
@@ -35,8 +39,10 @@ from twinbus.errors import (
 from twinbus.limits import CONTROL_REQUEST_BYTES
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.coordinator_link import CoordinatorLink
+from twinbus.links.merged_receive_link import MergedReceiveLink
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
+from twinbus.links.routes import Routes
 from twinbus.links.send_link import SendLink
 from twinbus.links.via import Via
 from twinbus.operations.entity_arrivals import entity_arrivals
@@ -175,7 +181,7 @@ def _attach_sender(
         raise NotAllowed.sent_to_sub_queue(entity.text)
     queue.check_may_send()
     arrivals = _arrivals(connection, queue)
-    fragment = queue.fragment()
+    fragment = queue.fragments()[0]
     actor = connection.introduce(fragment.home, f"send {queue.path}")
     via, via_rights = _via(connection, link, queue, actor)
     send_link = SendLink(
@@ -186,6 +192,7 @@ def _attach_sender(
         connection.output,
         connection.coordinator,
         via,
+        _routes(connection, queue),
     )
     link.context = send_link
     connection.attached(send_link, queue.send_links(), right, *via_rights)
@@ -196,6 +203,17 @@ def _attach_sender(
         tolerated_message_size=arrivals.tolerated_bytes,
     )
     send_link.start()
+
+
+def _routes(connection: "AmqpConnection", entity: Entity) -> Routes | None:
+    """The ways to the fragments of a partitioned entity."""
+    if not entity.is_partitioned:
+        return None
+
+    def introduce(home: Home) -> int:
+        return connection.introduce(home, f"send {entity.path}")
+
+    return Routes(entity.routing(), introduce, connection.clock.now)
 
 
 def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
@@ -242,16 +260,40 @@ def _attach_receiver(
     queue = connection.namespace.entity(entity.entity)
     queue.check_may_receive(entity.sub_queue)
     queue.used_at = now
-    fragment = queue.fragment(entity.sub_queue)
-    actor = connection.introduce(fragment.home, f"receive {entity.text}")
+    fragments = queue.fragments(entity.sub_queue)
     peek_lock = link.snd_settle_mode != _SETTLED
-    if asks_for_session(link, fragment):
-        attach = SessionAttach(connection, link, fragment, actor, peek_lock)
+    what = f"receive {entity.text}"
+    if asks_for_session(link, fragments[0]):
+        session_id = session_id_of(link)
+        if session_id is not None and len(fragments) > 1:
+            fragments = [queue.routing().fragment_of(session_id)]
+        attach = SessionAttach(connection, link, fragments, what, peek_lock)
         link.context = attach
         connection.attached(attach, queue.receive_links(), right)
         attach.wait()
         return
-    receive_link = ReceiveLink(link, fragment, actor, peek_lock, connection.output)
+    receive_link = _receive_link(connection, link, fragments, what, peek_lock)
     link.context = receive_link
     connection.attached(receive_link, queue.receive_links(), right)
     link.accept(properties=link.properties or None)
+
+
+def _receive_link(
+    connection: "AmqpConnection",
+    link: Link,
+    fragments: list[Fragment],
+    what: str,
+    peek_lock: bool,
+) -> ReceiveLink | MergedReceiveLink:
+    if len(fragments) == 1:
+        actor = connection.introduce(fragments[0].home, what)
+        return ReceiveLink(link, fragments[0], actor, peek_lock, connection.output)
+    path = fragments[0].settings.path
+    merged = MergedReceiveLink(link, path, peek_lock, connection.output)
+    actors: dict[Home, int] = {}
+    for fragment in fragments:
+        home = fragment.home
+        if home not in actors:
+            actors[home] = connection.introduce(home, what)
+        merged.join(fragment, actors[home])
+    return merged

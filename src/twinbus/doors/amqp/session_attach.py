@@ -1,15 +1,19 @@
 """Attach to a session: the attach is answered when the session is granted.
 
 The session filter of the source has a session id, or null for the next session with
-messages. The attach waits for the session at most for the client's
-`com.microsoft:timeout`. A client that detaches or disconnects waits no longer. The wait
-uses the machine's clock and not the clock of messages: it is the client's timeout. The
-answer has the session id and the end of the lock.
+messages. A named session is in the fragment of its id. For the next one the attach
+waits at all fragments, takes the first that is granted, and leaves the others.
+
+The attach waits at most for the client's `com.microsoft:timeout`. A client that
+detaches or disconnects waits no longer. The wait uses the machine's clock and not the
+clock of messages: it is the client's timeout. The answer has the session id and the end
+of the lock.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import Source
@@ -63,26 +67,55 @@ def asks_for_session(link: Link, fragment: Fragment) -> bool:
     return asks
 
 
-class SessionAttach(SessionWaiter):
+@final
+class FragmentWaiter(SessionWaiter):
+    """Waits for a session of one fragment."""
+
+    def __init__(
+        self, attach: "SessionAttach", fragment: Fragment, session_id: str | None
+    ) -> None:
+        super().__init__(session_id)
+        self._attach = attach
+        self._fragment = fragment
+
+    def wait(self) -> None:
+        self._fragment.home.wait_for_session(self._fragment, self)
+
+    def granted(self, session: HeldSession) -> None:
+        self._attach.granted(self._fragment, session)
+
+    def refused(self, error: ServiceBusError) -> None:
+        self._attach.detach(error)
+
+    def leave(self) -> None:
+        if self._fragment.sessions is not None:
+            self._fragment.sessions.leave(self)
+
+
+class SessionAttach:
     """An attach that waits for a session."""
 
     def __init__(
         self,
         connection: "AmqpConnection",
         link: Link,
-        fragment: Fragment,
-        actor: int,
+        fragments: Sequence[Fragment],
+        what: str,
         peek_lock: bool,
     ) -> None:
-        """Raises ArgumentError if the filter is not a valid session id."""
-        super().__init__(_session_id(link))
+        """`fragments` are those that may have the session; `what` describes the link in
+        the operation log. Raises ArgumentError if the filter is not a valid session
+        id."""
+        self.session_id = session_id_of(link)
         # The path that the claim is for.
-        self.path = fragment.settings.path
+        self.path = fragments[0].settings.path
         self._connection = connection
         self._link = link
-        self._fragment = fragment
-        self._actor = actor
+        self._what = what
         self._peek_lock = peek_lock
+        self._waiters = [
+            FragmentWaiter(self, fragment, self.session_id) for fragment in fragments
+        ]
         self._timer: asyncio.TimerHandle | None = None
 
     def wait(self) -> None:
@@ -90,17 +123,15 @@ class SessionAttach(SessionWaiter):
         loop = asyncio.get_running_loop()
         wait_ms = _wait_ms(self._link)
         self._timer = loop.call_later(wait_ms / 1000, self._give_up)
-        self._fragment.home.wait_for_session(self._fragment, self)
+        for waiter in self._waiters:
+            waiter.wait()
 
-    def granted(self, session: HeldSession) -> None:
-        self._stop_timer()
+    def granted(self, fragment: Fragment, session: HeldSession) -> None:
+        self.close()
         connection, link = self._connection, self._link
+        actor = connection.introduce(fragment.home, self._what)
         receive_link = ReceiveLink(
-            link,
-            self._fragment,
-            self._actor,
-            self._peek_lock,
-            connection.output,
+            *(link, fragment, actor, self._peek_lock, connection.output),
             session,
         )
         link.context = receive_link
@@ -114,9 +145,6 @@ class SessionAttach(SessionWaiter):
         # Credit may have come before the answer.
         receive_link.offer_capacity()
 
-    def refused(self, error: ServiceBusError) -> None:
-        self.detach(error)
-
     def _give_up(self) -> None:
         self.detach(OperationTimeout.accepting(self.session_id, entity_path=self.path))
         self._connection.output.flush_all()
@@ -129,17 +157,14 @@ class SessionAttach(SessionWaiter):
 
     def close(self) -> None:
         """Stop waiting."""
-        self._stop_timer()
-        if self._fragment.sessions is not None:
-            self._fragment.sessions.leave(self)
-
-    def _stop_timer(self) -> None:
+        for waiter in self._waiters:
+            waiter.leave()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
-def _session_id(link: Link) -> str | None:
+def session_id_of(link: Link) -> str | None:
     """The id in the filter; None means the next session. Raises ArgumentError."""
     assert isinstance(link.source, Source)
     value = (link.source.filter or {}).get(FILTER)
