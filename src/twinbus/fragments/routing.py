@@ -96,10 +96,10 @@ class Routing:
         them. Raises FragmentUnavailable if there is none."""
         current = self._current
         if (
-            refused_by is None
-            and current is not None
+            current is not None
             and current.home.changes is self._batch
             and current.home.is_serving
+            and (refused_by is None or current.home not in refused_by)
         ):
             return current
         chosen = self._choose([] if refused_by is None else refused_by)

@@ -30,13 +30,16 @@ from twinbus.broker.message import Message
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.transaction import TransactionLimits
 from twinbus.errors import ServiceBusError
+from twinbus.fragments.routing import FragmentSource, Routing
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
 from twinbus.links.extensions import Extensions
+from twinbus.links.merged_receive_link import MergedReceiveLink
 from twinbus.links.output import Output, Outputs
 from twinbus.links.receive_link import ReceiveLink
+from twinbus.links.routes import Routes
 from twinbus.links.send_link import SendLink
 from twinbus.store.memory import MemoryStore
 from twinbus.store.opening import open_store
@@ -47,9 +50,9 @@ BODY = b"\x00\x53\x77\xa1\x02hi"
 
 
 class LocalHome(Home):
-    """Where one queue lives; commits are made by the test."""
+    """Where one fragment lives; commits are made by the test."""
 
-    def __init__(self, settings: FragmentSettings) -> None:
+    def __init__(self, settings: FragmentSettings, index: int = 0) -> None:
         super().__init__(self.entropy)
         self.now = NOW
         self.store = MemoryStore()
@@ -61,7 +64,7 @@ class LocalHome(Home):
         self.admissions: list[Admission] = []
         self.expected: list[int] = []
         self.entropy_count = 0
-        self.fragment = self.table.create(GENERATION, 0, self.changes)
+        self.fragment = self.table.create(GENERATION, index, self.changes)
         self.dispatch = Dispatch(self.fragment, None, self.entropy)
         self.commit()
 
@@ -176,6 +179,7 @@ class World:
             arrivals,
             self.output,
             self.coordinator,
+            routes=self.routes(),
         )
         bus_link.context = made
         bus_link.accept(
@@ -184,6 +188,10 @@ class World:
         made.start()
         self.pump()
         return link, made
+
+    def routes(self) -> Routes | None:
+        """The queue has one fragment."""
+        return None
 
     def controller(self) -> Link:
         """A control link of the client's."""
@@ -227,7 +235,7 @@ class World:
         while at < len(events):
             event = events[at]
             if isinstance(event, LinkFlow) and isinstance(
-                event.link.context, ReceiveLink
+                event.link.context, ReceiveLink | MergedReceiveLink
             ):
                 event.link.context.offer_capacity()
             elif isinstance(event, MessageReceived):
@@ -243,6 +251,42 @@ class World:
     def verdicts(self) -> list[tuple[int, int, object]]:
         """Ranges of settled dispositions that the client got, and their states."""
         return verdicts_in(self.pump())
+
+
+class PartitionedWorld(World, FragmentSource):
+    """The same with fragments in several stores."""
+
+    def __init__(self, fragment_count: int, **settings: Any) -> None:
+        super().__init__(**settings)
+        described = self.fragment.settings
+        others = [LocalHome(described, index) for index in range(1, fragment_count)]
+        self.homes = [self.home, *others]
+        self.routing = Routing("orders", fragment_count, self)
+
+    def find_fragment(self, index: int) -> Fragment | None:
+        return self.homes[index].fragment
+
+    def routes(self) -> Routes:
+        return Routes(self.routing, lambda _: 1, lambda: NOW)
+
+    def merged(self, *, peek_lock: bool = True) -> tuple[Link, MergedReceiveLink]:
+        link = self.session.attach_receiver("rx", Source(address="orders"), Target())
+        bus_link = self._attached()
+        made = MergedReceiveLink(bus_link, "orders", peek_lock, self.output)
+        for home in self.homes:
+            made.join(home.fragment, 2)
+        bus_link.context = made
+        bus_link.accept()
+        self.pump()
+        return link, made
+
+    def counts(self) -> list[int]:
+        """Messages of each fragment."""
+        return [home.fragment.active_count for home in self.homes]
+
+    def commit(self) -> None:
+        for home in self.homes:
+            home.commit()
 
 
 def verdicts_in(events: list[Event]) -> list[tuple[int, int, object]]:

@@ -1,0 +1,1 @@
+"""Tests of partitioned entities: keys, routes, placement."""

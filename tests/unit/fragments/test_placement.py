@@ -1,0 +1,12 @@
+"""Fragments are spread over all stores, the emptiest first."""
+
+from twinbus.fragments.placement import spread
+
+
+def test_fragments_are_spread_evenly_and_begin_with_the_emptiest_store() -> None:
+    placed = spread(5, [(7, b"a"), (0, b"b"), (3, b"c")])
+    assert placed == (b"b", b"c", b"a", b"b", b"c")
+
+
+def test_one_store_has_all_fragments() -> None:
+    assert spread(3, [(9, b"only")]) == (b"only",) * 3
