@@ -29,6 +29,7 @@ from simulator.links import ClientSettlement, SimulatedReceiver
 from simulator.loop import NothingToWaitFor, VirtualLoop, run_virtually
 from simulator.neighbour import Neighbour
 from simulator.pair_world import PairWorld
+from simulator.partitions_world import PartitionsWorld
 from simulator.range_workload import RangeWorkload
 from simulator.session_ending import (
     check_states,
@@ -68,7 +69,9 @@ _PAIRS: Final = "pairs"
 
 _STORES: Final = "stores"
 
-KINDS: Final = (*_WORKLOADS, _PAIRS, _STORES)
+_PARTITIONS: Final = "partitions"
+
+KINDS: Final = (*_WORKLOADS, _PAIRS, _STORES, _PARTITIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +96,11 @@ def run_world(
     with a fault, to see whether the auditor finds it.
     """
     loop = VirtualLoop()
-    world: World | PairWorld | StoresWorld
+    world: World | PairWorld | StoresWorld | PartitionsWorld
     if kind == _STORES:
         world = StoresWorld(seed, loop, folder, plant)
+    elif kind == _PARTITIONS:
+        world = PartitionsWorld(seed, loop, folder, plant)
     elif kind == _PAIRS:
         world = PairWorld(seed, loop, folder, plant)
     else:

@@ -22,6 +22,7 @@ SHARES = {
     "ranges": 2,
     "pairs": 2,
     "stores": 1,
+    "partitions": 2,
 }
 """Of the seeds, by kind of world."""
 
