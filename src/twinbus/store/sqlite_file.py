@@ -29,6 +29,9 @@ _CHECKPOINT_PAGES = 500
 """The WAL is copied into the file when it has so many. A small WAL that is written
 over syncs faster than one that grows, and the stall is short (decision 0002)."""
 
+CHECKPOINT_BYTES = _CHECKPOINT_PAGES * _PAGE_BYTES
+"""The same, as the size of the log's file."""
+
 _CACHED_STATEMENTS = 256
 """More than there are statements, so that each is prepared once."""
 
@@ -128,7 +131,7 @@ def _make(path: Path, kind: SqliteFormat) -> None:
     finally:
         for suffix in ("", "-wal", "-shm"):
             Path(f"{unfinished}{suffix}").unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _fill(path: Path, kind: SqliteFormat) -> None:
@@ -158,7 +161,8 @@ def settle_log(db: sqlite3.Connection, path: Path) -> None:
         raise refusal(path, error) from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names of new files durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
