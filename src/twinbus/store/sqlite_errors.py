@@ -17,6 +17,7 @@ from twinbus.store.base import (
     StoreError,
     StoreFull,
     StoreInUse,
+    StoreReadOnly,
     StoreUnreadable,
 )
 
@@ -52,6 +53,14 @@ def locked(path: Path) -> StoreInUse:
     )
 
 
+def read_only(path: Path) -> StoreReadOnly:
+    """The error for a disk that is mounted for reading."""
+    return StoreReadOnly(
+        f"{path} can only be read: its disk or its folder does not let the bus write. "
+        "Mount the disk for writing, or give the bus the right to write."
+    )
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Errors of what only reads. Raises StoreUnreadable, StoreInUse, StoreFull (to read
@@ -63,7 +72,7 @@ def reading(path: Path) -> Iterator[None]:
             raise unreadable(path, str(error)) from error
         if _is_any(error, _LOCKED):
             raise locked(path) from error
-        if _is_any(error, _FULL):
+        if _is_any(error, (*_FULL, sqlite3.SQLITE_READONLY)):
             raise refusal(path, error) from error
         raise StoreError(f"{path} could not be read: {error}") from error
 
@@ -128,4 +137,6 @@ def refusal(path: Path, error: sqlite3.Error) -> StoreError:
         return StoreFull(f"There is no room on the disk of {path}.")
     if _is_any(error, _LOCKED):
         return Busy(f"{path} is being written to by another program.")
+    if _is_any(error, (sqlite3.SQLITE_READONLY,)):
+        return read_only(path)
     return CommitFailed(f"{path} could not be written: {error}")

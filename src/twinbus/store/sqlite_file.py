@@ -11,7 +11,7 @@ import os
 import secrets
 import sqlite3
 from dataclasses import dataclass
-from errno import ENOSPC
+from errno import EACCES, ENOSPC, EPERM, EROFS
 from pathlib import Path
 
 from twinbus.store.base import (
@@ -21,7 +21,13 @@ from twinbus.store.base import (
     StoreUnreadable,
 )
 from twinbus.store.sqlite_copy import keep_copy
-from twinbus.store.sqlite_errors import reading, refusal, transaction, unreadable
+from twinbus.store.sqlite_errors import (
+    read_only,
+    reading,
+    refusal,
+    transaction,
+    unreadable,
+)
 from twinbus.store.statements import migrations
 
 _PAGE_BYTES = 16_384
@@ -78,6 +84,8 @@ def open_file(path: Path, kind: SqliteFormat) -> sqlite3.Connection:
     except OSError as error:
         if error.errno == ENOSPC:
             raise StoreFull(f"There is no room on the disk of {path}.") from error
+        if error.errno in (EROFS, EACCES, EPERM):
+            raise read_only(path) from error
         raise StoreError(f"{path} could not be opened: {error}") from error
     except sqlite3.Error as error:
         raise refusal(path, error) from error
