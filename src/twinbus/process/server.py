@@ -1,4 +1,4 @@
-"""The server: one namespace on one store, from start to stop.
+"""The server: one namespace on its stores, from start to stop.
 
 Start: open the data, create the entities of the configuration, listen. It is ready when
 it can accept and deliver messages. Stop: accept no more connections, commit what was
@@ -12,7 +12,7 @@ import os
 import resource
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from twinbus.auth.claims import AuthorizationRule, Claim
@@ -82,7 +82,7 @@ class Server:
         config: Config,
         *,
         clock: Clock | None = None,
-        store: Store | None = None,
+        stores: Sequence[Store] | None = None,
         catalog: Catalog | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -99,8 +99,8 @@ class Server:
         self.entropy: Callable[[int], bytes] = os.urandom
         # None: no TLS.
         self.tls = tls
-        stores = folder.stores() if store is None else [store]
-        self.owners = Owners([self._owner(store) for store in stores])
+        opened = folder.stores() if stores is None else stores
+        self.owners = Owners([self._owner(store) for store in opened])
         self.namespace = Namespace(
             config.namespace,
             catalog or folder.catalog(),
