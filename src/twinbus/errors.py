@@ -277,6 +277,12 @@ class FragmentUnavailable(ServerBusy):
         )
 
 
+STORE_IS_READ_ONLY: Final = (
+    "The message store can only be read at present, so nothing of the operation "
+    f"happened. Make its disk writable on the server, then try again. {STORE_TROUBLE}"
+)
+
+
 class UnauthorizedAccess(ServiceBusError):
     """Unauthorized access to '{entity_path}'. The token gives no claim to it, or is no
     longer valid."""

@@ -240,6 +240,11 @@ PENDING_BYTES: Final = 64 * 1024 * 1024
 """Bytes accepted but not yet durable, over the whole process. Beyond this limit,
 reading from sockets pauses."""
 
+SYNC_SECONDS: Final = 10
+"""How long a sync of one of several stores may take. Then its outcome counts as
+unknown, and the store is out of service until its disk answers. Clients wait for 60
+seconds, so they are told before they give up by themselves."""
+
 WRITE_BUFFER_BYTES: Final = 256 * 1024
 """Unsent bytes of one connection beyond which no more messages are delivered to it."""
 

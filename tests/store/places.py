@@ -9,6 +9,7 @@ from twinbus.store.catalog import Catalog
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.store.sqlite import SqliteStore
+from twinbus.store.sqlite_apart import ApartLog
 from twinbus.store.sqlite_catalog import SqliteCatalog
 
 # No process has this id: Linux stops at 2**22.
@@ -54,3 +55,10 @@ class SqlitePlace:
 
     def catalog(self) -> SqliteCatalog:
         return SqliteCatalog(self.catalog_path)
+
+
+class SqliteApartPlace(SqlitePlace):
+    """A folder, for a process with several stores: syncs are in a thread."""
+
+    def store(self) -> SqliteStore:
+        return SqliteStore(self.store_path, ApartLog(self.store_path))

@@ -108,6 +108,12 @@ async def commit_up_to(store: Store, owner: str, number: int) -> None:
         await store.commit(changes_of(batch, opened.epoch))
 
 
+async def commit_up_to_opened(store: Store, epoch: int, number: int) -> None:
+    """Commit from the first until that number, in a store that is open."""
+    for batch in range(1, number + 1):
+        await store.commit(changes_of(batch, epoch))
+
+
 # --- as a program ---------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.commit_listener import Listeners
 from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message_ids import MessageIds
+from twinbus.errors import STORE_IS_FULL
 from twinbus.limits import SEND_ID_WINDOW_MS
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class Home:
         self.listeners: Listeners = Listeners()
         # Until then messages are refused, because the store was full.
         self.refuses_until: int = 0
+        # What senders are told until then.
+        self.refusal: str = STORE_IS_FULL
         # Larger messages are refused, because the store is almost full.
         self.room_bytes: int = NO_LIMIT
         # How long the ids of sends are remembered.

@@ -29,5 +29,7 @@ ADDRESS: Final = (
 FILES: Final = (
     CONFIG,
     setting_flag("data"),
-    setting_flag("store", "Where messages are kept: sqlite:///PATH."),
+    setting_flag(
+        "store", "Where messages are kept: sqlite:///PATH. Once for each store."
+    ),
 )

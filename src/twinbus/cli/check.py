@@ -6,7 +6,7 @@ Progress goes to stderr, the findings to stdout, as text or as one JSON object.
 import json
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import typer
 
@@ -16,7 +16,7 @@ from twinbus.config.config import Config
 from twinbus.store.base import StoreError, StoreInUse
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_audit import SqliteAudit, as_json
-from twinbus.store.urls import open_store_url
+from twinbus.store.urls import open_store_urls
 
 _ACCEPT: Final = (
     "Restore a backup of the data folder. To go on without what is gone, run this "
@@ -31,7 +31,27 @@ _RESTORE: Final = (
 
 def run_check(config: Config, *, accept_loss: bool, is_json: bool) -> None:
     """Raises Failure, or typer.Exit if something is wrong."""
-    audit = SqliteAudit(_store_of(config), config.data / "catalog.sqlite3", _progress)
+    checks = [
+        _checked(store, config, accept_loss=accept_loss) for store in _stores_of(config)
+    ]
+    if is_json:
+        reports = [_report(audit, done) for audit, done in checks]
+        several = {"whole": all(one["whole"] for one in reports), "stores": reports}
+        print(json.dumps(reports[0] if len(reports) == 1 else several, indent=2))
+    else:
+        for audit, done in checks:
+            if len(checks) > 1:
+                print(f"{audit.store}:")
+            _print(audit, done)
+    if any(not audit.is_whole() and not done for audit, done in checks):
+        raise typer.Exit(exit_codes.DAMAGED)
+
+
+def _checked(
+    store: Path, config: Config, *, accept_loss: bool
+) -> tuple[SqliteAudit, list[str]]:
+    """A look at one store, and what was done about what it found."""
+    audit = SqliteAudit(store, config.data / "catalog.sqlite3", _progress)
     done: list[str] = []
     try:
         audit.run()
@@ -41,21 +61,20 @@ def run_check(config: Config, *, accept_loss: bool, is_json: bool) -> None:
         raise Failure(str(error), exit_codes.IN_USE) from None
     except StoreError as error:
         raise Failure(str(error), exit_codes.UNREADABLE) from None
-    _print(audit, done, is_json=is_json)
-    if not audit.is_whole() and not done:
-        raise typer.Exit(exit_codes.DAMAGED)
+    return audit, done
 
 
-def _store_of(config: Config) -> Path:
+def _stores_of(config: Config) -> list[Path]:
+    if not config.store:
+        return [config.data / "messages.sqlite3"]
     try:
-        store = open_store_url(config.store) if config.store else None
+        stores = open_store_urls(config.store)
     except StoreError as error:
         raise Failure(str(error), exit_codes.USAGE) from None
-    if store is None:
-        return config.data / "messages.sqlite3"
-    if not isinstance(store, SqliteStore):
+    paths = [store.path for store in stores if isinstance(store, SqliteStore)]
+    if len(paths) < len(stores):
         raise Failure("Only a SQLite store can be checked.", exit_codes.USAGE)
-    return store.path
+    return paths
 
 
 def _progress(step: str) -> None:
@@ -70,22 +89,23 @@ def _next_step(audit: SqliteAudit, done: list[str]) -> str:
     return _ACCEPT if audit.can_accept() else _RESTORE
 
 
-def _print(audit: SqliteAudit, done: list[str], *, is_json: bool) -> None:
+def _report(audit: SqliteAudit, done: list[str]) -> dict[str, Any]:
+    """For programs."""
     found, confirmed = audit.found, audit.confirmed
-    if is_json:
-        report = {
-            "whole": audit.is_whole(),
-            "commit": None if found is None else found.batch,
-            "confirmed": None if confirmed is None else confirmed.batch,
-            "messages": audit.message_count,
-            "findings": [as_json(finding) for finding in audit.findings],
-            "done": done,
-            "next": _next_step(audit, done),
-        }
-        print(json.dumps(report, indent=2))
-        return
-    if found is not None:
-        print(f"{audit.message_count} messages, as of commit {found.batch}")
+    return {
+        "whole": audit.is_whole(),
+        "commit": None if found is None else found.batch,
+        "confirmed": None if confirmed is None else confirmed.batch,
+        "messages": audit.message_count,
+        "findings": [as_json(finding) for finding in audit.findings],
+        "done": done,
+        "next": _next_step(audit, done),
+    }
+
+
+def _print(audit: SqliteAudit, done: list[str]) -> None:
+    if audit.found is not None:
+        print(f"{audit.message_count} messages, as of commit {audit.found.batch}")
     for finding in audit.findings:
         kind = "damage" if finding.is_damage else "note"
         print(f"{kind}: {finding.line()}")

@@ -51,4 +51,7 @@ def setting_flag(name: str, help: str | None = None) -> Flag:
         metavar=setting.metavar or None,
         show_default=False,
     )
-    return flag(name, Annotated[(str if setting.metavar else bool) | None, option])
+    kind: Any = str if setting.metavar else bool
+    if setting.is_repeatable:
+        kind = list[str]
+    return flag(name, Annotated[kind | None, option])

@@ -24,6 +24,7 @@ from twinbus.process.certificates import (
     java_file,
     tls_context,
 )
+from twinbus.store.urls import is_volatile
 
 _FURTHER_PORTS: Final = {"http_port": "--http-port", "tls_port": "--tls-port"}
 
@@ -90,7 +91,7 @@ def trust_instructions(config: Config, port: int) -> tuple[str, ...]:
 
 def _for_shells(config: Config, port: int) -> tuple[str, ...]:
     """One line for all of them, where the key is kept for it."""
-    if config.key or config.store == "memory:":
+    if config.key or is_volatile(config.store):
         return ()
     return (f'  all     eval "$({own_command("env", config, port)})"',)
 

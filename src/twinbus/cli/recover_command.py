@@ -47,13 +47,15 @@ def recover(
 
     done = asyncio.run(_recovered(settings(**flags), is_dry_run))
     if is_json:
-        print(json.dumps(_document(done, is_dry_run), indent=2))
+        documents = [_document(one, is_dry_run) for one in done]
+        several = {"stores": documents, "is_dry_run": is_dry_run}
+        print(json.dumps(documents[0] if len(done) == 1 else several, indent=2))
     else:
         for line in _lines(done, is_dry_run):
             print(line)
 
 
-async def _recovered(config: "Config", is_dry_run: bool) -> "Recovery":
+async def _recovered(config: "Config", is_dry_run: bool) -> "list[Recovery]":
     """Raises Failure."""
     from twinbus.cli import exit_codes
     from twinbus.cli.failure import Failure
@@ -94,24 +96,25 @@ def _document(done: "Recovery", is_dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _lines(done: "Recovery", is_dry_run: bool) -> list[str]:
+def _lines(done: "list[Recovery]", is_dry_run: bool) -> list[str]:
     from twinbus.entities.strangers import counted
 
-    if not done.is_needed():
-        return [f"The catalog {done.catalog} lacks nothing. Nothing was changed."]
+    first = done[0]
+    if not any(one.is_needed() for one in done):
+        return [f"The catalog {first.catalog} lacks nothing. Nothing was changed."]
     lines = []
-    if done.set_aside is not None:
+    if first.set_aside is not None:
         verb = "would be" if is_dry_run else "was"
         lines.append(f"The catalog cannot be read, and {verb} moved to:")
-        lines.append(f"  {done.set_aside}")
-    lines += [_line(one) for one in done.entities]
-    messages = sum(one.message_count for one in done.entities)
-    held = (
-        f"{counted(len(done.entities), 'entity')} with {counted(messages, 'message')}"
-    )
+        lines.append(f"  {first.set_aside}")
+    entities = [entity for one in done for entity in one.entities]
+    lines += map(_line, entities)
+    messages = sum(one.message_count for one in entities)
+    count = len({one.record.generation for one in entities})
+    held = f"{counted(count, 'entity')} with {counted(messages, 'message')}"
     if is_dry_run:
         return [*lines, f"{held} would be recovered. Nothing was changed."]
-    return [*lines, f"{held} recovered in {done.catalog}. Start the bus again."]
+    return [*lines, f"{held} recovered in {first.catalog}. Start the bus again."]
 
 
 def _line(one: "Recovered") -> str:

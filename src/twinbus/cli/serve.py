@@ -29,6 +29,7 @@ from twinbus.config.config import Config, ConfigError
 from twinbus.process.certificates import name_port
 from twinbus.process.server import Server
 from twinbus.store.base import StoreError, StoreInUse
+from twinbus.store.urls import without_password
 
 _GC_THRESHOLDS: Final = (50_000, 20, 100)
 """Connections that ended are the only cycles; so many objects are a few megabytes."""
@@ -119,7 +120,8 @@ def _announce(server: Server, found: Ports) -> None:
         complain(f"warning: {warning}")
     for trouble in found.troubles:
         complain(f"note: port {server.port} serves everything alone. {trouble}")
-    data = config.store or config.data
+    urls = [without_password(url) for url in config.store]
+    data = ", ".join(urls) or config.data
     print(f"twinbus {__version__} ({compilation.describe()}), messages in {data}")
     for line in connection_lines(config, server.port, server.root_key):
         print(line)

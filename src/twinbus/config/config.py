@@ -41,6 +41,9 @@ from twinbus.config.settings import SETTINGS, VARIABLE_PREFIX, Settings
 
 ROOT_KEY_NAME: Final = "RootManageSharedAccessKey"
 
+_OTHER_NAMES: Final = {"stores": "store"}
+"""Settings that have another name in the file."""
+
 _SECTIONS: Final = ("server", "queues", "topics", "rules", "pair")
 
 
@@ -86,7 +89,8 @@ def load_config(
     config = Config() if file is None else _from_file(file, environment)
     values = _from_environment(environment)
     for name, value in flags.items():
-        if value is not None:
+        # A flag that may be repeated is an empty list if it is not given.
+        if value is not None and value != []:
             values[name] = _typed(name, value, SETTINGS[name].flag)
     config = _with_settings(config, values)
     if config.tls_key and not config.tls_cert:
@@ -141,10 +145,12 @@ def _with_entities(
 
 def _from_toml(document: Mapping[str, Any], file: Path) -> Config:
     check_names(document, _SECTIONS, "", "section")
-    values = {
-        name: _typed(name, value, f"{file}: [server] {name}")
-        for name, value in table(document.get("server", {}), "server").items()
-    }
+    values: dict[str, Any] = {}
+    for written, value in table(document.get("server", {}), "server").items():
+        name, where = _OTHER_NAMES.get(written, written), f"{file}: [server] {written}"
+        if name in values:
+            raise ConfigError(f"{where}: is there twice, as '{name}', too")
+        values[name] = _typed(name, value, where)
     rules = document.get("rules", [])
     if not isinstance(rules, list):
         raise ValueError("rules: write each as [[rules]]")

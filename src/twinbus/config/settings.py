@@ -24,6 +24,7 @@ from twinbus.config.values import (
     one_of,
     switch,
     text,
+    urls,
     whole_number,
 )
 from twinbus.durations import readable_duration
@@ -54,6 +55,8 @@ class Setting:
     details: str
     # What happens where the default is empty.
     if_empty: str
+    # The flag may be given several times.
+    is_repeatable: bool = False
 
     @property
     def variable(self) -> str:
@@ -68,6 +71,8 @@ class Setting:
     @property
     def written_default(self) -> str:
         """The default as it is written in the file; empty if there is none."""
+        if self.default == ():
+            return ""
         return str(self.default).lower() if self.default is False else str(self.default)
 
     @property
@@ -87,6 +92,7 @@ def setting(
     details: str = "",
     if_empty: str = "",
     is_secret: bool = False,
+    is_repeatable: bool = False,
 ) -> Value:
     """A field of `Settings`. To mypy it is the default, as with `field`."""
     row = Setting(
@@ -96,6 +102,7 @@ def setting(
         help=help,
         details=details,
         if_empty=if_empty,
+        is_repeatable=is_repeatable,
     )
     made: Value = field(default=default, repr=not is_secret, metadata={"row": row})
     return made
@@ -161,12 +168,17 @@ class Settings:
         if_empty="made at the first start and kept in the data folder",
         is_secret=True,
     )
-    store: str = setting(
-        "",
-        text(),
+    store: tuple[str, ...] = setting(
+        (),
+        urls(),
         "URL",
-        "Where messages are kept: sqlite:///PATH or memory:.",
+        "Where messages are kept: sqlite:///PATH or memory:. Once for each of several "
+        "stores.",
+        details="See [several stores](../howto/several-stores.md). In the file it is a "
+        "text or a list, and may be called `stores`; the variable has commas or blanks "
+        "between URLs.",
         if_empty="messages.sqlite3 in the data folder",
+        is_repeatable=True,
     )
     namespace: str = setting(
         "twinbus",

@@ -7,6 +7,7 @@ written: whoever calls it puts the place in front.
 """
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Final, Generic, TypeVar
 from twinbus.durations import duration_ms, readable_duration
 
 Value = TypeVar("Value")
+
+_BETWEEN_URLS: Final = re.compile(r"[,\s]+(?=[A-Za-z][A-Za-z0-9+.-]*:)")
 
 _SWITCH: Final = {"true": True, "1": True, "false": False, "0": False}
 
@@ -55,6 +58,21 @@ def text(*, may_be_empty: bool = True) -> ValueKind[str]:
         return str(value)
 
     return ValueKind(read=read)
+
+
+def urls() -> ValueKind[tuple[str, ...]]:
+    """Several URLs: a list, or a text with commas or blanks between them."""
+    read_text = text().read
+
+    def read(value: object) -> tuple[str, ...]:
+        if isinstance(value, list | tuple):
+            listed = [text(may_be_empty=False).read(item) for item in value]
+            return tuple(item.strip() for item in listed)
+        # A blank or comma within a path is not followed by the scheme of another URL.
+        parts = _BETWEEN_URLS.split(read_text(value).strip(", \t\n"))
+        return tuple(part for part in parts if part)
+
+    return ValueKind(read=read, allowed="one or several")
 
 
 def folder() -> ValueKind[Path]:

@@ -107,10 +107,11 @@ class Entity(FragmentSource):
         """The tables that hold its fragments, each once."""
         return dict.fromkeys(self._tables)
 
-    def check_placement(self) -> None:
-        """Raises StoreUnreadable if a store does not have its fragment."""
-        for index in range(len(self._tables)):
-            if self.counters(MAIN, index) is None:
+    def check_placement(self, table: FragmentTable) -> None:
+        """Raises StoreUnreadable if the store of this table lacks one of its
+        fragments."""
+        for index, own in enumerate(self._tables):
+            if own is table and self.counters(MAIN, index) is None:
                 raise misplaced(self.record)
 
     def is_in(self, table: FragmentTable) -> bool:

@@ -41,6 +41,9 @@ class IdleEntities:
         # Record the use now: after a link has gone, nothing shows that it was there.
         for entity in entities:
             entity.notice_use(now)
+            # Nobody could use it while its store is away.
+            if not entity.is_available():
+                entity.used_at = now
         idle = [entity for entity in entities if _is_idle(entity, now)]
         if idle:
             self._deleting = asyncio.create_task(self._delete(idle))

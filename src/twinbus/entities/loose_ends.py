@@ -42,8 +42,8 @@ class LooseEnds:
         self._owners = owners
         # Their fragments are dropped; their notes are still in the catalog.
         self._dropped: set[Unfinished] = set()
-        # Records of the catalog that the store may not have yet, by generation.
-        self._records: dict[bytes, EntityRecord] = {}
+        # Records of the catalog that a store may not have yet, by generation and store.
+        self._records: dict[tuple[bytes, bytes], EntityRecord] = {}
         self._tying: asyncio.Task[None] | None = None
 
     def drop(self, noted: Iterable[Unfinished]) -> None:
@@ -52,7 +52,7 @@ class LooseEnds:
             self._drop(one)
             self._dropped.add(one)
             # A dropped entity must not be recorded again.
-            self._records.pop(one.generation, None)
+            self._records.pop((one.generation, one.store_uuid), None)
 
     def _drop(self, one: Unfinished) -> None:
         owner = self._owners.find(one.store_uuid)
@@ -60,22 +60,31 @@ class LooseEnds:
             owner.table.drop(one.generation, owner.changes)
 
     def record(self, entity: EntityRecord) -> None:
-        """The catalog has this record; write it to the store, too."""
-        self._records[entity.generation] = entity
+        """The catalog has this record; write it to its stores, too."""
+        for store_uuid in dict.fromkeys(entity.placement):
+            # Another broker may serve that store.
+            if self._owners.find(store_uuid) is not None:
+                self._records[entity.generation, store_uuid] = entity
 
     def renew(
-        self, records: Iterable[EntityRecord], stored: Iterable[StoredEntity]
+        self,
+        owner: StoreOwner,
+        records: Iterable[EntityRecord],
+        stored: Iterable[StoredEntity],
     ) -> None:
-        """At the start: write records of the catalog to the store where they differ."""
+        """At the start: write records of the catalog to a store where they differ from
+        those `stored` in it."""
         known = {one.generation: one for one in stored}
+        uuid, table = owner.store_uuid, owner.table
         newer_count = 0
         for record in records:
             # The namespace itself has no fragments.
-            if record.path and not self._is_held(record):
+            is_held = bool(table.records_of(record.generation)) if record.path else True
+            if not is_held or uuid not in record.placement:
                 continue
             before = known.get(record.generation)
             if before != stored_entity(record):
-                self.record(record)
+                self._records[record.generation, uuid] = record
                 newer_count += before is not None and _is_newer(before, record)
         if newer_count:
             _log.warning(
@@ -84,10 +93,6 @@ class LooseEnds:
                 self._catalog.location,
                 counted(newer_count, "entity"),
             )
-
-    def _is_held(self, record: EntityRecord) -> bool:
-        """True if a store of this process has fragments of the entity."""
-        return any(owner.table.records_of(record.generation) for owner in self._owners)
 
     def tick(self) -> None:
         """Continue, unless a task already does."""
@@ -106,7 +111,7 @@ class LooseEnds:
         """Complete the changes that concern one store."""
         uuid = owner.store_uuid
         dropped = [one for one in self._dropped if one.store_uuid == uuid]
-        records = [one for one in self._records.values() if uuid in one.placement]
+        records = [one for key, one in self._records.items() if key[1] == uuid]
         if not dropped and not records:
             return
         # Again: the commit that should have dropped them may have failed.
@@ -118,8 +123,8 @@ class LooseEnds:
             await self._catalog.finish(dropped)
         self._dropped.difference_update(dropped)
         for record in records:
-            if self._records.get(record.generation) is record:
-                del self._records[record.generation]
+            if self._records.get((record.generation, uuid)) is record:
+                del self._records[record.generation, uuid]
 
     async def stop(self) -> None:
         """Stop. The next start completes the rest."""

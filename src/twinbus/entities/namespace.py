@@ -10,6 +10,7 @@ and messages (`subscription_rules.py`). `forwarders.py` moves messages between e
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from typing import Any, Final
 
 from twinbus.auth.claims import AuthorizationRule
 from twinbus.auth.policy import Policy
-from twinbus.broker.changes import StoredEntity, StoredRule
+from twinbus.broker.changes import StoredRule
 from twinbus.broker.descriptions.forward_path import forward_path
 from twinbus.broker.descriptions.queue import QueueDescription, queue_description
 from twinbus.broker.descriptions.subscription import (
@@ -51,10 +52,11 @@ from twinbus.entities.partitioning import (
     without_total,
 )
 from twinbus.entities.queue import Queue
-from twinbus.entities.strangers import (
-    check_known,
-    find_strangers,
-    held_by_namespace,
+from twinbus.entities.store_entries import (
+    NAMESPACE,
+    StoreEntries,
+    check_served,
+    remembered_stores,
 )
 from twinbus.entities.subscription import Subscription
 from twinbus.entities.subscription_rules import (
@@ -68,6 +70,7 @@ from twinbus.entities.topic_quotas import DOCUMENTED_QUOTAS, TopicQuotas
 from twinbus.entities.unread_rules import UnreadRules
 from twinbus.errors import (
     EntityAlreadyExists,
+    FragmentUnavailable,
     MessagingEntityNotFound,
     QuotaExceeded,
 )
@@ -92,8 +95,6 @@ _log = logging.getLogger(__name__)
 
 _GENERATION_BYTES: Final = 16
 _KINDS: Final = ("queue", "topic", "subscription")
-_NAMESPACE: Final = "namespace"
-"""Kind of the record that holds the creation time of the namespace."""
 
 
 class Namespace(Directory):
@@ -159,100 +160,79 @@ class Namespace(Directory):
         self.rules = SubscriptionRules(clock, topic_quotas, self._save_rules)
         self.idle = IdleEntities(self)
         self.loose_ends = LooseEnds(catalog, owners)
+        self._entries = StoreEntries(self, catalog, owners)
+        # What was read of the catalog before the stores were opened.
+        self._records: list[EntityRecord] | None = None
 
     # --- start ----------------------------------------------------------------
 
+    async def remembered_stores(self) -> dict[str, bytes]:
+        """Where the catalog has seen the stores of a process with several of them."""
+        if self._owners.are_several and self._catalog.exists():
+            self._records = await self._catalog.open()
+        return remembered_stores(self._records or ())
+
     async def open(self) -> None:
         """Load the entities. Raises StoreError."""
-        stored = {owner: await owner.store.entities() for owner in self._owners}
+        # The others are taken in when they are there.
+        owners = self._owners.serving()
+        stored = {owner: await owner.store.entities() for owner in owners}
         if not self._catalog.exists():
             # Check before an empty one is created: it would look like the right one.
-            for owner in self._owners:
-                orphans = owner.table.orphans()
-                self._check_known(owner, orphans, stored[owner], has_catalog=False)
-        records = await self._catalog.open()
+            for owner in owners:
+                self._entries.check_without_catalog(owner, stored[owner])
+        records = await self._read_catalog()
         # Check before anything is written: an incomplete catalog is not changed.
         noted = await self._catalog.unfinished()
-        self._admit_all(
-            [record for record in records if record.namespace.lower() == self._key]
-        )
-        strangers = {
-            owner: find_strangers(
-                owner.table,
-                records,
-                noted,
-                namespace=self.name,
-                store_uuid=owner.store_uuid,
-            )
-            for owner in self._owners
+        self._admit_all(records)
+        found = {
+            owner: self._entries.check(owner, stored[owner], records, noted)
+            for owner in owners
         }
-        for owner, found in strangers.items():
-            self._check_known(owner, found.unknown, stored[owner], has_catalog=True)
-        for owner, found in strangers.items():
-            self._keep(owner, found.kept, records)
-            self.loose_ends.drop(found.leftovers)
         own = await self._learn_age(records)
-        known = list(chain.from_iterable(stored.values()))
-        self.loose_ends.renew([*records, own], known)
-        for owner in self._owners:
+        for owner in owners:
+            self._entries.begin(owner, found[owner], stored[owner], [*records, own])
             self.restore_rules(owner, await owner.store.rules())
+        for owner in self._owners:
             owner.on_restored = partial(self.restore_rules, owner)
+            if owner not in stored:
+                owner.on_first_opening = partial(self._entries.check_late, owner)
         self._access_changed()
+
+    async def _read_catalog(self) -> list[EntityRecord]:
+        records, self._records = self._records, None
+        return await self._catalog.open() if records is None else records
 
     def _admit_all(self, records: list[EntityRecord]) -> None:
         # Topics come first: a subscription needs its topic.
-        known = [record for record in records if record.kind in _KINDS]
+        known = [
+            record
+            for record in records
+            if record.kind in _KINDS and record.namespace.lower() == self._key
+        ]
+        check_served(known, records, self._owners)
         for record in sorted(known, key=lambda record: _KINDS.index(record.kind)):
-            entity = self._admitted(record)
-            entity.check_placement()
-            self._enter(entity)
-
-    def _check_known(
-        self,
-        owner: StoreOwner,
-        unknown: set[bytes],
-        stored: list[StoredEntity],
-        *,
-        has_catalog: bool,
-    ) -> None:
-        """Raises CatalogIncomplete."""
-        check_known(
-            unknown,
-            owner.table,
-            stored,
-            store=owner.store.location,
-            catalog=self._catalog.location,
-            has_catalog=has_catalog,
-        )
-
-    def _keep(
-        self, owner: StoreOwner, kept: set[bytes], records: list[EntityRecord]
-    ) -> None:
-        """Keep the fragments of other namespaces, and log them."""
-        table = owner.table
-        table.keep(kept)
-        for held in held_by_namespace(kept, records, table):
-            _log.warning(
-                "the store also holds %s, which this bus does not serve: they are "
-                "left unchanged",
-                held,
-            )
+            self._enter(self._admitted(record))
 
     async def _learn_age(self, records: list[EntityRecord]) -> EntityRecord:
         for record in records:
-            if record.kind == _NAMESPACE and record.namespace.lower() == self._key:
+            if record.kind == NAMESPACE and record.namespace.lower() == self._key:
                 break
         else:
             uuids = tuple(owner.store_uuid for owner in self._owners)
-            record = self._record("", _NAMESPACE, {}, uuids)
-            await self._catalog.put(record)
-        self.created_at, self.updated_at = record.created_at, record.updated_at
-        return record
+            record = self._record("", NAMESPACE, {}, uuids)
+        own = self._entries.noted_in(record)
+        if own not in records:
+            await self._catalog.put(own)
+        self.created_at, self.updated_at = own.created_at, own.updated_at
+        return own
 
     def start(self) -> None:
         """Start forwarding. The owners must be ready to commit."""
         for entity in self._entities.values():
-            self.forwarders.renew(entity)
+            # What is away is renewed when it is back.
+            with contextlib.suppress(FragmentUnavailable):
+                self.forwarders.renew(entity)
 
     def restore_rules(self, owner: StoreOwner, rules: list[StoredRule]) -> None:
         """Take the rules of a store: at the start, and after a failed commit."""

@@ -43,6 +43,8 @@ class Found:
     stored: Sequence[StoredEntity]
     records: Sequence[EntityRecord]
     unfinished: Sequence[Unfinished]
+    # Stores that are recovered together with this one.
+    other_stores: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +56,10 @@ class Recovered:
     how: str
     # Dead letters included.
     message_count: int
-    # A main fragment must be created for it.
-    lacks_fragment: bool
+    # Indices of main fragments that must be created for it in this store.
+    lacking: tuple[int, ...]
+    # The catalog does not have it, nor does a store that was looked at before.
+    is_new: bool = True
 
 
 class RecoveryPlan:
@@ -82,24 +86,28 @@ class RecoveryPlan:
         return not self.entities
 
     def _check_placement(self) -> None:
+        served = {self._found.store_uuid, *self._found.other_stores}
         elsewhere = [
             record
             for record in self._found.records
-            if record.kind in KINDS and self._found.store_uuid not in record.placement
+            if record.kind in KINDS and not served.issuperset(record.placement)
         ]
         if elsewhere:
             record = elsewhere[0]
+            (other, *_) = [uuid for uuid in record.placement if uuid not in served]
             raise StoreUnreadable(
                 f"The catalog has the {record.kind} '{record.path}', whose messages "
-                f"are in another store: {record.placement[0].hex()} and not "
+                f"are in another store: {other.hex()} and not "
                 f"{self._found.store_uuid.hex()}. Nothing was changed. Name the right "
-                "store, or move the catalog away if it is not that of this store."
+                "store, or all of them, or move the catalog away if it is not that of "
+                "this store."
             )
 
     def _plan(self) -> None:
         known = [record for record in self._found.records if record.kind in KINDS]
         for record in known:
-            if record.generation in self._fragments:
+            is_elsewhere = self._found.store_uuid not in record.placement
+            if record.generation in self._fragments or is_elsewhere:
                 self._named[_key(record)] = record
         for record in self._lost():
             self._bring_back(record)
@@ -107,7 +115,22 @@ class RecoveryPlan:
         for record in known:
             if _key(record) not in self._named:
                 self._enter(record, EMPTY)
+            elif len(record.placement) > 1 and self._lacking(record):
+                self._enter(record, EMPTY, is_new=False)
         self._plan_namespaces()
+
+    def _lacking(self, record: EntityRecord) -> tuple[int, ...]:
+        """Indices of its fragments that this store should have, and does not."""
+        there = {
+            fragment.index
+            for fragment in self._fragments.get(record.generation, ())
+            if fragment.sub_queue == MAIN
+        }
+        return tuple(
+            index
+            for index, store_uuid in enumerate(record.placement)
+            if store_uuid == self._found.store_uuid and index not in there
+        )
 
     def _lost(self) -> list[EntityRecord]:
         """Entities that the catalog does not know: topics before subscriptions, and of
@@ -176,21 +199,22 @@ class RecoveryPlan:
         parent = self._named.get((record.namespace.lower(), topic.lower()))
         return parent is not None and parent.kind == "topic"
 
-    def _enter(self, record: EntityRecord, how: str) -> None:
+    def _enter(self, record: EntityRecord, how: str, *, is_new: bool = True) -> None:
         self._named[_key(record)] = record
         fragments = self._fragments.get(record.generation, [])
         recovered = Recovered(
             record=record,
             how=how,
             message_count=sum(map(message_count, fragments)),
-            lacks_fragment=not any(one.sub_queue == MAIN for one in fragments),
+            lacking=self._lacking(record),
+            is_new=is_new,
         )
         self.entities.append(recovered)
 
     def _plan_namespaces(self) -> None:
         """Recover the creation times of the entities' namespaces."""
         wanted = {one.record.namespace.lower() for one in self.entities}
-        wanted -= {
+        known = {
             record.namespace.lower()
             for record in self._found.records
             if record.kind == "namespace"
@@ -200,8 +224,11 @@ class RecoveryPlan:
                 record = entity_of(stored)
             except ValueError:
                 continue
-            if record.kind == "namespace" and record.namespace.lower() in wanted:
-                self.namespaces.append(record)
+            # Several stores are known to belong together by this record alone.
+            key, is_wanted = record.namespace.lower(), bool(self._found.other_stores)
+            if record.kind == "namespace" and (key in wanted or is_wanted):
+                if key not in known:
+                    self.namespaces.append(record)
 
 
 def _key(record: EntityRecord) -> tuple[str, str]:

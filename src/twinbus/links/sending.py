@@ -33,7 +33,8 @@ def check_room(fragment: Fragment, size_bytes: int, now: int) -> None:
     """Raises ServerBusy, QuotaExceeded, MessagingEntityNotFound."""
     home = fragment.home
     if now < home.refuses_until or size_bytes > home.room_bytes:
-        raise ServerBusy(STORE_IS_FULL, entity_path=fragment.settings.path)
+        refusal = home.refusal if now < home.refuses_until else STORE_IS_FULL
+        raise ServerBusy(refusal, entity_path=fragment.settings.path)
     fragment.check_quota(size_bytes)
 
 

@@ -10,7 +10,7 @@ import logging
 from twinbus.clock import Clock
 from twinbus.store.base import LeaseLost, Opened, Store, StoreError
 from twinbus.store.lease import HeldLease
-from twinbus.store.opening import open_store
+from twinbus.store.opening import another_store, open_store, refuse_missing
 
 _log = logging.getLogger(__name__)
 
@@ -25,10 +25,16 @@ class LeaseKeeper:
         # Otherwise there is nothing to renew.
         self.has_term = False
 
-    async def take(self, description: str) -> Opened:
-        """Become the owner, and learn what there is. Raises StoreError."""
+    async def take(self, description: str, store_uuid: bytes = b"") -> Opened:
+        """Become the owner, and learn what there is. Raises StoreError, also if it is
+        another store than expected."""
         asked_at = self._clock.monotonic()
+        if store_uuid:
+            refuse_missing(self._store)
         opened = await open_store(self._store, description, self._clock.now())
+        if store_uuid and opened.store_uuid != store_uuid:
+            await self._store.close()
+            raise another_store(self._store, opened.store_uuid, store_uuid)
         self._held = HeldLease(opened.epoch, self._store.lease.term_ms, asked_at)
         self.has_term = self._held.term_ms > 0
         return opened

@@ -4,13 +4,19 @@ Each owner commits by itself and fails by itself. With one store the process end
 that fails; with several only its fragments are out of service, and the others go on.
 """
 
-from collections.abc import Iterator, Sequence
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 
 from twinbus.errors import STORE_TROUBLE, ServerBusy
 from twinbus.fragments.placement import spread
+from twinbus.limits import SYNC_SECONDS
 from twinbus.owner.owner_state import OwnerState
+from twinbus.owner.store_health import short_names
 from twinbus.owner.store_owner import StoreOwner
-from twinbus.store.base import StoreError
+from twinbus.store.base import StoreError, StoreInUse, StoreUnreadable
+
+_log = logging.getLogger(__name__)
 
 
 class Owners:
@@ -21,7 +27,9 @@ class Owners:
         # Of those that were opened.
         self._by_uuid: dict[bytes, StoreOwner] = {}
         if len(self._all) > 1:
-            for owner in self._all:
+            names = short_names([owner.store.location for owner in self._all])
+            for owner, name in zip(self._all, names, strict=True):
+                owner.name = name
                 owner.serve_beside_others()
 
     def __iter__(self) -> Iterator[StoreOwner]:
@@ -52,19 +60,63 @@ class Owners:
 
     # --- life -----------------------------------------------------------------
 
-    async def open(self, description: str) -> None:
-        """Take all leases. Raises StoreError, and then holds no lease."""
+    async def open(
+        self, description: str, remembered: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Take the leases. Raises StoreError, and then holds no lease.
+
+        One of several stores may be away if it is `remembered`, by its location: it is
+        opened as soon as it is there.
+        """
         try:
+            if len(self._all) == 1:
+                await self._all[0].open(description)
+            else:
+                await self._open_several(description, remembered or {})
             for owner in self._all:
-                await owner.open(description)
-                if owner.store_uuid in self._by_uuid:
-                    raise StoreError(
-                        f"{owner.store.location} is the same store as another one."
-                    )
-                self._by_uuid[owner.store_uuid] = owner
+                self._enter(owner)
         except BaseException:
             await self.stop()
             raise
+
+    async def _open_several(
+        self, description: str, remembered: Mapping[str, bytes]
+    ) -> None:
+        """All at once: one that hangs must not keep the others from being opened."""
+        openings: dict[asyncio.Task[None], StoreOwner] = {}
+        for owner in self._all:
+            owner.expect_store(description, remembered.get(owner.store.location, b""))
+            openings[asyncio.create_task(owner.open(description))] = owner
+        _, pending = await asyncio.wait(openings, timeout=SYNC_SECONDS)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*openings, return_exceptions=True)
+        errors = []
+        for task, owner in openings.items():
+            if task.cancelled():
+                errors.append(StoreError(f"{owner.store.location} does not answer."))
+            elif (error := task.exception()) is not None:
+                errors.append(_as_trouble(error))
+            else:
+                continue
+            self._allow_absence(owner, errors[-1])
+        if not self.serving():
+            raise errors[0]
+
+    def _allow_absence(self, owner: StoreOwner, error: StoreError) -> None:
+        """Raises the error if the store is not away but wrong, or never was here."""
+        if isinstance(error, StoreUnreadable | StoreInUse) or not owner.store_uuid:
+            raise error
+        owner.health.is_away(error, owner.clock.now())
+        _log.error("a store is away, the bus starts without it: %s", error)
+
+    def _enter(self, owner: StoreOwner) -> None:
+        if owner.store_uuid in self._by_uuid:
+            raise StoreError(
+                f"{owner.store.location} is the same store as another one: leave one "
+                "of them out."
+            )
+        self._by_uuid[owner.store_uuid] = owner
 
     def start(self) -> None:
         """Begin to commit; the entities have been admitted."""
@@ -79,8 +131,12 @@ class Owners:
     async def stop(self) -> None:
         """Commit what was accepted, then give the stores back."""
         for owner in self._all:
-            if owner.state is not OwnerState.OPENING:
+            if owner.has_started or owner.state is not OwnerState.OPENING:
                 await owner.stop()
+
+    @property
+    def are_several(self) -> bool:
+        return len(self._all) > 1
 
     # --- all of them ----------------------------------------------------------
 
@@ -101,3 +157,10 @@ class Owners:
             raise ServerBusy(f"No message store is there. Try again. {STORE_TROUBLE}")
         for owner in serving:
             await owner.durable()
+
+
+def _as_trouble(error: BaseException) -> StoreError:
+    """Raises what is no trouble of a store."""
+    if not isinstance(error, StoreError):
+        raise error
+    return error

@@ -19,8 +19,8 @@ this one stops.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
 
 from twinbus.broker import operation_log, reader_lease
 from twinbus.broker.admission import Admission
@@ -28,6 +28,7 @@ from twinbus.broker.changes import (
     ChangeSet,
     FragmentRecord,
     ReaderLease,
+    StoredEntity,
     StoredRule,
 )
 from twinbus.broker.commit_listener import Listeners
@@ -40,6 +41,7 @@ from twinbus.broker.sessions import SessionWaiter
 from twinbus.clock import Clock
 from twinbus.errors import (
     STORE_IS_FULL,
+    STORE_IS_READ_ONLY,
     STORE_TROUBLE,
     InternalError,
     ServiceBusError,
@@ -54,6 +56,7 @@ from twinbus.owner.lease_keeper import LeaseKeeper
 from twinbus.owner.owner_state import OwnerState
 from twinbus.owner.promises import break_off, keep
 from twinbus.owner.request_store import RequestStore
+from twinbus.owner.store_health import StoreHealth, StoreReport, short_names
 from twinbus.owner.store_room import StoreRoom
 from twinbus.owner.timed_fragments import TimedFragments
 from twinbus.store.base import (
@@ -64,9 +67,16 @@ from twinbus.store.base import (
     Store,
     StoreError,
     StoreFull,
+    StoreReadOnly,
 )
 
 _log = logging.getLogger(__name__)
+
+_STUCK_MS: Final = 1_000
+"""A commit that takes longer than this, while too much waits for it, is stuck."""
+
+FirstOpening = Callable[[list[StoredEntity]], Awaitable[Callable[[], None]]]
+"""Checks what a store holds, and returns what is to be done when it is served."""
 
 
 class StoreOwner(Home):
@@ -79,6 +89,7 @@ class StoreOwner(Home):
         *("_epoch", "_batch", "_durable", "_admissions", "_next_actor", "_opened_at"),
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
         *("is_under_pressure", "_must_serve", "state", "_is_alone", "_description"),
+        *("on_first_opening", "health", "name"),
         *("_lease", "_room", "_absence", "_timed", "_deliveries", "housekeeping"),
         *("reading", "_wake_up", "_must_turn", "is_stopping", "_task"),
     )
@@ -102,6 +113,12 @@ class StoreOwner(Home):
         self._entropy = entropy
         # Called with the rules of the store after memory was rebuilt from it.
         self.on_restored: Callable[[list[StoredRule]], None] | None = None
+        # Called before a store is served that was away at the start. Raises StoreError;
+        # what it returns is called when the store is served.
+        self.on_first_opening: FirstOpening | None = None
+        self.health = StoreHealth()
+        # In metrics and health checks.
+        (self.name,) = short_names([store.location])
         # Called once if this owner cannot go on.
         self._on_fatal = on_fatal
         # Called after every turn: connections write what they have.
@@ -154,6 +171,11 @@ class StoreOwner(Home):
 
     # --- life -----------------------------------------------------------------
 
+    def expect_store(self, description: str, store_uuid: bytes) -> None:
+        """What the store is opened for, and which one it must be, if that is known."""
+        self._description = description
+        self.store_uuid = store_uuid
+
     async def open(self, description: str) -> None:
         """Take the lease and learn what there is. Raises StoreError."""
         self._description = description
@@ -171,7 +193,7 @@ class StoreOwner(Home):
 
     async def _open_store(self) -> Opened:
         self._opened_at = self.clock.now()
-        opened = await self._lease.take(self._description)
+        opened = await self._lease.take(self._description, self.store_uuid)
         self._epoch = opened.epoch
         self._batch = opened.last_batch
         return opened
@@ -209,8 +231,26 @@ class StoreOwner(Home):
         # Not by `_pending_bytes`: this runs for every message.
         pending_bytes = self.changes.pending_bytes + self._admissions.pending_bytes
         if pending_bytes > self._room.pending_limit and not self.is_under_pressure:
+            self._press()
+
+    def _press(self) -> None:
+        """Too much waits for the store: no client is read, unless this store has
+        stopped its senders already."""
+        if self._is_alone or self.clock.now() >= self.refuses_until:
             self.is_under_pressure = True
             self._on_pressure(True)
+
+    def _spare_others(self, now: int) -> None:
+        """A store that is stuck must not keep clients of others from being read: it
+        refuses what is sent to it instead."""
+        stuck_ms = self.health.committing_ms(self.clock.monotonic())
+        if stuck_ms < _STUCK_MS or self._is_alone:
+            return
+        self.refusal = f"The message store is slow. Try again. {STORE_TROUBLE}"
+        self.refuses_until = now + _STUCK_MS
+        if self.is_under_pressure:
+            self.is_under_pressure = False
+            self._on_pressure(False)
 
     def _pending_bytes(self) -> int:
         return self.changes.pending_bytes + self._admissions.pending_bytes
@@ -280,6 +320,8 @@ class StoreOwner(Home):
             return
         now = self.clock.now()
         self._room.heed_clock(now)
+        if self.is_under_pressure:
+            self._spare_others(now)
         is_spared = now < self._room.spared_until
         if not is_spared:
             self._timed.let_time_pass(now, self.changes)
@@ -299,6 +341,21 @@ class StoreOwner(Home):
             or self.housekeeping.is_due(self.clock.now())
         )
 
+    def report(self) -> StoreReport:
+        """How the store does."""
+        health = self.health
+        return StoreReport(
+            name=self.name,
+            state=self.state.value,
+            is_serving=self.is_serving,
+            is_full=self.is_full,
+            commit_count=health.commit_count,
+            commit_ms=health.commit_ms,
+            committing_ms=health.committing_ms(self.clock.monotonic()),
+            failed_at=health.failed_at,
+            failure=health.failure,
+        )
+
     def is_idle(self) -> bool:
         """Nothing that was asked for waits to be committed."""
         return self.changes.is_empty() and not self._admissions
@@ -306,6 +363,8 @@ class StoreOwner(Home):
     # --- the loop -------------------------------------------------------------
 
     async def _run(self) -> None:
+        if self.state is OwnerState.OPENING and not await self._absence.ends():
+            return
         while not await self._serves_to_the_end():
             if self._is_alone or not await self._absence.ends():
                 return
@@ -339,8 +398,9 @@ class StoreOwner(Home):
     def _fail(self, error: StoreError) -> None:
         is_lost = isinstance(error, LeaseLost)
         self._become(OwnerState.LOST if is_lost else OwnerState.UNAVAILABLE)
+        self.health.is_away(error, self.clock.now())
         # Nothing of the open change set happened, and others may take what was sent.
-        self._refuse(_cannot_go_on(error) if self._is_alone else _away())
+        self._refuse(_cannot_go_on(error) if self._is_alone else self._away())
         self._on_fatal(error)
 
     # --- a store that is away -------------------------------------------------
@@ -356,9 +416,13 @@ class StoreOwner(Home):
     def refuse_all(self) -> None:
         """Whatever was asked for while the store is away."""
         self._admissions.apply_unseen(self.clock.now())
-        self._refuse(_away())
+        self._refuse(self._away())
         self._relieve()
         self._after_turn()
+
+    def _away(self) -> StoreRefused:
+        reason = self.health.reason
+        return StoreRefused(f"The message store {reason}. Try again. {STORE_TROUBLE}")
 
     async def open_again(self) -> None:
         """Take the lease again, and believe what the store says. Raises StoreError."""
@@ -366,11 +430,23 @@ class StoreOwner(Home):
             await self._store.close()
         opened = await self._open_store()
         leases, rules = await self._store.reader_leases(), await self._store.rules()
-        self.refuse_all()
-        self.table.renew_epoch(opened.epoch)
-        self.table.purging().update(opened.purging)
-        self._believe(opened.fragments, leases, rules, opened.next_scheduled_at)
-        self._become(OwnerState.SERVING)
+        begin = await self._first_opening(opened)
+        # Whoever is reading is refused by now, and lets go of it.
+        async with self.reading:
+            self.refuse_all()
+            self.table.renew_epoch(opened.epoch)
+            self.table.purging().update(opened.purging)
+            self._believe(opened.fragments, leases, rules, opened.next_scheduled_at)
+            self._become(OwnerState.SERVING)
+            if begin is not None:
+                self.on_first_opening = None
+                begin()
+
+    async def _first_opening(self, opened: Opened) -> Callable[[], None] | None:
+        if self.on_first_opening is None:
+            return None
+        self.table.restore(opened.fragments)
+        return await self.on_first_opening(await self._store.entities())
 
     async def turn(self) -> None:
         """Commit what is there, serve receivers, read ahead."""
@@ -439,6 +515,7 @@ class StoreOwner(Home):
         promises = self._deliveries.promises.take()
         changes.seal(self._epoch, self._batch + 1, self.clock.now())
         self.is_committing = True
+        self.health.begin(self.clock.monotonic())
         try:
             error = await self._try_commit(changes)
         except StoreError as fatal:
@@ -447,6 +524,7 @@ class StoreOwner(Home):
             raise
         finally:
             self.is_committing = False
+            self.health.end(self.clock.monotonic())
         if error is None:
             self._batch = changes.batch
             changes.publish()
@@ -467,11 +545,14 @@ class StoreOwner(Home):
             await self._store.commit(changes)
             return None
         except StoreFull as error:
-            _log.error("commit %d refused, the store is full: %s", changes.batch, error)
+            self._tell("commit %d refused, the store is full: %s", changes.batch, error)
             self._room.commit_found_none(self.clock.now())
             return StoreRefused(STORE_IS_FULL)
+        except StoreReadOnly as error:
+            self._tell("commit %d failed: %s", changes.batch, error)
+            return StoreRefused(STORE_IS_READ_ONLY)
         except CommitFailed as error:
-            _log.error("commit %d failed: %s", changes.batch, error)
+            self._tell("commit %d failed: %s", changes.batch, error)
         except CommitUnknown as error:
             _log.error("commit %d has an unknown outcome: %s", changes.batch, error)
             if await self._store.last_batch() == changes.batch:
@@ -480,6 +561,12 @@ class StoreOwner(Home):
             "The message store could not take the operation; nothing of it happened. "
             f"Try again. {STORE_TROUBLE}"
         )
+
+    def _tell(self, line: str, batch: int, error: StoreError) -> None:
+        """To the log, but not for every commit while the trouble lasts."""
+        now = self.clock.now()
+        if self.health.is_news(error, now):
+            _log.error(line, batch, error)
 
     def _answer(
         self, listeners: Listeners, durable: asyncio.Future[None] | None
@@ -560,10 +647,6 @@ class StoreOwner(Home):
 def owner_of(fragment: Fragment) -> "StoreOwner":
     """Whoever commits what happens to the fragment."""
     return cast(StoreOwner, fragment.home)
-
-
-def _away() -> StoreRefused:
-    return StoreRefused(f"The message store is away. Try again. {STORE_TROUBLE}")
 
 
 def _cannot_go_on(error: StoreError) -> InternalError:

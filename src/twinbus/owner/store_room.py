@@ -9,6 +9,7 @@ import logging
 from typing import Final
 
 from twinbus.broker.home import Home
+from twinbus.errors import STORE_IS_FULL
 from twinbus.limits import PENDING_BYTES
 from twinbus.store.base import Store
 
@@ -63,6 +64,7 @@ class StoreRoom:
                     "or there is room on its disk again"
                 )
             self.is_full = True
+            home.refusal = STORE_IS_FULL
             home.refuses_until = now + _FULL_MS
         elif self.is_full:
             _log.warning("the store has room again: messages are taken")
@@ -71,5 +73,6 @@ class StoreRoom:
 
     def commit_found_none(self, now: int) -> None:
         """Messages are refused, so that what makes room gets through."""
+        self._home.refusal = STORE_IS_FULL
         self._home.refuses_until = self.spared_until = now + _FULL_MS
         self.serve_at = now + _SERVE_AGAIN_MS

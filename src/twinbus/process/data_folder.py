@@ -17,7 +17,7 @@ from twinbus.store.catalog import Catalog
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_catalog import SqliteCatalog
-from twinbus.store.urls import open_store_url
+from twinbus.store.urls import is_volatile, open_store_urls
 
 _KEY_BYTES = 32
 
@@ -55,7 +55,7 @@ class DataFolder:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._path = config.data
-        self._is_volatile = config.store == "memory:"
+        self._is_volatile = is_volatile(config.store)
 
     def _made(self) -> Path:
         try:
@@ -85,13 +85,14 @@ class DataFolder:
                 "readable, or give a key with --key or TWINBUS_KEY."
             ) from None
 
-    def store(self) -> Store:
+    def stores(self) -> list[Store]:
+        """Those of the configuration, or the one in the folder."""
         if self._config.store:
             try:
-                return open_store_url(self._config.store)
+                return open_store_urls(self._config.store)
             except StoreError as error:
                 raise ConfigError(str(error)) from None
-        return SqliteStore(self._made() / "messages.sqlite3")
+        return [SqliteStore(self._made() / "messages.sqlite3")]
 
     def catalog(self) -> Catalog:
         if self._is_volatile:

@@ -8,11 +8,16 @@ from collections.abc import Callable, Sequence
 from twinbus import __version__, compilation
 from twinbus.broker.fragment import MAIN
 from twinbus.clock import Clock
-from twinbus.doors.http.bus_metrics import EntityFigures, ProcessFigures
+from twinbus.doors.http.bus_metrics import (
+    EntityFigures,
+    ProcessFigures,
+    StoreFigures,
+)
 from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
-from twinbus.errors import MessagingEntityNotFound
+from twinbus.errors import STORE_IS_FULL, MessagingEntityNotFound
 from twinbus.owner.owners import Owners
+from twinbus.owner.store_health import StoreReport
 
 
 class ServerFigures:
@@ -45,7 +50,25 @@ class ServerFigures:
             connections=self._connection_count(),
             commits=sum(owner.last_batch for owner in self._owners),
             is_under_pressure=self._owners.is_under_pressure(),
-            is_store_full=any(now < owner.refuses_until for owner in self._owners),
+            is_store_full=any(
+                now < owner.refuses_until and owner.refusal == STORE_IS_FULL
+                for owner in self._owners
+            ),
+        )
+
+    def store_figures(self) -> list[StoreFigures]:
+        return [self._store_figures(owner.report()) for owner in self._owners]
+
+    def _store_figures(self, report: StoreReport) -> StoreFigures:
+        age_ms = self._clock.now() - report.failed_at
+        return StoreFigures(
+            name=report.name,
+            state=report.state,
+            is_full=report.is_full,
+            commits=report.commit_count,
+            commit_seconds=report.commit_ms / 1000,
+            committing_seconds=report.committing_ms / 1000,
+            error_age_seconds=age_ms / 1000 if report.failed_at else None,
         )
 
     def entity_paths(self) -> list[str]:

@@ -25,6 +25,7 @@ from twinbus.store.catalog import EntityRecord, Unfinished, stored_entity
 from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_catalog import SqliteCatalog
+from twinbus.store.urls import without_password
 
 _SQLITE_FILES: Final = ("", "-wal", "-shm")
 
@@ -39,42 +40,58 @@ class Recovery:
     # New name of a catalog that cannot be read; None if it can.
     set_aside: str | None
     entities: tuple[Recovered, ...]
+    # The record of the namespace is recovered, for it belongs to several stores.
+    has_namespaces: bool = False
 
     def is_needed(self) -> bool:
-        return bool(self.entities) or self.set_aside is not None
+        return bool(self.entities) or self.set_aside is not None or self.has_namespaces
 
 
-async def recover(config: Config, now: int, *, is_dry_run: bool) -> Recovery:
-    """Add all entities of the store to the catalog.
+async def recover(config: Config, now: int, *, is_dry_run: bool) -> list[Recovery]:
+    """Add all entities of the stores to the catalog. A result for each store.
 
     Raises StoreInUse, StoreUnreadable and other StoreErrors, ConfigError.
     """
-    store, catalog = _files(config)
-    looked = store.survey()
+    stores, catalog = _files(config)
+    # All are looked at before anything is changed.
+    surveys = [store.survey() for store in stores]
     records, unfinished, is_unreadable = _look_at(catalog)
-    found = Found(
-        store_uuid=looked.store_uuid,
-        fragments=looked.fragments,
-        stored=looked.entities,
-        records=records,
-        unfinished=unfinished,
-    )
-    plan = RecoveryPlan(found, config.namespace, now)
-    recovery = Recovery(
-        store=store.location,
-        store_uuid=looked.store_uuid,
-        catalog=catalog.location,
-        set_aside=str(_free_name(catalog.path)) if is_unreadable else None,
-        entities=tuple(plan.entities),
-    )
-    if recovery.is_needed() and not is_dry_run:
+    uuids = frozenset(survey.store_uuid for survey in surveys)
+    plans: list[RecoveryPlan] = []
+    for survey in surveys:
+        found = Found(
+            store_uuid=survey.store_uuid,
+            fragments=survey.fragments,
+            stored=survey.entities,
+            records=records,
+            unfinished=unfinished,
+            other_stores=uuids - {survey.store_uuid},
+        )
+        plans.append(RecoveryPlan(found, config.namespace, now))
+        # An entity with fragments in several stores is recovered once.
+        records = [*records, *plans[-1].namespaces]
+        records += [one.record for one in plans[-1].entities if one.is_new]
+    set_aside = str(_free_name(catalog.path)) if is_unreadable else None
+    recoveries = [
+        Recovery(
+            store=store.location,
+            store_uuid=survey.store_uuid,
+            catalog=catalog.location,
+            set_aside=set_aside,
+            entities=tuple(plan.entities),
+            has_namespaces=bool(plan.namespaces),
+        )
+        for store, survey, plan in zip(stores, surveys, plans, strict=True)
+    ]
+    if any(one.is_needed() for one in recoveries) and not is_dry_run:
         if is_unreadable:
             _set_aside(catalog.path)
-        await _carry_out(plan, store, catalog, now)
-    return recovery
+        for store, plan in zip(stores, plans, strict=True):
+            await _carry_out(plan, store, catalog, now)
+    return recoveries
 
 
-def _files(config: Config) -> tuple[SqliteStore, SqliteCatalog]:
+def _files(config: Config) -> tuple[list[SqliteStore], SqliteCatalog]:
     """Raises ConfigError, StoreUnreadable."""
     if not config.data.is_dir():
         raise ConfigError(
@@ -82,17 +99,19 @@ def _files(config: Config) -> tuple[SqliteStore, SqliteCatalog]:
             "--data."
         )
     folder = DataFolder(config)
-    store, catalog = folder.store(), folder.catalog()
-    if not isinstance(store, SqliteStore) or not isinstance(catalog, SqliteCatalog):
-        raise ConfigError(
-            f"The store '{config.store}' keeps nothing that could be recovered."
-        )
-    if not store.path.exists():
-        raise StoreUnreadable(
-            f"There is no message store {store.path}, so there is nothing to recover "
-            "from. Restore a backup of it, or give the right folder with --data."
-        )
-    return store, catalog
+    stores, catalog = folder.stores(), folder.catalog()
+    kept = [store for store in stores if isinstance(store, SqliteStore)]
+    if len(kept) < len(stores) or not isinstance(catalog, SqliteCatalog):
+        shown = ", ".join(map(without_password, config.store))
+        raise ConfigError(f"The store '{shown}' keeps nothing that could be recovered.")
+    for store in kept:
+        if not store.path.exists():
+            raise StoreUnreadable(
+                f"There is no message store {store.path}, so there is nothing to "
+                "recover from. Restore a backup of it, or give the right folder with "
+                "--data."
+            )
+    return kept, catalog
 
 
 def _look_at(
@@ -151,10 +170,10 @@ def _changes(plan: RecoveryPlan, opened: Opened, now: int) -> ChangeSet:
     for one in plan.entities:
         record = one.record
         changes.entities_put.append(stored_entity(record))
-        if one.lacks_fragment:
+        for index in one.lacking:
             table.admit(record.generation, FragmentSettings(path=record.path))
-            fragment = table.create(record.generation, 0, changes)
-            if record.kind == "subscription":
+            fragment = table.create(record.generation, index, changes)
+            if record.kind == "subscription" and len(record.placement) == 1:
                 rule = stored_rule(fragment.number, default_rule(now))
                 changes.rules_put.append(rule)
     return changes

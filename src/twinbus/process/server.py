@@ -1,4 +1,4 @@
-"""The server: one namespace on one store, from start to stop.
+"""The server: one namespace on its stores, from start to stop.
 
 Start: open the data, create the entities of the configuration, listen. It is ready when
 it can accept and deliver messages. Stop: accept no more connections, commit what was
@@ -12,7 +12,7 @@ import os
 import resource
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from twinbus.auth.claims import AuthorizationRule, Claim
@@ -28,7 +28,7 @@ from twinbus.doors.connections import Connections, ServedConnection
 from twinbus.doors.http.administration.administration import Administration
 from twinbus.doors.http.bulk.bulk import Bulk
 from twinbus.doors.http.gateway import Gateway
-from twinbus.doors.http.health import Health
+from twinbus.doors.http.health import CheckedStore, Health
 from twinbus.doors.http.held_bytes import HeldBytes
 from twinbus.doors.http.metrics import Metrics
 from twinbus.doors.memory_share import MemoryShare
@@ -82,7 +82,7 @@ class Server:
         config: Config,
         *,
         clock: Clock | None = None,
-        store: Store | None = None,
+        stores: Sequence[Store] | None = None,
         catalog: Catalog | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -99,7 +99,8 @@ class Server:
         self.entropy: Callable[[int], bytes] = os.urandom
         # None: no TLS.
         self.tls = tls
-        self.owners = Owners([self._owner(store or folder.store())])
+        opened = folder.stores() if stores is None else stores
+        self.owners = Owners([self._owner(store) for store in opened])
         self.namespace = Namespace(
             config.namespace,
             catalog or folder.catalog(),
@@ -127,7 +128,12 @@ class Server:
         self.clients_held = _share_of_clients(config, self.clock)
         self.gateway = Gateway(
             Administration(self.namespace, self.clock, os.urandom),
-            Health(self.owners.durable),
+            Health(
+                [
+                    CheckedStore(name=owner.name, commit=owner.durable)
+                    for owner in self.owners
+                ]
+            ),
             Metrics(self.figures, self.namespace, self.clock),
             self._bulk(),
         )
@@ -182,8 +188,11 @@ class Server:
     async def start(self) -> None:
         """Get ready to send and receive. Raises StoreError, OSError, ConfigError."""
         self.fatal = asyncio.get_running_loop().create_future()
-        await self.owners.open(f"twinbus serve, namespace {self._config.namespace}")
         try:
+            remembered = await self.namespace.remembered_stores()
+            await self.owners.open(
+                f"twinbus serve, namespace {self._config.namespace}", remembered
+            )
             await self.namespace.open()
             self.owners.start()
             self.namespace.start()

@@ -60,6 +60,10 @@ class CommitFailed(StoreError):
     """Nothing of the commit happened."""
 
 
+class StoreReadOnly(CommitFailed):
+    """The store can only be read at present; nothing of the commit happened."""
+
+
 class CommitUnknown(StoreError):
     """The commit may or may not have happened; `last_batch` will tell."""
 

@@ -1,6 +1,25 @@
 """Opening a store: take its lease, then learn what it holds."""
 
-from twinbus.store.base import Opened, Store
+from twinbus.store.base import Opened, Store, StoreError, StoreUnreadable
+from twinbus.store.sqlite import SqliteStore
+
+
+def refuse_missing(store: Store) -> None:
+    """For a store that was there before. Raises StoreError: opening it would make an
+    empty one, in the folder where its disk is not mounted."""
+    if isinstance(store, SqliteStore) and not store.path.exists():
+        raise StoreError(
+            f"{store.location} is missing, and the catalog knows a store there. Is its "
+            "disk mounted? Mount it, or put the file back."
+        )
+
+
+def another_store(store: Store, found: bytes, expected: bytes) -> StoreUnreadable:
+    """The error for a store that is not the one which was there."""
+    return StoreUnreadable(
+        f"{store.location} is another store than the one that the catalog knows there: "
+        f"{found.hex()} and not {expected.hex()}. Put the right one back."
+    )
 
 
 async def open_store(store: Store, owner: str, now: int) -> Opened:

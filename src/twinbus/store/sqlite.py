@@ -1,9 +1,10 @@
 """The embedded store: one SQLite file, written by one process, on this machine.
 
 It answers on the event loop without suspending: handing commits to a thread makes
-them wait for the interpreter, which costs more than the disk (decision 0002). A
-commit is one transaction whose first statement is the fence: the update of
-the lease row finds no row of our epoch when somebody else has become the owner.
+them wait for the interpreter, which costs more than the disk (decision 0002). Beside
+other stores only its syncs are handed to one (`sqlite_apart.py`). A commit is one
+transaction whose first statement is the fence: the update of the lease row finds no
+row of our epoch when somebody else has become the owner.
 
 This file commits. `sqlite_changes.py` knows what a commit writes, `sqlite_purge.py`
 what a purge removes, `sqlite_lease.py` who may write, `sqlite_reads.py` what is read
@@ -25,6 +26,7 @@ from twinbus.store.base import (
     StoreFull,
     StoreInUse,
 )
+from twinbus.store.sqlite_apart import ApartLog
 from twinbus.store.sqlite_changes import write_changes
 from twinbus.store.sqlite_confirmed import read_confirmation
 from twinbus.store.sqlite_connection import SQL, SqliteConnection
@@ -51,8 +53,9 @@ class Survey:
 class SqliteStore(SqliteReads):
     """A store in a file, which is made when it is first opened."""
 
-    def __init__(self, path: Path | str) -> None:
-        super().__init__(SqliteConnection(Path(path)))
+    def __init__(self, path: Path | str, apart: ApartLog | None = None) -> None:
+        """`apart` syncs it in a thread, for a process with several stores."""
+        super().__init__(SqliteConnection(Path(path), apart))
         self.lease: SqliteLease = SqliteLease(self._file)
 
     @property
@@ -114,14 +117,16 @@ class SqliteStore(SqliteReads):
 
     async def commit(self, changes: ChangeSet) -> None:
         file = self._file
+        await file.ready()
         try:
             self._commit(changes)
         except StoreFull:
             # Others have filled the disk: that must not keep clients from settling.
-            if not file.room.make(self._file.db):
+            if not await file.lend(file.room.make):
                 raise
             self._commit(changes)
         file.room.added(changes.pending_bytes)
+        await file.durable()
         if file.confirmed is not None:
             file.confirmed.note(changes.batch)
 
@@ -142,15 +147,23 @@ class SqliteStore(SqliteReads):
         )
 
     async def room(self) -> int:
-        return self._file.room.left(self._file.db)
+        file = self._file
+        # A look may copy the log.
+        if file.apart is not None and file.room.must_look():
+            return await file.lend(file.room.left)
+        return file.room.left(file.db)
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
+        file = self._file
+        await file.ready()
         try:
-            return self._purge(fragment_number, limit)
+            is_purged = self._purge(fragment_number, limit)
         except StoreFull:
-            if not self._file.room.make(self._file.db):
+            if not await file.lend(file.room.make):
                 raise
-        return self._purge(fragment_number, limit)
+            is_purged = self._purge(fragment_number, limit)
+        await file.durable()
+        return is_purged
 
     def _purge(self, fragment_number: int, limit: int) -> bool:
         with self._file.transaction():
@@ -160,11 +173,14 @@ class SqliteStore(SqliteReads):
     async def trim(
         self, *, operations_through: int, now: int, limit: int = TRIMMED_IDS
     ) -> bool:
-        with self._file.transaction():
-            self._file.fence()
-            self._file.db.execute(SQL["trim_operations"], (operations_through,))
-            trimmed = self._file.db.execute(SQL["trim_ledger_ids"], (now, limit))
-            return trimmed.rowcount < limit
+        file = self._file
+        await file.ready()
+        with file.transaction():
+            file.fence()
+            file.db.execute(SQL["trim_operations"], (operations_through,))
+            trimmed = file.db.execute(SQL["trim_ledger_ids"], (now, limit))
+        await file.durable()
+        return trimmed.rowcount < limit
 
     async def last_batch(self) -> int:
         file = self._file
@@ -174,6 +190,7 @@ class SqliteStore(SqliteReads):
             # place in the WAL, and only then is what we see what will be.
             with file.transaction():
                 file.fence()
+            await file.durable()
         batch: int = file.rows("last_batch")[0][0]
         if file.confirmed is not None:
             file.confirmed.note(batch)

@@ -72,7 +72,7 @@ class SqliteAudit:
     def __init__(
         self, store: Path, catalog: Path | None, progress: Callable[[str], None]
     ) -> None:
-        self._store = store
+        self.store = store
         self._catalog = catalog
         self._progress = progress
         self.findings: list[Finding] = []
@@ -93,20 +93,20 @@ class SqliteAudit:
     def run(self) -> None:
         """Look at everything. Raises StoreError if a file can't be read at all, or
         if the store has an owner."""
-        self.confirmed = read_confirmation(self._store)
-        if not self._store.exists() and self.confirmed is not None:
+        self.confirmed = read_confirmation(self.store)
+        if not self.store.exists() and self.confirmed is not None:
             self._find(
-                self._store,
+                self.store,
                 f"the file is missing, in which commit {self.confirmed.batch} was "
                 "confirmed",
             )
             self._has_lost_tail = True
             return
-        with _opened(self._store) as db:
-            sqlite_lease_row.refuse_if_owned(db, self._store)
+        with _opened(self.store) as db:
+            sqlite_lease_row.refuse_if_owned(db, self.store)
             self.found = found_in(db)
             self._check_tail()
-            self._check_pages(db, self._store)
+            self._check_pages(db, self.store)
             if self._has_damaged_pages:
                 return  # what is counted in a damaged file proves nothing
             self._check_fragments(db)
@@ -120,18 +120,18 @@ class SqliteAudit:
     def _check_tail(self) -> None:
         confirmed, found = self.confirmed, self.found
         if found is None:
-            raise unreadable(self._store, "its lease is missing")
+            raise unreadable(self.store, "its lease is missing")
         if confirmed is None:
             if found.batch > 0:
                 self._find(
-                    self._store,
+                    self.store,
                     "has no readable note of its last confirmed commit beside it, so "
                     "whether its end is there can't be told",
                     is_damage=False,
                 )
         elif is_lost(confirmed, found):
             self._has_lost_tail = True
-            self._find(self._store, str(commits_lost(self._store, confirmed, found)))
+            self._find(self.store, str(commits_lost(self.store, confirmed, found)))
 
     def _check_pages(self, db: sqlite3.Connection, file: Path) -> None:
         self._progress(f"{file}: every page and index")
@@ -142,7 +142,7 @@ class SqliteAudit:
                 self._find(file, f"SQLite says: {' '.join(text.split())}")
 
     def _check_fragments(self, db: sqlite3.Connection) -> None:
-        self._progress(f"{self._store}: counters against messages")
+        self._progress(f"{self.store}: counters against messages")
         held = self._held(db)
         dropped = {number for (number,) in db.execute(_SQL["dropped"])}
         known = set(dropped)
@@ -154,7 +154,7 @@ class SqliteAudit:
         others = {number for (number,) in db.execute(_SQL["of_fragments"])}
         for number in sorted((set(held) | others) - known):
             self._find(
-                self._store, f"has rows of fragment {number}, which does not exist"
+                self.store, f"has rows of fragment {number}, which does not exist"
             )
 
     def _held(self, db: sqlite3.Connection) -> dict[int, _Held]:
@@ -182,23 +182,23 @@ class SqliteAudit:
                 for name, counter, count in zip(names, counters, there, strict=True)
                 if counter != count
             )
-            self._find(self._store, f"fragment {number} has not what it counts: {told}")
+            self._find(self.store, f"fragment {number} has not what it counts: {told}")
         if held.last_sequence >= next_sequence:
             self._find(
-                self._store,
+                self.store,
                 f"fragment {number} has a message with the number "
                 f"{held.last_sequence}, and would give out {next_sequence} next",
             )
 
     def _check_bodies(self, db: sqlite3.Connection) -> None:
-        self._progress(f"{self._store}: shared bodies")
+        self._progress(f"{self.store}: shared bodies")
         (missing,) = db.execute(_SQL["bodies_missing"]).fetchone()
         if missing:
-            self._find(self._store, f"lacks the shared body of {missing} messages")
+            self._find(self.store, f"lacks the shared body of {missing} messages")
         (miscounted,) = db.execute(_SQL["bodies_miscounted"]).fetchone()
         if miscounted:
             self._find(
-                self._store, f"counts the uses of {miscounted} shared bodies wrongly"
+                self.store, f"counts the uses of {miscounted} shared bodies wrongly"
             )
 
     def _check_catalog(self, file: Path, store: sqlite3.Connection) -> None:
@@ -238,18 +238,18 @@ class SqliteAudit:
         if self._recounted:
             self._recount()
             done.append(
-                f"{self._store}: the counters of {len(self._recounted)} fragments are "
+                f"{self.store}: the counters of {len(self._recounted)} fragments are "
                 "now what was found"
             )
         if self._has_lost_tail:
-            accept_loss(self._store, self.found)
-            done.append(f"{self._store}: what is there is taken as all there is")
+            accept_loss(self.store, self.found)
+            done.append(f"{self.store}: what is there is taken as all there is")
         return done
 
     def _recount(self) -> None:
-        with closing(connect_to_write(self._store)) as db:
-            with transaction(db, self._store):
-                sqlite_lease_row.refuse_if_owned(db, self._store)
+        with closing(connect_to_write(self.store)) as db:
+            with transaction(db, self.store):
+                sqlite_lease_row.refuse_if_owned(db, self.store)
                 db.executemany(
                     _SQL["recount"],
                     [(*counts, number) for number, counts in self._recounted.items()],

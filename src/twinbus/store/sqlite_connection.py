@@ -4,20 +4,27 @@ Lease, reads and writes of a store share one. It runs statements by their name i
 `sql/sqlite_store.sql`, and knows whether the outcome of the last commit is in doubt.
 """
 
+import logging
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message import Message
 from twinbus.store.base import CommitUnknown, LeaseLost, StoreError
 from twinbus.store.rows.sqlite_rows import BodyMissing, messages_of
+from twinbus.store.sqlite_apart import ApartLog
 from twinbus.store.sqlite_confirmed import ConfirmedFile
 from twinbus.store.sqlite_errors import reading, transaction, unreadable
 from twinbus.store.sqlite_room import Room
 from twinbus.store.statements import named_statements
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 SQL: Final = named_statements("sqlite_store.sql")
 
@@ -26,8 +33,10 @@ SQL: Final = named_statements("sqlite_store.sql")
 class SqliteConnection:
     """To one file, for one owner."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, apart: ApartLog | None = None) -> None:
         self.path: Path = path
+        # Syncs the log, beside other stores; None: SQLite does, on the loop.
+        self.apart: ApartLog | None = apart
         # Set while the lease is held.
         self.open_db: sqlite3.Connection | None = None
         # The epoch in which the lease is held, or was held last.
@@ -36,7 +45,7 @@ class SqliteConnection:
         self.in_doubt: bool = False
         # The file beside the store that has the number of the last commit.
         self.confirmed: ConfirmedFile | None = None
-        self.room: Room = Room(path)
+        self.room: Room = Room(path, None if apart is None else apart.copy)
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -56,12 +65,19 @@ class SqliteConnection:
     def end(self) -> None:
         """The lease is not held any more."""
         if self.open_db is not None:
-            self.open_db.close()
-            self.open_db = None
+            db, self.open_db = self.open_db, None
+            self.close(db)
         self.in_doubt = False
         if self.confirmed is not None:
             self.confirmed.close()
             self.confirmed = None
+
+    def close(self, db: sqlite3.Connection) -> None:
+        """Close a connection to the file."""
+        if self.apart is None:
+            db.close()
+        else:
+            self.apart.close(db)
 
     # --- reading --------------------------------------------------------------
 
@@ -100,6 +116,38 @@ class SqliteConnection:
             self.in_doubt = True
             raise
         self.in_doubt = False
+
+    async def ready(self) -> None:
+        """Before a write: the log has room for it. Raises StoreError."""
+        if self.apart is not None:
+            await self.apart.settled()
+            if self.apart.is_long():
+                await self.lend(self._copy_log)
+
+    def _copy_log(self, db: sqlite3.Connection) -> None:
+        assert self.apart is not None
+        try:
+            self.apart.copy(db)
+        except sqlite3.Error as error:
+            # As where SQLite does it: the log grows, and the next write tries again.
+            _log.warning("%s: its log was not copied: %s", self.path, error)
+
+    async def durable(self) -> None:
+        """After a write. Raises StoreError if it may not be on disk."""
+        if self.apart is not None:
+            await self.apart.durable()
+
+    async def settled(self) -> None:
+        """Before a read that runs beside a write: it must not see what may be lost.
+        Raises StoreError."""
+        if self.apart is not None:
+            await self.apart.settled()
+
+    async def lend(self, use: Callable[[sqlite3.Connection], T]) -> T:
+        """Use the connection where a sync may take long. Raises StoreError."""
+        if self.apart is None:
+            return use(self.db)
+        return await self.apart.run_for_a_while(partial(use, self.db))
 
     def fence(self) -> None:
         """Inside a transaction: raises LeaseLost if another has taken the store."""

@@ -6,6 +6,7 @@ certain for a full disk only: SQLite reports it before the last page is written.
 failed sync, for example, a crash may bring the pages of the transaction back.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from twinbus.store.base import (
     StoreError,
     StoreFull,
     StoreInUse,
+    StoreReadOnly,
     StoreUnreadable,
 )
 
@@ -52,6 +54,22 @@ def locked(path: Path) -> StoreInUse:
     )
 
 
+def _is_read_only(path: Path, error: sqlite3.Error) -> bool:
+    if _is_any(error, (sqlite3.SQLITE_READONLY,)):
+        return True
+    # It cannot make its log.
+    is_shut = path.exists() and not os.access(path.parent, os.W_OK)
+    return is_shut and _is_any(error, (sqlite3.SQLITE_CANTOPEN,))
+
+
+def read_only(path: Path) -> StoreReadOnly:
+    """The error for a disk that is mounted for reading."""
+    return StoreReadOnly(
+        f"{path} can only be read: its disk or its folder does not let the bus write. "
+        "Mount the disk for writing, or give the bus the right to write."
+    )
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Errors of what only reads. Raises StoreUnreadable, StoreInUse, StoreFull (to read
@@ -63,7 +81,7 @@ def reading(path: Path) -> Iterator[None]:
             raise unreadable(path, str(error)) from error
         if _is_any(error, _LOCKED):
             raise locked(path) from error
-        if _is_any(error, _FULL):
+        if _is_any(error, _FULL) or _is_read_only(path, error):
             raise refusal(path, error) from error
         raise StoreError(f"{path} could not be read: {error}") from error
 
@@ -128,4 +146,6 @@ def refusal(path: Path, error: sqlite3.Error) -> StoreError:
         return StoreFull(f"There is no room on the disk of {path}.")
     if _is_any(error, _LOCKED):
         return Busy(f"{path} is being written to by another program.")
+    if _is_read_only(path, error):
+        return read_only(path)
     return CommitFailed(f"{path} could not be written: {error}")

@@ -11,7 +11,7 @@ import os
 import secrets
 import sqlite3
 from dataclasses import dataclass
-from errno import ENOSPC
+from errno import EACCES, ENOSPC, EPERM, EROFS
 from pathlib import Path
 
 from twinbus.store.base import (
@@ -21,13 +21,22 @@ from twinbus.store.base import (
     StoreUnreadable,
 )
 from twinbus.store.sqlite_copy import keep_copy
-from twinbus.store.sqlite_errors import reading, refusal, transaction, unreadable
+from twinbus.store.sqlite_errors import (
+    read_only,
+    reading,
+    refusal,
+    transaction,
+    unreadable,
+)
 from twinbus.store.statements import migrations
 
 _PAGE_BYTES = 16_384
 _CHECKPOINT_PAGES = 500
 """The WAL is copied into the file when it has so many. A small WAL that is written
 over syncs faster than one that grows, and the stall is short (decision 0002)."""
+
+CHECKPOINT_BYTES = _CHECKPOINT_PAGES * _PAGE_BYTES
+"""The same, as the size of the log's file."""
 
 _CACHED_STATEMENTS = 256
 """More than there are statements, so that each is prepared once."""
@@ -75,6 +84,8 @@ def open_file(path: Path, kind: SqliteFormat) -> sqlite3.Connection:
     except OSError as error:
         if error.errno == ENOSPC:
             raise StoreFull(f"There is no room on the disk of {path}.") from error
+        if error.errno in (EROFS, EACCES, EPERM):
+            raise read_only(path) from error
         raise StoreError(f"{path} could not be opened: {error}") from error
     except sqlite3.Error as error:
         raise refusal(path, error) from error
@@ -128,7 +139,7 @@ def _make(path: Path, kind: SqliteFormat) -> None:
     finally:
         for suffix in ("", "-wal", "-shm"):
             Path(f"{unfinished}{suffix}").unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _fill(path: Path, kind: SqliteFormat) -> None:
@@ -158,7 +169,8 @@ def settle_log(db: sqlite3.Connection, path: Path) -> None:
         raise refusal(path, error) from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names of new files durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -8,10 +8,11 @@ format in the same transaction. To give it back closes the file.
 import sqlite3
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import final
 
 from twinbus.store import sqlite_lease_row
-from twinbus.store.base import StoreFull, StoreInUse
+from twinbus.store.base import StoreError, StoreFull, StoreInUse
 from twinbus.store.sqlite_confirmed import (
     Confirmation,
     ConfirmedFile,
@@ -50,6 +51,12 @@ class SqliteLease:
     # --- take -----------------------------------------------------------------
 
     async def take(self, owner: str, now: int) -> int:
+        apart = self._connection.apart
+        if apart is None:
+            return self._take_or_make_room(owner, now)
+        return await apart.run(partial(self._take_or_make_room, owner, now))
+
+    def _take_or_make_room(self, owner: str, now: int) -> int:
         path, room = self._connection.path, self._connection.room
         if self._connection.open_db is not None:
             raise StoreInUse(f"{path} is open already.")
@@ -86,15 +93,35 @@ class SqliteLease:
             epoch = self._take_row(db, owner, now, confirmed)
             # The epoch must not be lost with the log.
             settle_log(db, path)
+            self._sync_apart(db)
             with reading(path):
                 found = found_in(db)
             noted = None if found is None else ConfirmedFile(path, found)
             self._connection.begin(db, epoch, noted)
         except BaseException:
-            db.close()
+            self._connection.close(db)
             self._let_go()
             raise
         return epoch
+
+    def _sync_apart(self, db: sqlite3.Connection) -> None:
+        """From here on, if other stores are served beside this one."""
+        path, apart = self._connection.path, self._connection.apart
+        if apart is not None:
+            try:
+                apart.begin(db)
+            except (OSError, sqlite3.Error) as error:
+                raise StoreError(f"{path} could not be opened: {error}") from error
+
+    def _write_log_again(self) -> None:
+        """Inside the transaction. Raises StoreError."""
+        path, apart = self._connection.path, self._connection.apart
+        if apart is not None:
+            try:
+                apart.write_again()
+            except OSError as error:
+                apart.trouble = f"{path} could not be synced: {error}"
+                raise StoreError(f"{apart.trouble}.") from error
 
     def _take_row(
         self,
@@ -111,6 +138,7 @@ class SqliteLease:
                 migrate(db, path, FORMAT)
                 found = found_in(db)
                 self._tenure = sqlite_lease_row.take_lease(db, path, owner, now)
+                self._write_log_again()
                 if found is not None:
                     found = replace(found, schema_version=version)
                     refuse_lost_tail(path, confirmed, found)
@@ -127,14 +155,23 @@ class SqliteLease:
             raise connection.lease_lost()
 
     async def give_back(self) -> None:
+        apart = self._connection.apart
+        if apart is None:
+            self._give_back()
+        else:
+            await apart.close_store(self._give_back)
+
+    def _give_back(self) -> None:
         connection = self._connection
         if connection.open_db is None:
             return
         # The space of the reserve helps to write this. If it fails all the same, the
         # lease is that of a dead process soon.
         connection.room.end()
-        with suppress(sqlite3.Error):
-            connection.open_db.execute(SQL["give_lease_back"], (connection.epoch,))
+        # After a sync that failed nothing may be added to the log.
+        if connection.apart is None or not connection.apart.trouble:
+            with suppress(sqlite3.Error):
+                connection.open_db.execute(SQL["give_lease_back"], (connection.epoch,))
         self.abandon()
 
     def abandon(self) -> None:

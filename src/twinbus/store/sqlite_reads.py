@@ -2,6 +2,7 @@
 
 An embedded store has one connection, and answers without suspending. So its reads
 never run beside a commit, and those of `StoreReader` need no connection of their own.
+Where syncs are apart, those wait for the one under way.
 """
 
 import json
@@ -110,6 +111,7 @@ class SqliteReads:
     async def browse(
         self, fragment_number: int, from_sequence: int, limit: int, limit_bytes: int
     ) -> list[Message]:
+        await self._file.settled()
         base = base_of(fragment_number)
         names = {
             "first": base + from_sequence,
@@ -142,6 +144,7 @@ class SqliteReads:
         limit: int,
         limit_bytes: int,
     ) -> list[Message]:
+        await self._file.settled()
         names = {
             "row_prefix": _row_prefix(fragment_number),
             "session_id": session_id,
@@ -165,6 +168,7 @@ class SqliteReads:
     async def sessions(
         self, fragment_number: int, after: str | None, limit: int
     ) -> list[str]:
+        await self._file.settled()
         active = await self.active_sessions(fragment_number, after, limit)
         with_state = await self.sessions_updated(fragment_number, -1, after, limit)
         # SQLite compares the bytes of texts, Python their characters: in UTF-8 that
@@ -174,6 +178,7 @@ class SqliteReads:
     async def sessions_updated(
         self, fragment_number: int, since: int, after: str | None, limit: int
     ) -> list[str]:
+        await self._file.settled()
         parameters = (fragment_number, _behind(after), since, limit)
         rows = self._file.rows("sessions_updated", parameters)
         return [session_id for (session_id,) in rows]
@@ -181,6 +186,7 @@ class SqliteReads:
     async def session_state(
         self, fragment_number: int, session_id: str
     ) -> bytes | None:
+        await self._file.settled()
         rows = self._file.rows("session_state", (fragment_number, session_id))
         return rows[0][0] if rows else None
 

@@ -20,6 +20,7 @@ Reading the figures takes some microseconds, so it is done once for many commits
 import logging
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +79,13 @@ class _Figures:
 class Room:
     """What a store may still take in; belongs to its owner."""
 
-    def __init__(self, store: Path) -> None:
+    def __init__(
+        self, store: Path, copy_log: Callable[[sqlite3.Connection], bool] | None = None
+    ) -> None:
         self._store = store
+        # Copies the log into the file; True if it can be written over then. Raises
+        # sqlite3.Error, OSError.
+        self._copies_log = copy_log or _copy_log
         self._reserve = store.with_name(f"{store.name}-reserve")
         self._reserve_bytes = 0
         self._left = NO_LIMIT
@@ -107,9 +113,13 @@ class Room:
         """So much was committed."""
         self._until_look -= size_bytes
 
+    def must_look(self) -> bool:
+        """The last figures do not hold any more."""
+        return self._until_look <= 0 or self._is_tight
+
     def left(self, db: sqlite3.Connection) -> int:
         """Bytes of messages that may be added before this is asked again."""
-        if self._until_look <= 0 or self._is_tight:
+        if self.must_look():
             try:
                 self._look(db)
             except (OSError, sqlite3.Error) as error:
@@ -126,7 +136,13 @@ class Room:
         if db is None:
             return had_reserve
         self._tighten(db, is_tight=True)
-        return _copy_log(db) or had_reserve
+        return self._copy_log(db) or had_reserve
+
+    def _copy_log(self, db: sqlite3.Connection) -> bool:
+        try:
+            return self._copies_log(db)
+        except sqlite3.Error:
+            return False
 
     def _tighten(self, db: sqlite3.Connection, *, is_tight: bool) -> None:
         if is_tight == self._is_tight:
@@ -145,7 +161,7 @@ class Room:
         spare = self._spare(figures)
         self._tighten(db, is_tight=spare < _PLENTY)
         if self._is_tight:
-            _copy_log(db)
+            self._copy_log(db)
             figures = self._measured(db)
             spare = self._spare(figures)
         in_log = figures.log + figures.free + self._reserve_bytes
@@ -242,10 +258,5 @@ def _size_of(file: Path) -> int:
 
 
 def _copy_log(db: sqlite3.Connection) -> bool:
-    """Copy the log into the file; True if it can be written over now."""
-    try:
-        row = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    except sqlite3.Error:
-        return False
-    is_busy, in_log, copied = row
+    is_busy, in_log, copied = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     return not is_busy and in_log == copied

@@ -1,46 +1,93 @@
-"""Which store a URL means, as `--store` and the configuration name it.
+"""Which stores URLs mean, as `--store` and the configuration name them.
 
 sqlite:///data/bus.sqlite3     a file, relative to the working directory
 sqlite:////var/lib/bus.sqlite3 a file, absolute
 memory:                        gone when the process ends
+
+`_SCHEMES` has the opener of each kind. Texts for people never have a password in them.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from twinbus.store.base import Store, StoreError
 from twinbus.store.memory import MemoryStore
 from twinbus.store.sqlite import SqliteStore
+from twinbus.store.sqlite_apart import ApartLog
+
+_PASSWORD: Final = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
+_PASSWORD_PARAMETER: Final = re.compile(r"(?i)([?&]password=)[^&]*")
+
+_MEMORY: Final = "memory:"
 
 
-def _sqlite(rest: str) -> Store:
+def _sqlite(rest: str, *, is_alone: bool) -> Store:
     if not rest.startswith("///") or rest == "///":
         raise StoreError(
             f"'sqlite:{rest}' names no file. Write sqlite:///PATH; a path from the "
             "root has four slashes."
         )
-    return SqliteStore(rest.removeprefix("///"))
+    path = Path(rest.removeprefix("///"))
+    if is_alone:
+        return SqliteStore(path)
+    # The catalog remembers where a store is, whatever the working directory is then.
+    path = path.resolve()
+    return SqliteStore(path, ApartLog(path))
 
 
-def _memory(rest: str) -> Store:
+def _memory(rest: str, *, is_alone: bool) -> Store:
     if rest:
         raise StoreError(f"'memory:{rest}' has too much: write memory: alone.")
     return MemoryStore()
 
 
-_SCHEMES: Final[dict[str, Callable[[str], Store]]] = {
+_SCHEMES: Final[dict[str, Callable[..., Store]]] = {
     "sqlite": _sqlite,
     "memory": _memory,
 }
+"""Takes what follows the colon, and `is_alone`: no other store is in the process."""
 
 
-def open_store_url(url: str) -> Store:
+def open_store_url(url: str, *, is_alone: bool = True) -> Store:
     """The store that the URL means, not opened yet. Raises StoreError."""
     scheme, _, rest = url.partition(":")
     make = _SCHEMES.get(scheme.lower())
     if make is None:
         raise StoreError(
-            f"There is no store of the kind '{scheme}' (in '{url}'). "
+            f"There is no store of the kind '{scheme}' (in '{without_password(url)}'). "
             f"Available: {', '.join(sorted(_SCHEMES))}."
         )
-    return make(rest)
+    return make(rest, is_alone=is_alone)
+
+
+def open_store_urls(urls: Sequence[str]) -> list[Store]:
+    """The stores of one process, not opened yet. Raises StoreError."""
+    if len(urls) == 1:
+        return [open_store_url(urls[0])]
+    if _MEMORY in urls and not is_volatile(urls):
+        raise StoreError(
+            "memory: is one of several stores, and the others are kept: its entities "
+            "would be lost with every stop. Leave it out."
+        )
+    stores: dict[str, Store] = {}
+    for number, url in enumerate(urls):
+        store = open_store_url(url, is_alone=False)
+        place = f"{number}" if url == _MEMORY else store.location
+        if place in stores:
+            raise StoreError(
+                f"'{without_password(url)}' is given twice as a store: leave one out."
+            )
+        stores[place] = store
+    return list(stores.values())
+
+
+def is_volatile(urls: Sequence[str]) -> bool:
+    """Nothing is kept when the process ends."""
+    return bool(urls) and all(url == _MEMORY for url in urls)
+
+
+def without_password(url: str) -> str:
+    """The URL for texts and logs."""
+    return _PASSWORD_PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))

@@ -114,7 +114,7 @@ class Bus:
         self._server = Server(
             config,
             clock=_BusClock(self.clock),
-            store=MemoryStore(self._disk) if self._is_volatile else None,
+            stores=[MemoryStore(self._disk)] if self._is_volatile else None,
             catalog=self._catalog if self._is_volatile else None,
             tls=tls_context(config, SystemClock().now()) if self._has_tls else None,
         )

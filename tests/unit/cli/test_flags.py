@@ -40,8 +40,14 @@ def test_each_setting_is_a_flag(name: str, served: list[Config]) -> None:
     given = VALUES.get(name, "2048")
     assert run(["serve", SETTINGS[name].flag, given]) == exit_codes.OK
     [config] = served
-    assert str(getattr(config, name)) == given
+    found = getattr(config, name)
+    assert found == (given,) if name == "store" else str(found) == given
     assert config.asked_for == {name}
+
+
+def test_a_store_is_given_several_times(served: list[Config]) -> None:
+    run(["serve", "--store", "sqlite:///a", "--store", "sqlite:///b"])
+    assert served[0].store == ("sqlite:///a", "sqlite:///b")
 
 
 def test_strict_takes_no_value(served: list[Config]) -> None:

@@ -49,12 +49,30 @@ def test_every_setting_is_a_variable_and_a_name_of_the_file(toml: Any) -> None:
         "max_connections": 3,
         "max_entities": 4,
     }
-    expected = Config(**{**values, "data": Path("folder")})
+    expected = Config(**{**values, "data": Path("folder"), "store": ("memory:",)})
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     environment = {f"TWINBUS_{name.upper()}": str(v) for name, v in values.items()}
     assert load_config(toml("[server]\n" + "\n".join(lines)), {}, {}) == expected
     assert load_config(None, environment, {}) == expected
     assert load_config(None, {}, values) == expected
+
+
+@pytest.mark.parametrize(
+    "written", ["sqlite:///a b,c memory:", "sqlite:///a b,c,memory:", " memory: ,"]
+)
+def test_stores_are_split_where_a_url_begins(written: str) -> None:
+    found = load_config(None, {"TWINBUS_STORE": written}, {}).store
+    assert found[-1] == "memory:"
+    assert found[:-1] in ((), ("sqlite:///a b,c",))
+
+
+def test_the_file_lists_stores_under_either_name(toml: Any) -> None:
+    listed = '["sqlite:///a", "sqlite:///b, c"]'
+    for name in ("store", "stores"):
+        config = load_config(toml(f"[server]\n{name} = {listed}"), {}, {})
+        assert config.store == ("sqlite:///a", "sqlite:///b, c")
+    with pytest.raises(ConfigError, match="there twice"):
+        load_config(toml(f"[server]\nstore = {listed}\nstores = {listed}"), {}, {})
 
 
 def test_the_file_names_queues_and_rules(toml: Any) -> None:

@@ -26,6 +26,9 @@ STATES: Final = (
 )
 """The states of messages: values of the label `state`."""
 
+STORE_STATES: Final = ("opening", "serving", "unavailable", "lost")
+"""What a store can be: values of the label `state`."""
+
 _OF_ENTITY: Final = ("entity", "kind")
 
 
@@ -62,10 +65,29 @@ class ProcessFigures:
     is_store_full: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFigures:
+    """Figures of one store."""
+
+    name: str
+    # One of STORE_STATES.
+    state: str
+    is_full: bool
+    # Since the start of the process.
+    commits: int
+    commit_seconds: float
+    # Of the commit that is under way; 0: none is.
+    committing_seconds: float
+    # Since it last failed; None: it did not.
+    error_age_seconds: float | None
+
+
 class MeasuredBus(Protocol):
     """What metrics are made from."""
 
     def process_figures(self) -> ProcessFigures: ...
+
+    def store_figures(self) -> Sequence[StoreFigures]: ...
 
     def entity_paths(self) -> Sequence[str]:
         """Paths of all queues, topics and subscriptions."""
@@ -101,6 +123,42 @@ def process_families(figures: ProcessFigures) -> Iterable[Metric]:
         figures.is_under_pressure,
     )
     yield _gauge("store_full", "1: the store has no room.", figures.is_store_full)
+
+
+def store_families(stores: Sequence[StoreFigures]) -> Iterable[Metric]:
+    """Metrics of each store."""
+    state = GaugeMetricFamily(
+        "twinbus_store_state",
+        "1: the state that a store is in.",
+        labels=("store", "state"),
+    )
+    full = _of_store("without_room", "1: this store has no room.")
+    commits = CounterMetricFamily(
+        "twinbus_store_commits",
+        "Commits of a store since the start.",
+        labels=("store",),
+    )
+    seconds = CounterMetricFamily(
+        "twinbus_store_commit_seconds",
+        "Time that they took, all together.",
+        labels=("store",),
+    )
+    under_way = _of_store("committing_seconds", "How long its commit takes so far.")
+    error_age = _of_store("error_age_seconds", "Time since a store last failed.")
+    for store in stores:
+        for name in STORE_STATES:
+            state.add_metric((store.name, name), name == store.state)
+        full.add_metric((store.name,), store.is_full)
+        commits.add_metric((store.name,), store.commits)
+        seconds.add_metric((store.name,), store.commit_seconds)
+        under_way.add_metric((store.name,), store.committing_seconds)
+        if store.error_age_seconds is not None:
+            error_age.add_metric((store.name,), store.error_age_seconds)
+    return state, full, commits, seconds, under_way, error_age
+
+
+def _of_store(name: str, text: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"twinbus_store_{name}", text, labels=("store",))
 
 
 def sum_families(entities: Sequence[EntityFigures], shown: int) -> Iterable[Metric]:

@@ -28,6 +28,7 @@ from twinbus.doors.http.bus_metrics import (
     entity_families,
     fullest,
     process_families,
+    store_families,
     sum_families,
 )
 from twinbus.doors.http.request import HttpRequest
@@ -79,6 +80,7 @@ class Metrics:
         head = [
             _text(self._process.collect()),
             _text(process_families(self._bus.process_figures())),
+            _text(store_families(self._bus.store_figures())),
             _text(sum_families(entities, len(shown))),
             _text(self.registry.collect()),
         ]

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from twinbus.auth import sas
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.auth.policy import Policy
-from twinbus.doors.http.bus_metrics import EntityFigures, ProcessFigures
+from twinbus.doors.http.bus_metrics import EntityFigures, ProcessFigures, StoreFigures
 from twinbus.doors.http.metrics import Metrics
 from twinbus.doors.http.request import HttpRequest
 from twinbus.testing.clock import ManualClock
@@ -37,6 +37,28 @@ class SmallBus:
             is_under_pressure=False,
             is_store_full=False,
         )
+
+    def store_figures(self) -> list[StoreFigures]:
+        return [
+            StoreFigures(
+                name="here.sqlite3",
+                state="serving",
+                is_full=False,
+                commits=4,
+                commit_seconds=0.5,
+                committing_seconds=0,
+                error_age_seconds=None,
+            ),
+            StoreFigures(
+                name="away.sqlite3",
+                state="unavailable",
+                is_full=False,
+                commits=2,
+                commit_seconds=0.1,
+                committing_seconds=0,
+                error_age_seconds=30,
+            ),
+        ]
 
     def entity_paths(self) -> list[str]:
         return self._paths
