@@ -25,7 +25,7 @@ ListKey = tuple[bytes, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class ListPosition:
     """A place in a list."""
 
     # Ids before it.
@@ -40,17 +40,17 @@ class SessionPages:
     """Positions of one client in its lists."""
 
     def __init__(self) -> None:
-        self._positions: dict[tuple[ListKey, int], Position] = {}
+        self._positions: dict[tuple[ListKey, int], ListPosition] = {}
 
-    def remember(self, key: ListKey, position: Position) -> None:
+    def remember(self, key: ListKey, position: ListPosition) -> None:
         self._positions.pop((key, position.count), None)
         self._positions[key, position.count] = position
         if len(self._positions) > _REMEMBERED:
             del self._positions[next(iter(self._positions))]
 
-    def nearest(self, key: ListKey, skip: int) -> Position:
+    def nearest(self, key: ListKey, skip: int) -> ListPosition:
         """The nearest known position that is not beyond `skip`."""
-        best = Position()
+        best = ListPosition()
         for (of_key, count), position in self._positions.items():
             if of_key == key and best.count < count <= skip:
                 best = position
@@ -85,7 +85,9 @@ class Listing:
             self._pages.remember(self._key, at)
         return found
 
-    async def _read(self, at: Position, limit: int) -> tuple[list[str], Position]:
+    async def _read(
+        self, at: ListPosition, limit: int
+    ) -> tuple[list[str], ListPosition]:
         """Up to `limit` ids, and the position after them."""
         found: list[str] = []
         index, after = at.index, at.after
@@ -96,7 +98,7 @@ class Listing:
             after = ids[-1] if ids else after
             if len(found) == limit or index == last:
                 count = at.count + len(found)
-                return found, Position(count=count, index=index, after=after)
+                return found, ListPosition(count=count, index=index, after=after)
             index, after = index + 1, None
 
     async def _read_in(self, index: int, after: str | None, limit: int) -> list[str]:

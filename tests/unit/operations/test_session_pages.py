@@ -2,7 +2,7 @@
 
 import asyncio
 
-from twinbus.operations.session_pages import Listing, Position, SessionPages
+from twinbus.operations.session_pages import Listing, ListPosition, SessionPages
 from twinbus.store.memory import MemoryStore
 
 KEY = (b"entity", None)
@@ -43,18 +43,18 @@ async def test_page_from_elsewhere_is_counted_from_the_beginning() -> None:
 async def test_lists_do_not_mix() -> None:
     store, pages = CountingStore(), SessionPages()
     await Listing([(store, 1)], KEY, pages).page(0, 5)
-    assert pages.nearest(KEY, 9) == Position(count=5, after="0004")
-    assert pages.nearest((b"another", None), 9) == Position()
-    assert pages.nearest((b"entity", 77), 9) == Position()
-    assert pages.nearest(KEY, 4) == Position()
+    assert pages.nearest(KEY, 9) == ListPosition(count=5, after="0004")
+    assert pages.nearest((b"another", None), 9) == ListPosition()
+    assert pages.nearest((b"entity", 77), 9) == ListPosition()
+    assert pages.nearest(KEY, 4) == ListPosition()
 
 
 async def test_few_pages_are_remembered() -> None:
     store, pages = CountingStore(), SessionPages()
     for skip in range(500):
         await Listing([(store, 1)], KEY, pages).page(skip, 1)
-    assert pages.nearest(KEY, 500) == Position(count=500, after="0499")
-    assert pages.nearest(KEY, 400) == Position()
+    assert pages.nearest(KEY, 500) == ListPosition(count=500, after="0499")
+    assert pages.nearest(KEY, 400) == ListPosition()
 
 
 async def test_others_have_their_turn_while_sessions_are_counted() -> None:
