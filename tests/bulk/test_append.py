@@ -259,11 +259,11 @@ def test_an_entity_that_was_closed_for_a_moment_takes_nothing_more(
     """It is disabled between two portions of a request, and enabled again."""
     states = iter(["Active", "SendDisabled", "Active"])
 
-    def check_status(fragment: object) -> None:
+    def check_may_send(handle: object) -> None:
         if next(states) != "Active":
             raise EntityDisabled(entity_path=queue)
 
-    monkeypatch.setattr("twinbus.operations.sending.check_status", check_status)
+    monkeypatch.setattr("twinbus.operations.sending.check_may_send", check_may_send)
     answer = call.append([(queue, data_message(str(n))) for n in range(600)])
     assert refused_rows(answer) == [(row, "entity-disabled") for row in range(250, 600)]
     assert answer["applied"] == 250

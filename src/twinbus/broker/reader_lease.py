@@ -38,18 +38,30 @@ def check_free(fragment: Fragment, reader: str, now: int) -> None:
         )
 
 
+def next_epoch(fragment: Fragment, now: int) -> int:
+    """The lowest epoch that the next lease may have. The first one is the time, so an
+    entity that is created again has another."""
+    last = fragment.last_lease
+    return now if last is None else last.epoch + 1
+
+
 def take(
-    fragment: Fragment, reader: str, duration_ms: int, now: int, changes: ChangeSet
+    fragment: Fragment,
+    reader: str,
+    duration_ms: int,
+    now: int,
+    changes: ChangeSet,
+    epoch: int = 0,
 ) -> ReaderLease:
-    """Grant the lease, and revoke all locks. Raises ReaderLeaseHeld."""
+    """Grant the lease, and revoke all locks. The epoch is the next one, or this one if
+    it is later: all fragments of an entity get the same. Raises ReaderLeaseHeld."""
     check_free(fragment, reader, now)
     _revoke_locks(fragment, now, changes)
     last = fragment.last_lease
     lease = ReaderLease(
         fragment_number=fragment.number,
         reader=reader,
-        # The first epoch is the time, so an entity that is created again has another.
-        epoch=now if last is None else last.epoch + 1,
+        epoch=max(epoch, next_epoch(fragment, now)),
         duration_ms=duration_ms,
         expires_at=now + duration_ms,
     )

@@ -22,27 +22,28 @@ class Enlistment:
 
     def check(self, now: int) -> None:
         """Raises TransactionNotFound, TransactionTimedOut."""
-        self._find(now)
+        self.find(now)
 
     def enlist(self, work: Work, now: int) -> None:
         """Add work. Raises as `check` and `Transaction.enlist` do."""
-        self._find(now).enlist(work)
+        self.find(now).enlist(work)
 
     def enlist_lock(self, lock: MessageLock, work: Work, now: int) -> None:
         """The same for work that ends a lock."""
-        self._find(now).enlist_lock(lock, work)
+        self.find(now).enlist_lock(lock, work)
 
     def work(self, now: int) -> list[Work]:
         """The work of the transaction so far. Raises as `check` does."""
-        return self._find(now).work()
+        return self.find(now).work()
 
     def doom(self, reason: ServiceBusError, now: int) -> None:
         """The request was refused: the transaction can only be rolled back."""
         try:
-            transaction = self._find(now)
+            transaction = self.find(now)
         except ServiceBusError:
             return
         transaction.doom(reason)
 
-    def _find(self, now: int) -> Transaction:
+    def find(self, now: int) -> Transaction:
+        """The transaction. Raises as `check` does."""
         return self._coordinator.find(self._txn_id, now)

@@ -101,29 +101,12 @@ class Routes(CommitListener):
     # --- without a key --------------------------------------------------------
 
     def _send_unkeyed(self, sent: "Unkeyed", delivery_id: int, now: int) -> None:
-        fragment = self._with_room(sent, now)
+        fragment = any_with_room(self._routing, sent.size_bytes, sent.refused_by, now)
         sent.home = fragment.home
         self._enqueue(fragment, sent.messages, now)
         if sent.link is not None:
             self._unkeyed[delivery_id] = sent
             self.note(fragment.home, delivery_id)
-
-    def _with_room(self, sent: "Unkeyed", now: int) -> Fragment:
-        """A fragment that takes the messages. Raises the error of the last one that
-        does not."""
-        refusal: ServiceBusError | None = None
-        for _ in range(self._routing.fragment_count):
-            try:
-                fragment = self._routing.any_fragment(sent.refused_by)
-                check_room(fragment, sent.size_bytes, now)
-                return fragment
-            except FragmentUnavailable as error:
-                raise refusal or error from None
-            except ServiceBusError as error:
-                refusal = error
-                self._routing.leave_current()
-        assert refusal is not None
-        raise refusal
 
     def committed(self, items: list[int]) -> None:
         link: CommitListener | None = None
@@ -168,6 +151,26 @@ class Unkeyed:
     def fail(self, delivery_id: int, error: ServiceBusError) -> None:
         if self.link is not None:
             self.link.failed([delivery_id], error)
+
+
+def any_with_room(
+    routing: Routing, size_bytes: int, refused_by: list[Home] | None, now: int
+) -> Fragment:
+    """A fragment that takes messages without a key, in a store that has not refused
+    them. Raises the error of the last one that does not."""
+    refusal: ServiceBusError | None = None
+    for _ in range(routing.fragment_count):
+        try:
+            fragment = routing.any_fragment(refused_by)
+            check_room(fragment, size_bytes, now)
+            return fragment
+        except FragmentUnavailable as error:
+            raise refusal or error from None
+        except ServiceBusError as error:
+            refusal = error
+            routing.leave_current()
+    assert refusal is not None
+    raise refusal
 
 
 def _size_bytes(messages: list[Message]) -> int:

@@ -1,7 +1,8 @@
 """Batch delete: removes the oldest messages.
 
 It skips messages that a receiver holds, that a range reader has planned, or that the
-open change set already removes.
+open change set already removes. The fragments of a partitioned entity are done one
+after the other.
 """
 
 from twinbus.auth.claims import Claim
@@ -10,6 +11,7 @@ from twinbus.broker.message import Message
 from twinbus.broker.row_id import sequence_of
 from twinbus.limits import PEEK_BYTES
 from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.fragment_handle import FragmentHandle
 from twinbus.operations.ready_messages import ReadyMessages
 
 
@@ -17,26 +19,43 @@ async def delete_messages(
     handle: EntityHandle, count: int, before: int, session_id: str | None = None
 ) -> int:
     """Remove up to `count` messages that were enqueued at or before `before`.
-    Returns their number."""
+    Returns their number. Raises FragmentUnavailable before any is removed: a client
+    that gets 0 takes the entity for empty."""
     handle.require(Claim.LISTEN)
     handle.check_may_receive()
     handle.check_session(session_id)
-    await handle.settle_down()
-    async with handle.owner.reading:
-        removed = await _remove_oldest(handle, session_id, count, before)
-    if removed:
-        await handle.owner.durable()
+    removed = 0
+    for part in _parts(handle, session_id):
+        if removed < count:
+            removed += await _delete_in(part, session_id, count - removed, before)
     return removed
 
 
-async def _remove_oldest(
-    handle: EntityHandle, session_id: str | None, count: int, before: int
+async def _delete_in(
+    part: FragmentHandle, session_id: str | None, count: int, before: int
 ) -> int:
-    fragment, owner, now = handle.fragment, handle.owner, handle.now()
+    await part.settle_down()
+    async with part.owner.reading:
+        removed = await _remove_oldest(part, session_id, count, before)
+    if removed:
+        await part.owner.durable()
+    return removed
+
+
+def _parts(handle: EntityHandle, session_id: str | None) -> list[FragmentHandle]:
+    if session_id is None:
+        return handle.parts()
+    return [handle.part_of_session(session_id)]
+
+
+async def _remove_oldest(
+    part: FragmentHandle, session_id: str | None, count: int, before: int
+) -> int:
+    fragment, owner, now = part.fragment, part.owner, part.now()
     after = removed = 0
     while removed < count:
         after = reader_lease.behind_plan(fragment, after)
-        found = await _read(handle, session_id, after, count)
+        found = await _read(part, session_id, after, count)
         fragment.check_exists()
         ready = ReadyMessages(fragment, owner.changes.active_removed)
         for message in found:
@@ -46,7 +65,7 @@ async def _remove_oldest(
             free = ready.find(message)
             if free is None:
                 continue
-            owner.changes.log.record(operation_log.DELETE, handle.actor, free, now)
+            owner.changes.log.record(operation_log.DELETE, part.actor, free, now)
             fragment.forget(free, owner.changes)
             removed += 1
         if not found:
@@ -55,9 +74,9 @@ async def _remove_oldest(
 
 
 async def _read(
-    handle: EntityHandle, session_id: str | None, after: int, count: int
+    part: FragmentHandle, session_id: str | None, after: int, count: int
 ) -> list[Message]:
-    store, number = handle.owner.store, handle.fragment.number
+    store, number = part.owner.store, part.fragment.number
     if session_id is None:
         return await store.read_active(number, after, count, PEEK_BYTES)
     return await store.read_session(number, session_id, after, count, PEEK_BYTES)

@@ -2,6 +2,10 @@
 
 All operations take a handle. If the entity is deleted and created again, operations on
 the old handle fail with MessagingEntityNotFound.
+
+An operation works on fragments (`FragmentHandle`). A conventional entity has one. Of a
+partitioned one, the operation chooses: by what the request names, or all of them. A
+fragment whose store is away is refused with FragmentUnavailable.
 """
 
 from functools import cached_property
@@ -9,27 +13,29 @@ from functools import cached_property
 from twinbus.auth.claims import Claim
 from twinbus.broker.entity_path import EntityPath, parse_entity_path
 from twinbus.broker.fragment import MAIN, Fragment
-from twinbus.broker.held_session import HeldSession
-from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
-from twinbus.broker.session_lock import held
+from twinbus.broker.fragment_settings import FragmentSettings
+from twinbus.broker.message_lock import token_fragment
+from twinbus.broker.row_id import SEQUENCE_BITS
 from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
 from twinbus.entities.subscription_rules import SubscriptionRules
 from twinbus.errors import (
     ArgumentError,
-    ArgumentOutOfRange,
+    FragmentUnavailable,
     MessagingEntityNotFound,
     NotAllowed,
+    ServiceBusError,
     SessionLockLost,
 )
+from twinbus.fragments.hashing import fragment_index
 from twinbus.links.arrivals import Arrivals
 from twinbus.operations.caller import Caller
 from twinbus.operations.entity_arrivals import entity_arrivals
-from twinbus.owner.store_owner import StoreOwner, owner_of
+from twinbus.operations.fragment_handle import FragmentHandle
 
 
 class EntityHandle:
-    """The entity, fragment and caller of an operation."""
+    """The entity and the caller of an operation."""
 
     def __init__(
         self, namespace: Namespace, entity: Entity, path: EntityPath, caller: Caller
@@ -37,18 +43,21 @@ class EntityHandle:
         self._namespace = namespace
         self.entity = entity
         self.sub_queue = path.sub_queue
-        self.fragment: Fragment = entity.fragment(path.sub_queue)
+        # Those that were used, by index.
+        self._parts: list[FragmentHandle | None] = [None] * entity.fragment_count
+        # One of its fragments, for what all have in common.
+        self._any = self._any_fragment()
         self._claim_path = path.text
         self.caller = caller
         entity.used_at = self.now()
 
     @property
-    def path(self) -> str:
-        return self.fragment.settings.path
+    def settings(self) -> FragmentSettings:
+        return self._any.settings
 
     @property
-    def owner(self) -> StoreOwner:
-        return owner_of(self.fragment)
+    def path(self) -> str:
+        return self.settings.path
 
     @property
     def rules(self) -> SubscriptionRules:
@@ -65,17 +74,81 @@ class EntityHandle:
         self.caller.require(claim, self._claim_path)
 
     @cached_property
-    def actor(self) -> int:
-        """The caller's number in the operation log."""
-        return self.caller.actor_in(self.fragment.home)
-
-    @cached_property
     def arrivals(self) -> Arrivals:
         """Reads the messages that the caller sends."""
         return entity_arrivals(self._namespace, self.entity, self._may_restore)
 
     def _may_restore(self, now: int) -> bool:
         return self.caller.holds(Claim.SEND, "")
+
+    # --- fragments ------------------------------------------------------------
+
+    def _any_fragment(self) -> Fragment:
+        """Raises MessagingEntityNotFound, FragmentUnavailable."""
+        entity = self.entity
+        if not entity.is_partitioned:
+            return entity.fragment(self.sub_queue)
+        for index in range(entity.fragment_count):
+            fragment = entity.find_fragment(index, self.sub_queue)
+            if fragment is not None:
+                return fragment
+        return entity.fragment(self.sub_queue)
+
+    @property
+    def fragment_count(self) -> int:
+        return len(self._parts)
+
+    def part(self, index: int) -> FragmentHandle:
+        """The fragment of that index. Raises MessagingEntityNotFound; on a partitioned
+        entity FragmentUnavailable, if its store is away."""
+        part = self.find_part(index)
+        if part is None:
+            # Raises the reason.
+            part = FragmentHandle(self, self.entity.fragment(self.sub_queue, index))
+        if len(self._parts) > 1 and not part.fragment.home.is_serving:
+            raise FragmentUnavailable.numbered(index, self.path)
+        return part
+
+    def find_part(self, index: int) -> FragmentHandle | None:
+        """The fragment of that index, whether or not its store is away; None if it was
+        never opened."""
+        part = self._parts[index]
+        if part is None:
+            fragment = self.entity.find_fragment(index, self.sub_queue)
+            if fragment is not None:
+                part = self._parts[index] = FragmentHandle(self, fragment)
+        return part
+
+    def parts(self) -> list[FragmentHandle]:
+        """All fragments, by index. Raises as `part` does."""
+        return [self.part(index) for index in range(len(self._parts))]
+
+    def known_parts(self) -> list[FragmentHandle]:
+        """All fragments whose stores were opened, by index. While a store is away, its
+        fragments deliver nothing, and go on when it is back."""
+        found = [self.find_part(index) for index in range(len(self._parts))]
+        return [part for part in found if part is not None]
+
+    def part_of_number(self, number: int) -> FragmentHandle | None:
+        """The fragment of a message, by its sequence number; None if the entity has no
+        such number. Raises as `part` does."""
+        return self._part_if_any(number >> SEQUENCE_BITS)
+
+    def part_of_token(self, token: bytes) -> FragmentHandle | None:
+        """The fragment of a message, by its lock token; None if no fragment can have
+        issued it. Raises as `part` does."""
+        return self._part_if_any(token_fragment(token))
+
+    def _part_if_any(self, index: int) -> FragmentHandle | None:
+        return self.part(index) if 0 <= index < len(self._parts) else None
+
+    def part_of_session(self, session_id: str) -> FragmentHandle:
+        """The fragment that has the session. Raises as `part` does."""
+        return self.part(self.index_of_session(session_id))
+
+    def index_of_session(self, session_id: str) -> int:
+        count = len(self._parts)
+        return 0 if count == 1 else fragment_index(session_id, count)
 
     # --- checks ---------------------------------------------------------------
 
@@ -89,18 +162,11 @@ class EntityHandle:
             raise NotAllowed.sent_to_sub_queue(self.path)
         self.entity.check_may_send()
 
-    async def settle_down(self) -> None:
-        """Wait until everything requested so far is durable, so that a read of the
-        store finds it. Raises MessagingEntityNotFound."""
-        if not self.owner.is_idle():
-            await self.owner.durable()
-        self.fragment.check_exists()
-
     # --- sessions -------------------------------------------------------------
 
     def check_has_sessions(self) -> None:
         """Raises NotAllowed."""
-        if not self.fragment.settings.requires_session:
+        if not self.settings.requires_session:
             raise NotAllowed(
                 f"'{self.path}' does not require sessions, so it has none.",
                 entity_path=self.path,
@@ -111,44 +177,22 @@ class EntityHandle:
         if session_id is not None:
             self.check_has_sessions()
 
-    def held_session(self, session_id: str) -> HeldSession:
-        """Raises SessionLockLost, NotAllowed, MessagingEntityNotFound."""
-        self.check_has_sessions()
-        self.fragment.check_exists()
-        return held(self.fragment, session_id, self.now())
-
-    def receiving_session(self, session_id: str | None) -> HeldSession | None:
-        """The held session to receive from; None if the entity has no sessions.
-        Raises ArgumentError, NotAllowed, SessionLockLost."""
-        if session_id is not None:
-            return self.held_session(session_id)
-        if self.fragment.settings.requires_session:
+    def check_names_session(self, session_id: str | None) -> None:
+        """Where messages are received from a session, it must be named, and elsewhere
+        none. Raises ArgumentError, NotAllowed."""
+        self.check_session(session_id)
+        if session_id is None and self.settings.requires_session:
             raise ArgumentError(
                 f"'{self.path}' requires sessions: name the session that you hold.",
                 entity_path=self.path,
             )
-        return None
+
+    def lock_lost(self) -> ServiceBusError:
+        """The error for a lock token that no fragment has issued."""
+        return self._any.lock_lost()
 
     def session_lost(self, session_id: str) -> SessionLockLost:
         return SessionLockLost.named(session_id, entity_path=self.path)
-
-    # --- sequence numbers -----------------------------------------------------
-
-    def local(self, number: int, what: str) -> int:
-        """The fragment's own number for one that clients see. Raises
-        ArgumentOutOfRange."""
-        base = self.fragment.visible_base
-        if not base <= number <= base + SEQUENCE_MASK:
-            raise ArgumentOutOfRange(
-                f"'{what}' is {number}, which is not a sequence number of "
-                f"'{self.path}'.",
-                entity_path=self.path,
-            )
-        return sequence_of(number)
-
-    def visible(self, sequence: int) -> int:
-        """The number that clients see for one of the fragment's own."""
-        return self.fragment.visible_base + sequence
 
 
 def open_entity(

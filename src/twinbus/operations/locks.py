@@ -1,7 +1,7 @@
 """Renew locks, and settle by lock token.
 
 A token also works for messages of a closed link, and for deferred messages, which have
-no link. Either all given tokens are applied or none.
+no link. All given tokens are checked before any is applied.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,10 @@ from twinbus.links.enlistment import Enlistment
 from twinbus.links.outcomes import Settlement
 from twinbus.links.transactional_work import TransactionalSettlement
 from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.fragment_handle import FragmentHandle
+from twinbus.operations.several_stores import durable
+
+_Locked = tuple[FragmentHandle, MessageLock]
 
 
 async def renew_locks(
@@ -21,11 +25,11 @@ async def renew_locks(
 ) -> list[int]:
     """Extend locks to a full lock duration from now. Returns their new ends."""
     handle.require(Claim.LISTEN)
-    now, fragment = handle.now(), handle.fragment
-    log, ends = handle.owner.changes.log, []
-    for lock in _locks(handle, tokens, session_id, now):
-        ends.append(fragment.renew(lock, now))
-        log.record(operation_log.RENEW, handle.actor, lock.message, now)
+    now, ends = handle.now(), []
+    for part, lock in _locks(handle, tokens, session_id, now):
+        ends.append(part.fragment.renew(lock, now))
+        log = part.owner.changes.log
+        log.record(operation_log.RENEW, part.actor, lock.message, now)
     return ends
 
 
@@ -38,34 +42,37 @@ async def settle(
 ) -> None:
     """Raises MessageLockLost, SessionLockLost, MessageSizeExceeded, QuotaExceeded."""
     handle.require(Claim.LISTEN)
-    now, fragment, actor = handle.now(), handle.fragment, handle.actor
+    now = handle.now()
     locks = _locks(handle, tokens, session_id, now)
-    for lock in locks:
-        check_not_enlisted(fragment, lock)
-        settlement.check(fragment, lock)
+    for part, lock in locks:
+        check_not_enlisted(part.fragment, lock)
+        settlement.check(part.fragment, lock)
     if transaction is not None:
-        for lock in locks:
-            work = TransactionalSettlement(fragment, lock, settlement, actor)
+        for part, lock in locks:
+            work = TransactionalSettlement(part.fragment, lock, settlement, part.actor)
             transaction.enlist_lock(lock, work, now)
         return
-    for lock in locks:
-        settlement.apply(fragment, lock, actor, now, handle.owner.changes)
-    await handle.owner.durable()
+    for part, lock in locks:
+        settlement.apply(part.fragment, lock, part.actor, now, part.owner.changes)
+    await durable(part for part, _ in locks)
 
 
 def _locks(
     handle: EntityHandle, tokens: Sequence[bytes], session_id: str | None, now: int
-) -> list[MessageLock]:
+) -> list[_Locked]:
     """The valid locks of the tokens, without repetitions.
 
     Raises MessageLockLost, SessionLockLost, MessagingEntityNotFound.
     """
-    handle.fragment.check_exists()
     handle.check_session(session_id)
     locks = []
     for token in dict.fromkeys(tokens):
-        lock = handle.fragment.lock_of(token, now)
+        part = handle.part_of_token(token)
+        if part is None:
+            raise handle.lock_lost()
+        part.fragment.check_exists()
+        lock = part.fragment.lock_of(token, now)
         if session_id is not None and lock.message.session_id != session_id:
             raise handle.session_lost(session_id)
-        locks.append(lock)
+        locks.append((part, lock))
     return locks

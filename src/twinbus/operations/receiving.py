@@ -2,21 +2,29 @@
 
 Links have their own code (`links/receive_link.py`): they are receivers while they are
 attached, and have credit. `broker/dispatch.py` serves both.
+
+A request has one credit for all fragments of its entity, and takes messages from any of
+them. While the store of a fragment is away, the others are asked.
 """
 
 import asyncio
-from typing import final
+from collections.abc import Sequence
+from typing import Final, final
 
 from twinbus.auth.claims import Claim
-from twinbus.broker.fragment import Fragment
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.entities.entity import Entity
-from twinbus.errors import ServiceBusError, SessionLockLost
+from twinbus.errors import FragmentUnavailable, ServiceBusError, SessionLockLost
 from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.fragment_handle import FragmentHandle
 from twinbus.operations.received_message import ReceivedMessage, locked, unlocked
+
+_LOOK_SECONDS: Final = 15
+"""How long a request that does not wait gives the stores to say that they have nothing.
+One that goes away meanwhile says nothing."""
 
 
 async def receive(
@@ -25,13 +33,13 @@ async def receive(
     """Receive up to `count` messages; wait for the first if there is none. For
     entities with sessions see `accept_session`.
 
-    Raises EntityDisabled, NotAllowed, and MessagingEntityNotFound if the entity is
-    deleted meanwhile.
+    Raises EntityDisabled, NotAllowed, FragmentUnavailable if no fragment is available,
+    and MessagingEntityNotFound if the entity is deleted meanwhile.
     """
     handle.require(Claim.LISTEN)
     handle.check_may_receive()
-    handle.receiving_session(None)
-    receiver = RequestReceiver(handle.entity, handle.fragment, handle.actor, peek_lock)
+    handle.check_names_session(None)
+    receiver = RequestReceiver(handle.entity, handle.known_parts(), peek_lock)
     try:
         return await receiver.receive(count, wait_seconds)
     finally:
@@ -39,49 +47,51 @@ async def receive(
 
 
 @final
-class RequestReceiver(Receiver):
+class RequestReceiver:
     """Receives messages for requests. Between requests it has no credit."""
 
     def __init__(
         self,
         entity: Entity,
-        fragment: Fragment,
-        actor: int,
+        parts: Sequence[FragmentHandle],
         peek_lock: bool,
         session: HeldSession | None = None,
     ) -> None:
-        super().__init__(actor, peek_lock)
-        if session is not None:
-            self.session = session
-            session.receiver = self
         self._entity = entity
-        self._fragment = fragment
-        self._credit = 0
-        # True: return at once if there are no messages.
-        self._is_draining = False
+        self._session = session
+        self.credit = 0
+        # Fragments that have said that they have no more; None unless the request
+        # wants to return at once if there are no messages.
+        self._drained: set[FragmentReceiver] | None = None
         self._received: list[ReceivedMessage] = []
         self._has_news = asyncio.Event()
         # Why it gets no more messages.
         self._error: ServiceBusError | None = None
+        self._receivers = [
+            FragmentReceiver(self, part, peek_lock, session) for part in parts
+        ]
         entity.receive_links().add(self)
-        fragment.home.join(fragment, self)
+        for receiver in self._receivers:
+            receiver.join()
 
     async def receive(self, count: int, wait_seconds: float) -> list[ReceivedMessage]:
         """Without a wait, take messages that are in memory or in the store. If the
         receiver was detached and has no message left, raises the reason."""
         if self._error is not None:
             raise self._error
-        self._is_draining = wait_seconds <= 0
+        self._drained = set() if wait_seconds <= 0 else None
         self._has_news.clear()
-        self._credit = count
-        self._fragment.home.offer_capacity(self._fragment, self)
+        self.credit = count
+        self._offer()
         try:
-            async with asyncio.timeout(None if self._is_draining else wait_seconds):
+            async with asyncio.timeout(
+                wait_seconds if wait_seconds > 0 else _LOOK_SECONDS
+            ):
                 await self._has_news.wait()
         except TimeoutError:
             pass
-        self._credit = 0
-        while self.promised_count > 0:
+        self.credit = 0
+        while self.promised_count() > 0:
             # Their removal is being committed. Wait, or they would be lost.
             self._has_news.clear()
             await self._has_news.wait()
@@ -90,46 +100,115 @@ class RequestReceiver(Receiver):
             raise self._error
         return received
 
+    def _offer(self) -> None:
+        """Ask the fragments for messages, each time from another one on, so that the
+        first ones do not keep the others waiting. Raises FragmentUnavailable."""
+        asked = self._receivers
+        if len(asked) > 1:
+            asked = [one for one in asked if one.is_available()]
+            if not asked:
+                raise FragmentUnavailable.none_left(self._entity.path)
+            start = asked[0].random_byte() % len(asked)
+            asked = asked[start:] + asked[:start]
+        for receiver in asked:
+            if self.credit > 0:
+                receiver.offer()
+
+    def promised_count(self) -> int:
+        """Messages whose removal is not committed yet."""
+        return sum(one.promised_count for one in self._receivers)
+
     @property
     def accepted(self) -> HeldSession:
         """The accepted session."""
-        assert self.session is not None
-        return self.session
+        assert self._session is not None
+        return self._session
 
     def close(self) -> None:
-        """Leave the fragment, and free the session if there is one."""
+        """Leave the fragments, and free the session if there is one."""
         self._entity.receive_links().discard(self)
-        self._fragment.home.leave(self._fragment, self)
+        for receiver in self._receivers:
+            receiver.leave()
 
-    # --- called by the broker -------------------------------------------------
+    # --- called by the receivers of the fragments ------------------------------
 
-    def capacity(self) -> int:
-        return self._credit
-
-    def deliver_locked(self, locks: list[MessageLock]) -> None:
-        self._received += [locked(self._fragment, lock) for lock in locks]
-        self._credit -= len(locks)
-        self._fragment.delivered(locks)
+    def take(self, messages: list[ReceivedMessage]) -> None:
+        self._received += messages
+        self.credit -= len(messages)
         self._has_news.set()
 
-    def deliver_removed(self, messages: list[Message]) -> None:
-        self._received += [unlocked(self._fragment, message) for message in messages]
-        self._credit -= len(messages)
-        self._has_news.set()
-
-    def served(self) -> None:
+    def served(self, receiver: "FragmentReceiver") -> None:
+        """The fragment has no more messages."""
+        if self._drained is not None:
+            self._drained.add(receiver)
+            if all(
+                one in self._drained for one in self._receivers if one.is_available()
+            ):
+                self._has_news.set()
         # Without credit it waits for promised messages, and their commit failed.
-        if self._is_draining or self._credit == 0:
+        if self.credit == 0:
             self._has_news.set()
-
-    def session_lost(self) -> None:
-        assert self.session is not None
-        path = self._fragment.settings.path
-        self.detach(SessionLockLost.named(self.session.session_id, entity_path=path))
 
     def detach(self, error: ServiceBusError) -> None:
         """The entity was deleted or disabled, or the session is lost."""
         self._error = error
-        self._credit = 0
+        self.credit = 0
         self.close()
         self._has_news.set()
+
+
+@final
+class FragmentReceiver(Receiver):
+    """Receives the messages of one fragment for a request."""
+
+    def __init__(
+        self,
+        request: RequestReceiver,
+        part: FragmentHandle,
+        peek_lock: bool,
+        session: HeldSession | None,
+    ) -> None:
+        super().__init__(part.actor, peek_lock)
+        if session is not None:
+            self.session = session
+            session.receiver = self
+        self._request = request
+        self._fragment = part.fragment
+
+    def join(self) -> None:
+        self._fragment.home.join(self._fragment, self)
+
+    def leave(self) -> None:
+        self._fragment.home.leave(self._fragment, self)
+
+    def is_available(self) -> bool:
+        return self._fragment.home.is_serving
+
+    def random_byte(self) -> int:
+        return self._fragment.home.entropy(1)[0]
+
+    def offer(self) -> None:
+        self._fragment.home.offer_capacity(self._fragment, self)
+
+    # --- called by the broker -------------------------------------------------
+
+    def capacity(self) -> int:
+        # The broker subtracts what this fragment has promised, but not the others'.
+        request = self._request
+        return request.credit - request.promised_count() + self.promised_count
+
+    def deliver_locked(self, locks: list[MessageLock]) -> None:
+        self._request.take([locked(self._fragment, lock) for lock in locks])
+        self._fragment.delivered(locks)
+
+    def deliver_removed(self, messages: list[Message]) -> None:
+        self._request.take([unlocked(self._fragment, message) for message in messages])
+
+    def served(self) -> None:
+        self._request.served(self)
+
+    def session_lost(self) -> None:
+        assert self.session is not None
+        path = self._fragment.settings.path
+        error = SessionLockLost.named(self.session.session_id, entity_path=path)
+        self._request.detach(error)

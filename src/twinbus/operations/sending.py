@@ -1,17 +1,23 @@
 """Send messages to an entity. They are durable before the operation returns.
 
 Links have their own code (`links/send_link.py`), which needs no coroutine. Both use
-`links/sending.py`.
+`links/sending.py`. The key of a message decides which fragment of a partitioned entity
+gets it (`fragments/routing.py`).
 """
 
 from collections.abc import Sequence
 
 from twinbus.auth.claims import Claim
+from twinbus.broker.home import Home
 from twinbus.broker.message import Message
-from twinbus.links.sending import Sending, check, check_status
+from twinbus.errors import StoreRefused
+from twinbus.fragments.hashing import fragment_index
+from twinbus.links.routes import any_with_room
+from twinbus.links.sending import Sending, check
 from twinbus.links.transactional_work import number_of
 from twinbus.operations.awaited_commit import AwaitedCommit
 from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.fragment_handle import FragmentHandle
 
 
 async def send(handle: EntityHandle, encoded: Sequence[bytes]) -> list[int]:
@@ -22,28 +28,71 @@ async def send(handle: EntityHandle, encoded: Sequence[bytes]) -> list[int]:
     """
     check_may_send(handle)
     messages = [read(handle, raw) for raw in encoded]
-    await begin_sending(handle, messages).done()
-    return [number_of(handle.fragment, message) for message in messages]
+    part = await sent(handle, route(handle, messages), messages)
+    return [number_of(part.fragment, message) for message in messages]
+
+
+async def sent(
+    handle: EntityHandle, part: FragmentHandle, messages: list[Message]
+) -> FragmentHandle:
+    """Send messages to the fragment that they were routed to, and wait. If its store
+    did not take them, and they have no key, they go to another one. Returns the
+    fragment that has them."""
+    refused_by: list[Home] = []
+    while True:
+        try:
+            await begin_sending(part, messages).done()
+        except StoreRefused:
+            if fixed_index(handle, messages) is not None:
+                raise
+            refused_by.append(part.fragment.home)
+            part = route(handle, messages, refused_by)
+        else:
+            return part
 
 
 def check_may_send(handle: EntityHandle) -> None:
     """Raises UnauthorizedAccess, EntityDisabled, NotAllowed."""
     handle.require(Claim.SEND)
     handle.check_may_send()
-    check_status(handle.fragment)
 
 
 def read(handle: EntityHandle, encoded: bytes) -> Message:
-    """Raises ArgumentError, MessageSizeExceeded, NotAllowed."""
-    message = handle.arrivals.read_one(encoded, handle.now())
-    check(handle.fragment, message)
-    return message
+    """Raises ArgumentError, MessageSizeExceeded."""
+    return handle.arrivals.read_one(encoded, handle.now())
 
 
-def begin_sending(handle: EntityHandle, messages: list[Message]) -> AwaitedCommit:
+def route(
+    handle: EntityHandle,
+    messages: list[Message],
+    refused_by: list[Home] | None = None,
+) -> FragmentHandle:
+    """The fragment that gets all these messages. Raises NotAllowed if their keys
+    differ, or if the entity does not accept one of them; FragmentUnavailable."""
+    index = fixed_index(handle, messages)
+    if index is None:
+        size_bytes = sum(len(message.raw) for message in messages)
+        routing = handle.entity.routing()
+        index = any_with_room(routing, size_bytes, refused_by, handle.now()).index
+    part = handle.part(index)
+    for message in messages:
+        check(part.fragment, message)
+    return part
+
+
+def fixed_index(handle: EntityHandle, messages: list[Message]) -> int | None:
+    """The index of the one fragment that may get these messages; None if any may.
+    Raises NotAllowed if their keys differ."""
+    if not handle.entity.is_partitioned:
+        return 0
+    key = handle.entity.routing().key_of(messages)
+    return None if key is None else fragment_index(key, handle.fragment_count)
+
+
+def begin_sending(part: FragmentHandle, messages: list[Message]) -> AwaitedCommit:
     """Admit messages without waiting, so that several entities can share a commit."""
-    handle.require(Claim.SEND)
+    part.require(Claim.SEND)
     commit = AwaitedCommit()
-    sending = Sending(handle.fragment, messages, handle.actor, 0, commit)
-    handle.fragment.home.admit(sending)
+    sending = Sending(part.fragment, messages, part.actor, 0, commit)
+    part.fragment.home.admit(sending)
     return commit

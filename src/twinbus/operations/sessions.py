@@ -2,7 +2,8 @@
 
 Only the holder of a session can renew its lock, and read or write its state. A state is
 durable before the operation returns. It counts towards the size of its entity, and
-stays until it is cleared, even if the session has no messages.
+stays until it is cleared, even if the session has no messages. A session is in one
+fragment of a partitioned entity.
 """
 
 from twinbus.auth.claims import Claim
@@ -13,22 +14,27 @@ from twinbus.links.enlistment import Enlistment
 from twinbus.operations.entity_handle import EntityHandle
 from twinbus.operations.session_pages import Listing
 from twinbus.operations.session_state_change import SessionStateChange
+from twinbus.operations.several_stores import settle_down
 
 
 async def renew_session(handle: EntityHandle, session_id: str) -> int:
     """Extend the lock to a full lock duration from now. Returns its new end."""
     handle.require(Claim.LISTEN)
-    session = handle.held_session(session_id)
-    return session_lock.renew(handle.fragment, session, handle.now())
+    handle.check_has_sessions()
+    part = handle.part_of_session(session_id)
+    session = part.held_session(session_id)
+    return session_lock.renew(part.fragment, session, part.now())
 
 
 async def session_state(handle: EntityHandle, session_id: str) -> bytes | None:
     """The application's state of the session, or None."""
     handle.require(Claim.LISTEN)
-    handle.held_session(session_id)
-    await handle.settle_down()
-    store = handle.owner.store
-    return await store.session_state(handle.fragment.number, session_id) or None
+    handle.check_has_sessions()
+    part = handle.part_of_session(session_id)
+    part.held_session(session_id)
+    await part.settle_down()
+    store = part.owner.store
+    return await store.session_state(part.fragment.number, session_id) or None
 
 
 async def set_session_state(
@@ -41,11 +47,12 @@ async def set_session_state(
     handle.require(Claim.LISTEN)
     handle.check_has_sessions()
     _check_size(handle, state)
-    await handle.settle_down()
-    owner, fragment = handle.owner, handle.fragment
+    part = handle.part_of_session(session_id)
+    await part.settle_down()
+    owner, fragment = part.owner, part.fragment
     async with owner.reading:
         stored = await owner.store.session_state(fragment.number, session_id)
-        session = handle.held_session(session_id)
+        session = part.held_session(session_id)
         if session.state_bytes < 0:
             session.state_bytes = len(stored or b"")
         change = SessionStateChange(fragment, session, state or None)
@@ -72,16 +79,16 @@ def _check_size(handle: EntityHandle, state: bytes | None) -> None:
 async def list_sessions(
     handle: EntityHandle, skip: int, limit: int, updated_since: int | None = None
 ) -> list[str]:
-    """Ids of sessions with messages or a state, after the first `skip` of them. With
-    `updated_since`: of sessions whose state was set since then. Raises SessionNotFound
-    if there are none."""
+    """Ids of sessions with messages or a state, after the first `skip` of them; those
+    of one fragment after those of the other. With `updated_since`: of sessions whose
+    state was set since then. Raises SessionNotFound if there are none."""
     handle.require(Claim.LISTEN)
     handle.check_has_sessions()
-    await handle.settle_down()
+    parts = handle.parts()
+    await settle_down(parts)
     listing = Listing(
-        handle.owner.store,
-        handle.fragment.number,
-        updated_since,
+        [(part.owner.store, part.fragment.number) for part in parts],
+        (handle.entity.record.generation, updated_since),
         handle.caller.session_pages,
     )
     found = await listing.page(skip, min(limit, SESSION_IDS_PER_REQUEST))

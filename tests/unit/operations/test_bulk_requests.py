@@ -158,7 +158,7 @@ async def test_bounds_by_time_leave_others_their_turns(
 ) -> None:
     """One for each look at the store; a hundred numbers are halved six times."""
     await send(world, queue, 100)
-    source = open_source(world.namespace, "orders", reader.caller)
+    source = open_source(world.namespace, "orders", reader.caller).part(0)
     assert await turns_during(plans.first_since(source, world.clock.now() + 1)) > 6
 
 

@@ -17,11 +17,12 @@ from twinbus.operations.accepting import accept_session
 from twinbus.operations.bulk import leases, plans, ranges, runtimes
 from twinbus.operations.bulk.plans import Wanted
 from twinbus.operations.bulk.requests import PlanLimits, SettleRequest
-from twinbus.operations.bulk.settlements import RangeSettlement
+from twinbus.operations.bulk.settlements import RangeSettlement, settle_ranges
 from twinbus.operations.cancel_sent import cancel_sent
 from twinbus.operations.deferred import receive_deferred
 from twinbus.operations.deletion import delete_messages
 from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.fragment_handle import FragmentHandle
 from twinbus.operations.locks import renew_locks, settle
 from twinbus.operations.peeking import peek
 from twinbus.operations.receiving import receive
@@ -39,6 +40,7 @@ from twinbus.rules.rule import default_rule
 from .callers import LimitedCaller, opened
 
 TOKEN = bytes(16)
+SETTLEMENT = SettleRequest(path="orders", epoch="1")
 SENDING: dict[str, Callable[[EntityHandle], Awaitable[Any]]] = {
     "send": lambda handle: send(handle, [b""]),
     "schedule_messages": lambda handle: schedule_messages(handle, [b""]),
@@ -61,30 +63,30 @@ LISTENING: dict[str, Callable[[EntityHandle], Awaitable[Any]]] = {
     "remove_rule": lambda handle: remove_rule(handle, "a"),
     "list_rules": lambda handle: list_rules(handle, 0, 1),
     "runtime_of": runtimes.runtime_of,
-    "first_since": lambda handle: plans.first_since(handle, 0),
+    "first_since": lambda handle: plans.first_since(handle.part(0), 0),
     # Those of several entities, of a class, or that yield.
     "lease": lambda handle: leases.lease("spark", 1_000, [(handle, None)]),
     "release": lambda handle: leases.release("spark", [(handle, "1")]),
     "plan": lambda handle: planned(handle),
     "browse": lambda handle: browsed(handle),
+    "settle_ranges": lambda handle: settle_ranges(handle, "spark", SETTLEMENT),
     "apply": lambda handle: settled(handle),
 }
 
 
 async def planned(handle: EntityHandle) -> None:
     limits = PlanLimits(max_messages=1, max_bytes=1, split_messages=1, is_aligned=False)
-    part = Wanted(handle=handle, first=0, last=1, epoch=None)
+    part = Wanted(handle=handle.part(0), first=0, last=1, epoch=None)
     await plans.plan("spark", [part], limits)
 
 
 async def browsed(handle: EntityHandle) -> None:
-    async for _ in ranges.browse(handle, 0, 1, ["body"], frozenset({0}), 1):
+    async for _ in ranges.browse(handle.part(0), 0, 1, ["body"], frozenset({0}), 1):
         pass
 
 
 async def settled(handle: EntityHandle) -> None:
-    request = SettleRequest(path="orders", epoch="1")
-    await RangeSettlement(handle, "spark", "1").apply(request, None)
+    await RangeSettlement(handle.part(0), "spark", "1").apply(SETTLEMENT)
 
 
 def offered() -> Iterator[str]:
@@ -94,7 +96,11 @@ def offered() -> Iterator[str]:
         for name, function in inspect.getmembers(module, inspect.iscoroutinefunction):
             first = next(iter(inspect.signature(function).parameters.values()), None)
             is_own = function.__module__ == found.name and not name.startswith("_")
-            if is_own and first is not None and first.annotation is EntityHandle:
+            if (
+                is_own
+                and first is not None
+                and first.annotation in (EntityHandle, FragmentHandle)
+            ):
                 yield name
 
 

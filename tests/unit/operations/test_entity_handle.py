@@ -39,7 +39,8 @@ async def test_sub_queue_is_opened_by_its_path(world: World) -> None:
         world.namespace, "/Orders/$DeadLetterQueue/", caller, Claim.LISTEN
     )
     assert handle.sub_queue == DEAD_LETTER
-    assert handle.fragment.settings.is_dead_letter_queue
+    assert handle.settings.is_dead_letter_queue
+    assert handle.part(0).fragment.sub_queue == DEAD_LETTER
 
 
 async def test_opening_counts_as_use(world: World) -> None:
@@ -54,10 +55,11 @@ async def test_what_was_asked_for_before_is_durable_when_it_has_settled(
 ) -> None:
     await world.namespace.create_queue("orders", {})
     handle = opened(world)
-    handle.fragment.enqueue(message(), 1, handle.now(), world.owner.changes)
-    await handle.settle_down()
-    assert len(await world.store.browse(handle.fragment.number, 0, 9, 99)) == 1
-    assert (handle.path, handle.owner) == ("orders", world.owner)
+    part = handle.part(0)
+    part.fragment.enqueue(message(), 1, handle.now(), world.owner.changes)
+    await part.settle_down()
+    assert len(await world.store.browse(part.fragment.number, 0, 9, 99)) == 1
+    assert (handle.path, part.path, part.owner) == ("orders", "orders", world.owner)
 
 
 async def test_queue_that_was_made_again_is_another(world: World) -> None:
@@ -66,39 +68,41 @@ async def test_queue_that_was_made_again_is_another(world: World) -> None:
     await world.namespace.delete_queue("orders")
     await world.namespace.create_queue("orders", {})
     with pytest.raises(MessagingEntityNotFound, match="orders"):
-        await handle.settle_down()
+        await handle.part(0).settle_down()
 
 
 async def test_caller_is_introduced_once(world: World) -> None:
     await world.namespace.create_queue("orders", {})
     caller = LimitedCaller(Claim.LISTEN)
     first, second = opened(world, caller=caller), opened(world, caller=caller)
-    assert first.actor == second.actor
+    assert first.part(0).actor == second.part(0).actor
 
 
 async def test_numbers_of_other_fragments_are_refused(world: World) -> None:
     await world.namespace.create_queue("orders", {})
-    handle = opened(world)
-    assert handle.local(handle.visible(7), "from") == 7
+    part = opened(world).part(0)
+    assert part.local(part.visible(7), "from") == 7
     with pytest.raises(ArgumentOutOfRange, match="'from' is 1152921504606846976"):
-        handle.local(1 << 60, "from")
+        part.local(1 << 60, "from")
 
 
 async def test_queue_without_sessions_has_none_to_name(world: World) -> None:
     await world.namespace.create_queue("orders", {})
     handle = opened(world)
     handle.check_session(None)
-    assert handle.receiving_session(None) is None
+    handle.check_names_session(None)
     with pytest.raises(NotAllowed, match="does not require sessions"):
         handle.check_session("a")
     with pytest.raises(NotAllowed, match="does not require sessions"):
-        handle.receiving_session("a")
+        handle.check_names_session("a")
+    with pytest.raises(NotAllowed, match="does not require sessions"):
+        handle.part(0).held_session("a")
 
 
 async def test_queue_with_sessions_wants_the_one_that_is_held(world: World) -> None:
     await world.namespace.create_queue("orders", {"requires_session": True})
     handle = opened(world)
     with pytest.raises(ArgumentError, match="name the session"):
-        handle.receiving_session(None)
+        handle.check_names_session(None)
     with pytest.raises(SessionLockLost, match="'a'"):
-        handle.receiving_session("a")
+        handle.part_of_session("a").held_session("a")

@@ -2,8 +2,10 @@
 
 import asyncio
 
-from twinbus.operations.session_pages import Listing, SessionPages
+from twinbus.operations.session_pages import Listing, ListPosition, SessionPages
 from twinbus.store.memory import MemoryStore
+
+KEY = (b"entity", None)
 
 
 class CountingStore(MemoryStore):
@@ -25,7 +27,7 @@ class CountingStore(MemoryStore):
 async def test_pages_go_on_where_the_last_one_ended() -> None:
     store, pages = CountingStore(), SessionPages()
     listed: list[str] = []
-    while page := await Listing(store, 1, None, pages).page(len(listed), 7):
+    while page := await Listing([(store, 1)], KEY, pages).page(len(listed), 7):
         listed += page
     assert listed == store.names
     assert store.read_count == 1_000
@@ -33,30 +35,30 @@ async def test_pages_go_on_where_the_last_one_ended() -> None:
 
 async def test_page_from_elsewhere_is_counted_from_the_beginning() -> None:
     store, pages = CountingStore(), SessionPages()
-    assert await Listing(store, 1, None, pages).page(990, 20) == store.names[990:]
+    assert await Listing([(store, 1)], KEY, pages).page(990, 20) == store.names[990:]
     assert store.read_count == 1_000
-    assert await Listing(store, 1, None, pages).page(1_001, 1) == []
+    assert await Listing([(store, 1)], KEY, pages).page(1_001, 1) == []
 
 
 async def test_lists_do_not_mix() -> None:
     store, pages = CountingStore(), SessionPages()
-    await Listing(store, 1, None, pages).page(0, 5)
-    assert pages.nearest(1, None, 9) == (5, "0004")
-    assert pages.nearest(2, None, 9) == (0, "")
-    assert pages.nearest(1, 77, 9) == (0, "")
-    assert pages.nearest(1, None, 4) == (0, "")
+    await Listing([(store, 1)], KEY, pages).page(0, 5)
+    assert pages.nearest(KEY, 9) == ListPosition(count=5, after="0004")
+    assert pages.nearest((b"another", None), 9) == ListPosition()
+    assert pages.nearest((b"entity", 77), 9) == ListPosition()
+    assert pages.nearest(KEY, 4) == ListPosition()
 
 
 async def test_few_pages_are_remembered() -> None:
     store, pages = CountingStore(), SessionPages()
     for skip in range(500):
-        await Listing(store, 1, None, pages).page(skip, 1)
-    assert pages.nearest(1, None, 500) == (500, "0499")
-    assert pages.nearest(1, None, 400) == (0, "")
+        await Listing([(store, 1)], KEY, pages).page(skip, 1)
+    assert pages.nearest(KEY, 500) == ListPosition(count=500, after="0499")
+    assert pages.nearest(KEY, 400) == ListPosition()
 
 
 async def test_others_have_their_turn_while_sessions_are_counted() -> None:
     store, pages, turns = CountingStore(), SessionPages(), list[int]()
     asyncio.get_running_loop().call_soon(turns.append, 1)
-    await Listing(store, 1, None, pages).page(990, 1)
+    await Listing([(store, 1)], KEY, pages).page(990, 1)
     assert turns == [1]

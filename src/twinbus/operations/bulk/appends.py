@@ -4,7 +4,8 @@ An append has the same checks and ledgers as a send, and is durable before the a
 It is done in portions, so that other tasks can run between them. Rows are refused one
 by one, and the rest is sent. But if an entity is closed, or has no room for a portion,
 all later rows for it are refused, too: a client that sends the refused rows again keeps
-their order.
+their order. On a partitioned entity that is a matter of each fragment: others have no
+order to keep.
 """
 
 import asyncio
@@ -15,12 +16,13 @@ from twinbus.auth.claims import Claim
 from twinbus.broker.message import Message
 from twinbus.encoding.layout import PING
 from twinbus.entities.namespace import Namespace
-from twinbus.errors import ServiceBusError
+from twinbus.errors import FragmentUnavailable, ServiceBusError
 from twinbus.operations import sending
 from twinbus.operations.awaited_commit import AwaitedCommit
 from twinbus.operations.bulk.requests import Appended, RefusedRow
 from twinbus.operations.caller import Caller
-from twinbus.operations.entity_handle import open_entity
+from twinbus.operations.entity_handle import EntityHandle, open_entity
+from twinbus.operations.fragment_handle import FragmentHandle
 
 _PORTION: Final = 250
 """Rows in a portion: takes a few milliseconds."""
@@ -28,16 +30,19 @@ _PORTION: Final = 250
 _TEXT_CHARACTERS: Final = 500
 """Length of an error text: the entity name in it may have a megabyte."""
 
+_FragmentKey = tuple[str, int]
+"""A fragment: the lower-case path of its entity, and its index."""
+
 
 class _Portion:
-    """Rows of one entity on their way to the store."""
+    """Rows of one fragment on their way to the store."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self) -> None:
         self.rows: list[int] = []
         self.messages: list[Message] = []
-        # None if all rows were refused.
-        self.commit: AwaitedCommit | None = None
+
+
+_Sent = tuple[_FragmentKey, _Portion, AwaitedCommit]
 
 
 class Append:
@@ -55,6 +60,8 @@ class Append:
         self._refused: list[RefusedRow] = []
         # Why later rows of an entity are refused, by its lower-case path.
         self._closed: dict[str, ServiceBusError] = {}
+        # The same for one fragment of an entity, by its index.
+        self._closed_fragments: dict[_FragmentKey, ServiceBusError] = {}
 
     async def apply(
         self, entities: Sequence[str], messages: Sequence[bytes]
@@ -67,12 +74,12 @@ class Append:
             for row in range(first, min(first + _PORTION, len(messages))):
                 by_entity.setdefault(entities[row].lower(), []).append(row)
             sent = [
-                self._send(entities[rows[0]], rows, messages)
+                sent
                 for rows in by_entity.values()
+                for sent in self._send(entities[rows[0]], rows, messages)
             ]
-            for portion in sent:
-                if portion.commit is not None:
-                    await self._note_outcome(portion, portion.commit)
+            for key, portion, commit in sent:
+                await self._note_outcome(key, portion, commit)
             # Let other tasks run, also if nothing was sent.
             await asyncio.sleep(0)
         self._refused.sort(key=lambda refused: refused.row)
@@ -82,35 +89,62 @@ class Append:
             refused=self._refused,
         )
 
-    def _send(self, path: str, rows: list[int], messages: Sequence[bytes]) -> _Portion:
+    def _send(
+        self, path: str, rows: list[int], messages: Sequence[bytes]
+    ) -> list[_Sent]:
         """Read the rows of one entity, and start sending them."""
-        portion = _Portion(path)
+        lower = path.lower()
         try:
-            if path.lower() in self._closed:
-                raise self._closed[path.lower()]
+            if lower in self._closed:
+                raise self._closed[lower]
             handle = open_entity(self._namespace, path, self._caller, Claim.SEND)
             sending.check_may_send(handle)
         except ServiceBusError as error:
-            self._closed[path.lower()] = error
+            self._closed[lower] = error
             self._refuse(rows, error)
-            return portion
+            return []
+        portions: dict[FragmentHandle, _Portion] = {}
         for row in rows:
             try:
                 message = sending.read(handle, messages[row])
+                part = self._part(handle, lower, message)
             except ServiceBusError as error:
                 self._refuse([row], error)
             else:
+                portion = portions.setdefault(part, _Portion())
                 portion.rows.append(row)
                 portion.messages.append(message)
-        if portion.messages:
-            portion.commit = sending.begin_sending(handle, portion.messages)
-        return portion
+        return [
+            (
+                (lower, part.index),
+                portion,
+                sending.begin_sending(part, portion.messages),
+            )
+            for part, portion in portions.items()
+        ]
 
-    async def _note_outcome(self, portion: _Portion, commit: AwaitedCommit) -> None:
+    def _part(
+        self, handle: EntityHandle, path: str, message: Message
+    ) -> FragmentHandle:
+        """The fragment of one row. Raises why it is refused."""
+        index = sending.fixed_index(handle, [message])
+        if index is None:
+            return sending.route(handle, [message])
+        if (path, index) in self._closed_fragments:
+            raise self._closed_fragments[path, index]
+        try:
+            return sending.route(handle, [message])
+        except FragmentUnavailable as error:
+            self._closed_fragments[path, index] = error
+            raise
+
+    async def _note_outcome(
+        self, key: _FragmentKey, portion: _Portion, commit: AwaitedCommit
+    ) -> None:
         try:
             await commit.done()
         except ServiceBusError as error:
-            self._closed[portion.path.lower()] = error
+            self._closed_fragments[key] = error
             self._refuse(portion.rows, error)
             return
         for row, message in zip(portion.rows, portion.messages, strict=True):

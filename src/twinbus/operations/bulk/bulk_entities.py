@@ -12,19 +12,18 @@ from twinbus.broker.row_id import SEQUENCE_MASK
 from twinbus.entities.message_source import MessageSource
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import (
-    ArgumentError,
     MessagingEntityNotFound,
     NotAllowed,
     ServerBusy,
 )
-from twinbus.operations.bulk import leases, plans, ranges
+from twinbus.operations.bulk import leases, plans, ranges, settlements
 from twinbus.operations.bulk.appends import Append
 from twinbus.operations.bulk.plans import Wanted
 from twinbus.operations.bulk.reading import (
-    ONLY_FRAGMENT,
     check_distinct,
     check_generation,
-    number_in,
+    check_index,
+    numbers_in,
     open_source,
 )
 from twinbus.operations.bulk.requests import (
@@ -41,7 +40,6 @@ from twinbus.operations.bulk.requests import (
     SettleRequest,
 )
 from twinbus.operations.bulk.runtimes import runtime_of
-from twinbus.operations.bulk.settlements import RangeSettlement
 from twinbus.operations.caller import Caller
 from twinbus.operations.entity_handle import EntityHandle
 
@@ -124,42 +122,43 @@ class BulkEntities:
         requests: Sequence[PlanRequest],
         limits: PlanLimits,
     ) -> list[PlannedFragment]:
-        wanted = [await self._wanted(caller, request) for request in requests]
-        check_distinct(part.handle for part in wanted)
+        opened = [(self._open(request.path, caller), request) for request in requests]
+        check_distinct(handle for handle, _ in opened)
+        wanted: list[Wanted] = []
+        for handle, request in opened:
+            wanted += await self._wanted(handle, request)
         return await plans.plan(reader, wanted, limits)
 
-    async def _wanted(self, caller: Caller, request: PlanRequest) -> Wanted:
-        handle = self._open(request.path, caller)
+    async def _wanted(self, handle: EntityHandle, request: PlanRequest) -> list[Wanted]:
+        """The fragments of one entity."""
         check_generation(handle, request.generation)
-        first = number_in(handle, request.firsts, "from")
-        end = number_in(handle, request.ends, "to")
-        if request.first_time is not None:
-            since = await plans.first_since(handle, request.first_time)
-            first = max(since, first or 0)
-        if request.end_time is not None:
-            until = await plans.first_since(handle, request.end_time)
-            end = until if end is None else min(until, end)
-        return Wanted(
-            handle=handle,
-            first=0 if first is None else first,
-            last=SEQUENCE_MASK if end is None else end - 1,
-            epoch=request.epoch,
-        )
+        firsts = numbers_in(handle, request.firsts, "from")
+        ends = numbers_in(handle, request.ends, "to")
+        wanted: list[Wanted] = []
+        for part in handle.parts():
+            first, end = firsts.get(part.index, 0), ends.get(part.index)
+            if request.first_time is not None:
+                first = max(first, await plans.first_since(part, request.first_time))
+            if request.end_time is not None:
+                until = await plans.first_since(part, request.end_time)
+                end = until if end is None else min(until, end)
+            last = SEQUENCE_MASK if end is None else end - 1
+            wanted.append(
+                Wanted(handle=part, first=first, last=last, epoch=request.epoch)
+            )
+        return wanted
 
     def browse(
         self, caller: Caller, request: BrowseRequest
     ) -> AsyncIterator[BrowsedMessages]:
         handle = self._open(request.path, caller)
         check_generation(handle, request.generation)
-        if request.index != ONLY_FRAGMENT:
-            raise ArgumentError(
-                f"'{handle.path}' has fragment 0 only, not {request.index}.",
-                entity_path=handle.path,
-            )
+        check_index(handle, request.index, "fragment")
+        part = handle.part(request.index)
         return ranges.browse(
-            handle,
-            handle.local(request.first, "from"),
-            handle.local(request.end, "to"),
+            part,
+            part.local(request.first, "from"),
+            part.local(request.end, "to"),
             request.columns,
             request.states,
             request.max_bytes,
@@ -174,10 +173,8 @@ class BulkEntities:
     async def _settle(
         self, reader: str, handle: EntityHandle, request: SettleRequest
     ) -> Settled:
-        end = number_in(handle, request.ends, "to")
-        settlement = RangeSettlement(handle, reader, request.epoch)
         try:
-            return await settlement.apply(request, None if end is None else end - 1)
+            return await settlements.settle_ranges(handle, reader, request)
         except ServerBusy as error:
             # A settlement has many commits, and earlier ones are done.
             raise ServerBusy(

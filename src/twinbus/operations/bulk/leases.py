@@ -1,45 +1,63 @@
-"""Takes, renews and releases reader leases; durable before the answer."""
+"""Takes, renews and releases reader leases; durable before the answer.
+
+A lease covers all fragments of its entity, with one epoch, or none of them.
+"""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import chain
 
 from twinbus.auth.claims import Claim
 from twinbus.broker import reader_lease
-from twinbus.errors import ReaderLeaseLost
+from twinbus.errors import ReaderLeaseLost, ServiceBusError
 from twinbus.operations.bulk.reading import held_lease
 from twinbus.operations.bulk.requests import LeaseGrant
 from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.fragment_handle import FragmentHandle
+from twinbus.operations.several_stores import durable
+
+_Wanted = Sequence[tuple[EntityHandle, str | None]]
 
 
-async def lease(
-    reader: str, duration_ms: int, wanted: Sequence[tuple[EntityHandle, str | None]]
-) -> list[LeaseGrant]:
+async def lease(reader: str, duration_ms: int, wanted: _Wanted) -> list[LeaseGrant]:
     """Renew leases with an epoch, and take the others: all of them or none.
 
-    Raises ReaderLeaseHeld, ReaderLeaseLost, EntityDisabled, NotAllowed.
+    Raises ReaderLeaseHeld, ReaderLeaseLost, EntityDisabled, NotAllowed,
+    FragmentUnavailable.
     """
     for handle, epoch in wanted:
         handle.require(Claim.LISTEN)
         handle.check_may_receive()
-        if epoch is None:
-            reader_lease.check_free(handle.fragment, reader, handle.now())
-        else:
-            held_lease(handle, reader, epoch)
+        for part in handle.parts():
+            if epoch is None:
+                reader_lease.check_free(part.fragment, reader, handle.now())
+            else:
+                held_lease(part, reader, epoch)
     grants = [_lease(handle, reader, epoch, duration_ms) for handle, epoch in wanted]
-    for owner in {handle.owner for handle, _ in wanted}:
-        await owner.durable()
+    try:
+        await durable(part for handle, _ in wanted for part in handle.parts())
+    except ServiceBusError:
+        _give_up(reader, wanted, grants)
+        raise
     return grants
 
 
 def _lease(
     handle: EntityHandle, reader: str, epoch: str | None, duration_ms: int
 ) -> LeaseGrant:
-    fragment, owner, now = handle.fragment, handle.owner, handle.now()
-    if epoch is None:
-        granted = reader_lease.take(fragment, reader, duration_ms, now, owner.changes)
-    else:
-        held = held_lease(handle, reader, epoch)
-        granted = reader_lease.renew(fragment, held, duration_ms, now, owner.changes)
-    owner.watch(fragment)
+    """The lease of one entity, on all its fragments."""
+    now, parts = handle.now(), handle.parts()
+    next_epoch = max(reader_lease.next_epoch(part.fragment, now) for part in parts)
+    for part in parts:
+        fragment, changes = part.fragment, part.owner.changes
+        if epoch is None:
+            granted = reader_lease.take(
+                fragment, reader, duration_ms, now, changes, next_epoch
+            )
+        else:
+            held = held_lease(part, reader, epoch)
+            granted = reader_lease.renew(fragment, held, duration_ms, now, changes)
+        part.owner.watch(fragment)
     return LeaseGrant(
         path=handle.path,
         epoch=str(granted.epoch),
@@ -47,17 +65,32 @@ def _lease(
     )
 
 
+def _give_up(reader: str, wanted: _Wanted, grants: Sequence[LeaseGrant]) -> None:
+    """A store could not commit: give leases that were taken back to the others. The
+    caller knows none of them."""
+    for (handle, before), grant in zip(wanted, grants, strict=True):
+        if before is None:
+            _release(handle, reader, grant.epoch)
+
+
 async def release(reader: str, held: Sequence[tuple[EntityHandle, str]]) -> int:
     """Release the leases that are still held. Returns their number."""
-    released = 0
+    released: list[list[FragmentHandle]] = []
     for handle, epoch in held:
         handle.require(Claim.LISTEN)
-        try:
-            found = held_lease(handle, reader, epoch)
-        except ReaderLeaseLost:
+        released.append(_release(handle, reader, epoch))
+    await durable(chain.from_iterable(released))
+    return sum(bool(parts) for parts in released)
+
+
+def _release(handle: EntityHandle, reader: str, epoch: str) -> list[FragmentHandle]:
+    """The fragments that had the lease. Where a store is away, it ends by itself."""
+    released: list[FragmentHandle] = []
+    for part in handle.known_parts():
+        if not part.owner.is_serving:
             continue
-        reader_lease.give_back(handle.fragment, found, handle.owner.changes)
-        released += 1
-    for owner in {handle.owner for handle, _ in held}:
-        await owner.durable()
+        with suppress(ReaderLeaseLost):
+            found = held_lease(part, reader, epoch)
+            reader_lease.give_back(part.fragment, found, part.owner.changes)
+            released.append(part)
     return released

@@ -19,22 +19,23 @@ from twinbus.broker.planning import AlignedPlan, FairPlan, Plan, PlannedRange
 from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
 from twinbus.errors import ReaderLeaseLost, ServerBusy
 from twinbus.limits import BULK_SPLITS
-from twinbus.operations.bulk.reading import ONLY_FRAGMENT, held_lease
+from twinbus.operations.bulk.reading import held_lease
 from twinbus.operations.bulk.requests import PlanLimits, PlannedFragment, PlannedSplit
-from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.fragment_handle import FragmentHandle
+from twinbus.operations.several_stores import durable
 
 _PORTION: Final = 1_000
 """Outlines in one read: takes a few milliseconds."""
 
 _HELD: Final = 100_000
-"""Outlines of all entities together: about ten megabytes."""
+"""Outlines of all fragments together: about ten megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """An entity to plan, and the first and last sequence number."""
+    """A fragment to plan, and its own first and last sequence number."""
 
-    handle: EntityHandle
+    handle: FragmentHandle
     first: int
     last: int
     epoch: str | None
@@ -67,8 +68,7 @@ async def plan(
     except BaseException:
         _restore(reader, wanted, before, holds)
         raise
-    for owner in {part.handle.owner for part in wanted if part.epoch is not None}:
-        await owner.durable()
+    await durable(part.handle for part in wanted if part.epoch is not None)
     return [
         _planned(part.handle, planned)
         for part, planned in zip(wanted, made.ranges, strict=True)
@@ -86,7 +86,7 @@ async def _made(made: Plan, wanted: Sequence[Wanted]) -> Plan:
     return made
 
 
-async def first_since(handle: EntityHandle, instant: int) -> int:
+async def first_since(handle: FragmentHandle, instant: int) -> int:
     """The number of the first active message that was enqueued at an instant or later;
     the number of the next message if there is none. Enqueued times rise with numbers,
     so a binary search finds it."""
@@ -219,10 +219,10 @@ async def _supply(made: Plan, index: int, part: Wanted, portion: int) -> None:
     made.supply(index, staying, len(found) < portion)
 
 
-def _planned(handle: EntityHandle, planned: PlannedRange) -> PlannedFragment:
+def _planned(handle: FragmentHandle, planned: PlannedRange) -> PlannedFragment:
     return PlannedFragment(
         path=handle.path,
-        index=ONLY_FRAGMENT,
+        index=handle.index,
         first=handle.visible(planned.first),
         end=handle.visible(planned.end),
         splits=[

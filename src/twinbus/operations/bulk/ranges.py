@@ -9,7 +9,7 @@ from twinbus.broker.message import ACTIVE, DEFERRED, Message
 from twinbus.broker.row_id import sequence_of
 from twinbus.encoding.columns import MessageColumns
 from twinbus.operations.bulk.requests import BrowsedMessages
-from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.fragment_handle import FragmentHandle
 
 _SLICE: Final = 250
 """Messages in a slice: takes a few milliseconds."""
@@ -24,7 +24,7 @@ _SLICES: Final = 400
 
 
 async def browse(
-    handle: EntityHandle,
+    part: FragmentHandle,
     first: int,
     end: int,
     columns: Collection[str],
@@ -33,24 +33,24 @@ async def browse(
 ) -> AsyncIterator[BrowsedMessages]:
     """Messages from `first` to before `end`, in portions, until the answer is full. The
     last portion may be empty; it has the number to continue at."""
-    handle.require(Claim.LISTEN)
-    await handle.settle_down()
+    part.require(Claim.LISTEN)
+    await part.settle_down()
     portion = MessageColumns(columns)
     # Sequence numbers begin at 1.
     at, room = max(first, 1), max_bytes
     for _ in range(_SLICES):
         if at >= end or room <= 0:
             break
-        messages = await _read(handle, at, states, min(room, _SLICE_BYTES))
+        messages = await _read(part, at, states, min(room, _SLICE_BYTES))
         at = sequence_of(messages[-1].row_id) + 1 if messages else end
         wanted = _wanted(messages, end, states)
-        portion.extend(wanted, [handle.fragment.sequence_number(m) for m in wanted])
+        portion.extend(wanted, [part.fragment.sequence_number(m) for m in wanted])
         room -= sum([len(message.raw) for message in wanted])
         if portion.count >= _PORTION:
-            yield _browsed(handle, portion, min(at, end))
+            yield _browsed(part, portion, min(at, end))
             portion = MessageColumns(columns)
         await asyncio.sleep(0)
-    yield _browsed(handle, portion, min(at, end))
+    yield _browsed(part, portion, min(at, end))
 
 
 def _wanted(messages: list[Message], end: int, states: frozenset[int]) -> list[Message]:
@@ -61,17 +61,17 @@ def _wanted(messages: list[Message], end: int, states: frozenset[int]) -> list[M
     ]
 
 
-def _browsed(handle: EntityHandle, portion: MessageColumns, at: int) -> BrowsedMessages:
+def _browsed(part: FragmentHandle, portion: MessageColumns, at: int) -> BrowsedMessages:
     return BrowsedMessages(
-        columns=portion.columns, count=portion.count, next=handle.visible(at)
+        columns=portion.columns, count=portion.count, next=part.visible(at)
     )
 
 
 async def _read(
-    handle: EntityHandle, first: int, states: frozenset[int], limit_bytes: int
+    part: FragmentHandle, first: int, states: frozenset[int], limit_bytes: int
 ) -> list[Message]:
-    handle.fragment.check_exists()
-    owner, number = handle.owner, handle.fragment.number
+    part.fragment.check_exists()
+    owner, number = part.owner, part.fragment.number
     async with owner.reading:
         if states == {ACTIVE}:
             return await owner.store.read_active(number, first - 1, _SLICE, limit_bytes)

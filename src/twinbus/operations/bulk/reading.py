@@ -5,20 +5,19 @@ from collections.abc import Iterable, Mapping
 from twinbus.auth.claims import Claim
 from twinbus.broker import reader_lease
 from twinbus.broker.changes import ReaderLease
-from twinbus.broker.fragment import Fragment
+from twinbus.broker.row_id import SEQUENCE_BITS
 from twinbus.entities.message_source import MessageSource
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import (
     ArgumentError,
+    ArgumentOutOfRange,
     MessagingEntityNotFound,
     NotAllowed,
     ReaderLeaseLost,
 )
 from twinbus.operations.caller import Caller
 from twinbus.operations.entity_handle import EntityHandle, open_entity
-
-ONLY_FRAGMENT = 0
-"""Index of the fragment: entities have one, because they are not partitioned yet."""
+from twinbus.operations.fragment_handle import FragmentHandle
 
 
 def open_source(namespace: Namespace, path: str, caller: Caller) -> EntityHandle:
@@ -34,7 +33,7 @@ def open_source(namespace: Namespace, path: str, caller: Caller) -> EntityHandle
 
 
 def generation_of(handle: EntityHandle) -> str:
-    return handle.fragment.generation.hex()
+    return handle.entity.record.generation.hex()
 
 
 def check_generation(handle: EntityHandle, generation: str) -> None:
@@ -47,37 +46,58 @@ def check_generation(handle: EntityHandle, generation: str) -> None:
         )
 
 
-def held_lease(handle: EntityHandle, reader: str, epoch: str) -> ReaderLease:
+def held_lease(part: FragmentHandle, reader: str, epoch: str) -> ReaderLease:
     """Raises ReaderLeaseLost."""
     if not epoch.isascii() or not epoch.isdigit() or len(epoch) > 18:
-        raise ReaderLeaseLost(entity_path=handle.path)
-    return reader_lease.held(handle.fragment, reader, int(epoch), handle.now())
+        raise ReaderLeaseLost(entity_path=part.path)
+    return reader_lease.held(part.fragment, reader, int(epoch), part.now())
 
 
-def number_in(
-    handle: EntityHandle, positions: Mapping[int, int], what: str
-) -> int | None:
-    """The fragment's own sequence number of its position. Raises ArgumentError,
+def check_index(handle: EntityHandle, index: int, what: str) -> None:
+    """Raises ArgumentError if the entity has no fragment of that index."""
+    if 0 <= index < handle.fragment_count:
+        return
+    last = handle.fragment_count - 1
+    known = f"fragments 0 to {last}" if last else "fragment 0 only"
+    raise ArgumentError(
+        f"'{what}' names fragment {index} of '{handle.path}', which has {known}.",
+        entity_path=handle.path,
+    )
+
+
+def index_of(handle: EntityHandle, number: int, what: str) -> int:
+    """The index of the fragment that may have the message of that number. Raises
     ArgumentOutOfRange."""
-    unknown = [index for index in positions if index != ONLY_FRAGMENT]
-    if unknown:
-        raise ArgumentError(
-            f"'{what}' names fragment {unknown[0]} of '{handle.path}', which has "
-            "fragment 0 only.",
-            entity_path=handle.path,
-        )
-    if ONLY_FRAGMENT not in positions:
-        return None
-    return handle.local(positions[ONLY_FRAGMENT], what)
+    index = number >> SEQUENCE_BITS
+    if 0 <= index < handle.fragment_count:
+        return index
+    raise ArgumentOutOfRange(
+        f"'{what}' is {number}, which is not a sequence number of '{handle.path}'.",
+        entity_path=handle.path,
+    )
+
+
+def numbers_in(
+    handle: EntityHandle, positions: Mapping[int, int], what: str
+) -> dict[int, int]:
+    """The fragments' own sequence numbers of positions, by index. Raises ArgumentError,
+    ArgumentOutOfRange, FragmentUnavailable."""
+    for index in positions:
+        check_index(handle, index, what)
+    return {
+        index: handle.part(index).local(position, what)
+        for index, position in positions.items()
+    }
 
 
 def check_distinct(handles: Iterable[EntityHandle]) -> None:
     """Raises ArgumentError if an entity is named twice: its answers could conflict."""
-    seen: set[Fragment] = set()
+    seen: set[tuple[bytes, int]] = set()
     for handle in handles:
-        if handle.fragment in seen:
+        key = (handle.entity.record.generation, handle.sub_queue)
+        if key in seen:
             raise ArgumentError(
                 f"'entities' names '{handle.path}' more than once.",
                 entity_path=handle.path,
             )
-        seen.add(handle.fragment)
+        seen.add(key)

@@ -34,6 +34,8 @@ class FragmentRuntime:
     scheduled_count: int
     size_bytes: int
     lease: LeaseInfo | None
+    # UUID of its message store, in hex; None if the entity is not partitioned.
+    store: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

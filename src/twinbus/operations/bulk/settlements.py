@@ -1,6 +1,7 @@
 """Settles planned messages: single ones by number, the rest by range."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from twinbus.auth.claims import Claim
@@ -8,36 +9,94 @@ from twinbus.broker import range_settlement, reader_lease
 from twinbus.broker.message import Message
 from twinbus.broker.row_id import sequence_of
 from twinbus.errors import NotAllowed
-from twinbus.operations.bulk.reading import held_lease
+from twinbus.operations.bulk.reading import held_lease, index_of, numbers_in
 from twinbus.operations.bulk.requests import Poison, Settled, SettleRequest
 from twinbus.operations.entity_handle import EntityHandle
+from twinbus.operations.fragment_handle import FragmentHandle
 
 _PORTION: Final = 500
 """Messages in one commit: other tasks run between commits."""
 
 
-class RangeSettlement:
-    """A settlement by one reader of one entity."""
+async def settle_ranges(
+    handle: EntityHandle, reader: str, request: SettleRequest
+) -> Settled:
+    """Settle messages of one entity. All numbers and leases are checked first.
 
-    def __init__(self, handle: EntityHandle, reader: str, epoch: str) -> None:
+    Raises ReaderLeaseLost, ArgumentError, ArgumentOutOfRange, NotAllowed.
+    """
+    handle.require(Claim.LISTEN)
+    if request.dead_letter:
+        _check_may_dead_letter(handle)
+    shares = _by_fragment(handle, request)
+    for part in shares or handle.parts():
+        held_lease(part, reader, request.epoch)
+    settled = [
+        await RangeSettlement(part, reader, request.epoch).apply(share)
+        for part, share in shares.items()
+    ]
+    return Settled(
+        path=handle.path,
+        completed=sum(one.completed for one in settled),
+        dead_lettered=sum(one.dead_lettered for one in settled),
+        deferred=sum(one.deferred for one in settled),
+    )
+
+
+def _by_fragment(
+    handle: EntityHandle, request: SettleRequest
+) -> dict[FragmentHandle, SettleRequest]:
+    """The share of each fragment in the request. Raises ArgumentError,
+    ArgumentOutOfRange, FragmentUnavailable."""
+    dead_letters: dict[int, list[Poison]] = {}
+    for poison in request.dead_letter:
+        index = index_of(handle, poison.sequence_number, "sequence_number")
+        dead_letters.setdefault(index, []).append(poison)
+    deferred = _numbers_by_index(handle, request.defer, "defer")
+    completed = _numbers_by_index(handle, request.complete, "complete")
+    numbers_in(handle, request.ends, "to")
+    indexes = sorted({*dead_letters, *deferred, *completed, *request.ends})
+    return {
+        handle.part(index): replace(
+            request,
+            dead_letter=dead_letters.get(index, ()),
+            defer=deferred.get(index, ()),
+            complete=completed.get(index, ()),
+            ends={i: end for i, end in request.ends.items() if i == index},
+        )
+        for index in indexes
+    }
+
+
+def _numbers_by_index(
+    handle: EntityHandle, numbers: Sequence[int], what: str
+) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for number in numbers:
+        found.setdefault(index_of(handle, number, what), []).append(number)
+    return found
+
+
+class RangeSettlement:
+    """A settlement by one reader of one fragment."""
+
+    def __init__(self, handle: FragmentHandle, reader: str, epoch: str) -> None:
         self._handle = handle
         self._reader = reader
         self._epoch = epoch
         self._actor = handle.actor
 
-    async def apply(self, request: SettleRequest, through: int | None) -> Settled:
-        """Raises ReaderLeaseLost, ArgumentOutOfRange, NotAllowed."""
+    async def apply(self, request: SettleRequest) -> Settled:
+        """The fragment's share of a request. Raises ReaderLeaseLost."""
         handle = self._handle
         handle.require(Claim.LISTEN)
-        if request.dead_letter:
-            _check_may_dead_letter(handle)
-        held_lease(handle, self._reader, self._epoch)
         await handle.settle_down()
         dead_lettered = await self._dead_letter(request.dead_letter)
         deferred = await self._defer(request.defer)
         completed = await self._complete_deferred(request.complete)
-        if through is not None:
-            completed += await self._complete_through(through)
+        end = request.ends.get(handle.index)
+        if end is not None:
+            completed += await self._complete_through(handle.local(end, "to") - 1)
         return Settled(
             path=handle.path,
             completed=completed,
@@ -160,7 +219,7 @@ class RangeSettlement:
 def _check_may_dead_letter(handle: EntityHandle) -> None:
     """Raises NotAllowed: a dead letter would return at the end of its queue, and its
     reader would never reach the end."""
-    if handle.fragment.settings.is_dead_letter_queue:
+    if handle.settings.is_dead_letter_queue:
         raise NotAllowed(
             f"'{handle.path}' is a dead-letter queue: its messages cannot be "
             "dead-lettered again. Complete or defer them.",

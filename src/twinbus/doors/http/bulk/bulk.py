@@ -54,6 +54,7 @@ from twinbus.limits import (
 from twinbus.operations.bulk.bulk_entities import BulkEntities
 from twinbus.operations.bulk.requests import (
     BrowseRequest,
+    EntityRuntime,
     LeaseRequest,
     PlanLimits,
     PlannedFragment,
@@ -161,7 +162,7 @@ class Bulk:
         missing = [p for p, runtime in zip(paths, found, strict=True) if not runtime]
         there = [runtime for runtime in found if runtime is not None]
         return _joined_response(
-            entities=await _json_list(there, asdict), missing=_json(missing)
+            entities=await _json_list(there, _shown_runtime), missing=_json(missing)
         )
 
     async def _readable(self, caller: HttpCaller, pattern: str) -> list[str]:
@@ -379,6 +380,15 @@ def _poison(fields: Fields) -> Poison:
         reason=fields.prose("reason", texts),
         description=fields.prose("description", texts),
     )
+
+
+def _shown_runtime(runtime: EntityRuntime) -> dict[str, Any]:
+    shown = asdict(runtime)
+    for fragment in shown["fragments"]:
+        # The fragment of a conventional entity needs no name for its store.
+        if fragment["store"] is None:
+            del fragment["store"]
+    return shown
 
 
 def _shown_plan(part: PlannedFragment) -> dict[str, Any]:
