@@ -27,6 +27,7 @@ from twinbus.owner.store_owner import StoreOwner
 from twinbus.process.certificates import ca_file, tls_context
 from twinbus.process.server import Server
 from twinbus.rules.rule import Rule
+from twinbus.store.base import Store
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.testing.clock import ManualClock
@@ -58,11 +59,14 @@ class Bus:
         self,
         *,
         store: str = "sqlite",
+        stores: int = 1,
         tls: bool = False,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         if store not in ("sqlite", "memory"):
             raise ValueError(f"store must be 'sqlite' or 'memory', not {store!r}")
+        if stores < 1:
+            raise ValueError(f"stores must be at least 1, not {stores}")
         self._is_volatile = store == "memory"
         self._has_tls = tls
         self._settings = dict(settings or {})
@@ -76,7 +80,8 @@ class Bus:
         self.key_name = ROOT_KEY_NAME
         self.key = "key-of-the-test-bus"
         self.port = 0
-        self._disk = MemoryDisk()
+        # One for each store, used with stores in memory.
+        self._disks = [MemoryDisk() for _ in range(stores)]
         self._catalog = MemoryCatalog()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -102,6 +107,11 @@ class Bus:
         self._run(self._start())
 
     async def _start(self) -> None:
+        if len(self._disks) > 1 and not self._is_volatile:
+            self._settings["store"] = tuple(
+                f"sqlite:///{self.folder / f'messages-{number}.sqlite3'}"
+                for number in range(len(self._disks))
+            )
         config = Config(
             data=self.folder,
             port=self.port,
@@ -114,12 +124,18 @@ class Bus:
         self._server = Server(
             config,
             clock=_BusClock(self.clock),
-            stores=[MemoryStore(self._disk)] if self._is_volatile else None,
+            stores=self._stores(),
             catalog=self._catalog if self._is_volatile else None,
             tls=tls_context(config, SystemClock().now()) if self._has_tls else None,
         )
         await self._server.start()
         self.port = self._server.port
+
+    def _stores(self) -> list[Store] | None:
+        """Stores in memory; None: those of the settings."""
+        if not self._is_volatile:
+            return None
+        return [MemoryStore(disk) for disk in self._disks]
 
     def stop(self) -> None:
         """Stop cleanly, as on SIGTERM."""
