@@ -1,0 +1,1 @@
+"""Partitioned entities by the official SDK, on several stores, named after rows."""

@@ -1,0 +1,75 @@
+"""A bus with several stores, and partitioned entities on it."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage
+from azure.servicebus.management import ServiceBusAdministrationClient
+
+from twinbus.testing import Bus
+
+STORES = 4
+FRAGMENTS = 16
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def bus() -> Iterator[Bus]:
+    """The bus that the cases of a module share."""
+    with Bus(stores=STORES) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(bus: Bus) -> Iterator[ServiceBusClient]:
+    with ServiceBusClient.from_connection_string(bus.connection_string) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def administration(bus: Bus) -> Iterator[ServiceBusAdministrationClient]:
+    with ServiceBusAdministrationClient.from_connection_string(
+        bus.connection_string
+    ) as connected:
+        yield connected
+
+
+@pytest.fixture
+def make_queue(bus: Bus) -> Callable[..., str]:
+    """Creates a partitioned queue with the given settings; gives its name."""
+
+    def make(**settings: Any) -> str:
+        name = f"queue-{next(_numbers)}"
+        wanted = {"enable_partitioning": True, "lock_duration": timedelta(minutes=5)}
+        bus.create_queue(name, **{**wanted, **settings})
+        return name
+
+    return make
+
+
+@pytest.fixture
+def queue(make_queue: Callable[..., str]) -> str:
+    return make_queue()
+
+
+def fragment_of(message: ServiceBusReceivedMessage) -> int:
+    """The fragment that a message was in, by its sequence number."""
+    assert message.sequence_number is not None
+    return message.sequence_number >> 48
+
+
+def drained(
+    client: ServiceBusClient, queue: str, **options: Any
+) -> list[ServiceBusReceivedMessage]:
+    """All messages of a queue, completed."""
+    found = []
+    with client.get_queue_receiver(queue, max_wait_time=2, **options) as receiver:
+        while messages := receiver.receive_messages(100, max_wait_time=2):
+            for message in messages:
+                receiver.complete_message(message)
+            found += messages
+    return found
