@@ -64,7 +64,7 @@ class _Planted:
 
 
 def _refuse(self: Owners, owner: StoreOwner, error: StoreError) -> None:
-    raise error
+    raise AssertionError("the bus does not start") from error
 
 
 async def _fail_first(self: StoreOwner, opened: Any) -> None:

@@ -36,7 +36,7 @@ _GC_THRESHOLDS: Final = (50_000, 20, 100)
 """Connections that ended are the only cycles; so many objects are a few megabytes."""
 
 
-_SWITCH_SECONDS: Final = 0.0005
+_SWITCH_SECONDS: Final = 0.0001
 """How long a thread waits for the interpreter, where several stores are synced in
 threads (decision 0015)."""
 
@@ -49,7 +49,7 @@ def run_server(config: Config) -> None:
     give_memory_back()
     if len(config.store) > 1:
         # Their syncs are in threads, which must get their turn from a busy loop.
-        sys.setswitchinterval(float(os.environ.get("XSW", _SWITCH_SECONDS)))
+        sys.setswitchinterval(_SWITCH_SECONDS)
     uvloop.run(_serve(config))
 
 
