@@ -3,7 +3,8 @@
 The data folder outlives a stop, so the same object can be started again: that is
 how restarts are measured. `ready_seconds` is the time from the start of the
 process to the line `ready` on its output. `source` is another tree of twinbus than
-the one at hand, to compare the two; `under` a program that runs the server.
+the one at hand, to compare the two; `under` a program that runs the server; with
+several `stores` their files are in the data folder.
 """
 
 import os
@@ -40,7 +41,9 @@ class TwinbusServer:
         config: str = _CONFIG,
         source: Path | None = None,
         under: tuple[str, ...] = (),
+        stores: int = 1,
     ) -> None:
+        self._stores = stores
         self._config = config
         self._under = under
         # A program that watches every instruction takes its time.
@@ -124,7 +127,15 @@ class TwinbusServer:
             *("--data", str(self._folder / "data")),
             *("--port", str(self._port), "--tls-port", str(self._tls_port)),
             *("--key", self._key),
+            *self._store_flags(),
         ]
+
+    def _store_flags(self) -> list[str]:
+        if self._stores == 1:
+            return []
+        data = self._folder / "data"
+        urls = [f"sqlite:///{data}/{n}.sqlite3" for n in range(self._stores)]
+        return [word for url in urls for word in ("--store", url)]
 
     def _read_output(self) -> None:
         """Until the process ends: its output must not fill the pipe."""

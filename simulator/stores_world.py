@@ -4,6 +4,9 @@ Queues are spread over both. While the first store is away its queues refuse; th
 the second must notice nothing: no refusal, no late answer, no message lost, doubled or
 out of order. When the first is back, all that it had accepted is there.
 
+In some worlds the bus is stopped, and starts again while the first store is away: its
+queues are there, refuse, and are completed when the store comes.
+
 In memory the first store lends its lease for a term. While it is away, another owner
 takes the lease when the term is over; from then on nothing may be delivered.
 """
@@ -80,6 +83,10 @@ class LeavingStore:
         raise CommitUnknown("the store left")
 
     @property
+    def location(self) -> str:
+        return "the store that leaves"
+
+    @property
     def lease(self) -> "LeavingLease":
         return LeavingLease(self, self._store.lease)
 
@@ -152,6 +159,14 @@ class QueueClient(CommitListener):
         self._sent: list[bytes] = []
         self._waiting: dict[int, float] = {}
         self.held: list[MessageLock] = []
+        self.path = fragment.settings.path
+        self.receiver = QueueReceiver(self)
+        fragment.home.join(fragment, self.receiver)
+
+    def move_to(self, fragment: Fragment) -> None:
+        """The bus was started again: no lock holds."""
+        self.held.clear()
+        self.fragment = fragment
         self.receiver = QueueReceiver(self)
         fragment.home.join(fragment, self.receiver)
 
@@ -306,10 +321,17 @@ class StoresWorld:
         # Has the lease of the first store while that is away.
         self._rival: MemoryStore | None = None
         self._leaving = LeavingStore(stores[0], Random(self._random.random()))
-        self._owners = Owners([self._owner(self._leaving), self._owner(stores[1])])
+        self._steady = stores[1]
+        self._catalog = MemoryCatalog()
+        self._make_bus()
+        self._clients: list[QueueClient] = []
+        self._count = 0
+
+    def _make_bus(self) -> None:
+        self._owners = Owners([self._owner(self._leaving), self._owner(self._steady)])
         self._namespace = Namespace(
             "simulated",
-            MemoryCatalog(),
+            self._catalog,
             self._owners,
             self.clock,
             self._random.randbytes,
@@ -319,8 +341,6 @@ class StoresWorld:
             max_entity_message_bytes=MESSAGE_BYTES,
             max_message_bytes=MESSAGE_BYTES,
         )
-        self._clients: list[QueueClient] = []
-        self._count = 0
 
     def _store(
         self,
@@ -356,18 +376,66 @@ class StoresWorld:
     # --- the story ------------------------------------------------------------
 
     async def live(self) -> None:
-        await self._owners.open("simulated")
+        await self._start()
+        ticking = asyncio.create_task(self._tick_for_ever())
+        await self._make_queues()
+        await self._steps()
+        if self._random.random() < 0.5:
+            await self._restart_without_first()
+            await self._steps()
+        await self._conclude()
+        ticking.cancel()
+        await self._stop()
+
+    async def _steps(self) -> None:
+        for _ in range(self._random.choice((40, 120))):
+            await self._step()
+
+    async def _start(self) -> None:
+        remembered = await self._namespace.remembered_stores()
+        await self._owners.open("simulated", remembered)
         await self._namespace.open()
         self._owners.start()
         self._namespace.start()
-        ticking = asyncio.create_task(self._tick_for_ever())
-        await self._make_queues()
-        for _ in range(self._random.choice((40, 120))):
-            await self._step()
-        await self._conclude()
-        ticking.cancel()
+
+    async def _stop(self) -> None:
         await self._owners.stop()
         await self._namespace.close()
+
+    async def _restart_without_first(self) -> None:
+        """A start while the first store is away."""
+        await self._bring_back()
+        await self._until(self._is_calm, "the first store did not come back")
+        # What is told to the catalog after a creation.
+        await asyncio.sleep(2)
+        await self._stop()
+        self._check()
+        self._tell("the bus starts without the first store")
+        self._leaving.is_away = True
+        self._make_bus()
+        await self._start()
+        for client in self._clients:
+            self._check_start(client)
+        await asyncio.sleep(self._random.choice((0, 0.3, 20)))
+        await self._bring_back()
+        await self._until(self._is_calm, "the first store was not taken in")
+        for client in self._clients:
+            if not client.is_steady:
+                client.move_to(self._namespace.queue(client.path).fragment())
+
+    def _check_start(self, client: QueueClient) -> None:
+        """Queues of the steady store are served at once, the others not at all."""
+        queue = self._namespace.queue(client.path)
+        if client.is_steady:
+            client.move_to(queue.fragment())
+            return
+        try:
+            queue.fragment()
+        except ServerBusy as error:
+            if client.path not in str(error):
+                raise Violation(f"the queue is not named: {error!r}") from error
+        else:
+            raise Violation("there is a fragment of a store that never was there")
 
     async def _make_queues(self) -> None:
         """Each goes to the store with the fewest fragments."""

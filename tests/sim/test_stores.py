@@ -10,6 +10,7 @@ from twinbus.errors import ForeignFragment
 from twinbus.owner.absence import Absence
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
+from twinbus.store.base import StoreError
 from twinbus.store.lease import HeldLease
 
 WORLDS = 30
@@ -62,6 +63,15 @@ class _Planted:
         return getattr(self._module, name)
 
 
+def _refuse(self: Owners, owner: StoreOwner, error: StoreError) -> None:
+    raise AssertionError("the bus does not start") from error
+
+
+async def _fail_first(self: StoreOwner, opened: Any) -> None:
+    if self.on_first_opening is not None:
+        raise StoreError("planted")
+
+
 def _do_not_guard(self: StoreOwner) -> None:
     self._is_alone = False
 
@@ -77,6 +87,10 @@ def _do_not_guard(self: StoreOwner) -> None:
         (Absence, "ends", None),
         # Requests read the store itself, and are told what it raises.
         (StoreOwner, "serve_beside_others", _do_not_guard),
+        # A start without one of the stores is refused.
+        (Owners, "_allow_absence", _refuse),
+        # A store that was away at the start is never opened.
+        (StoreOwner, "_first_opening", _fail_first),
         # The lease never ends for its holder.
         (HeldLease, "is_expired", lambda self, at: False),
     ],

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from twinbus.store.base import CommitFailed, CommitUnknown, StoreFull
+from twinbus.store.base import (
+    CommitFailed,
+    CommitUnknown,
+    StoreFull,
+    StoreReadOnly,
+)
 from twinbus.store.sqlite import SqliteStore
 
 from . import workload
@@ -57,6 +62,8 @@ def _clear_fault(store: SqliteStore) -> None:
         ("INSERT", sqlite3.SQLITE_IOERR, CommitFailed),
         ("INSERT", sqlite3.SQLITE_FULL, StoreFull),
         ("COMMIT", sqlite3.SQLITE_FULL, StoreFull),
+        ("BEGIN", sqlite3.SQLITE_READONLY, StoreReadOnly),
+        ("INSERT", sqlite3.SQLITE_READONLY, StoreReadOnly),
     ],
 )
 async def test_failed_commit_leaves_nothing(

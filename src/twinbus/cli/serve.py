@@ -12,6 +12,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 from typing import Final
 
 import uvloop
@@ -35,12 +36,20 @@ _GC_THRESHOLDS: Final = (50_000, 20, 100)
 """Connections that ended are the only cycles; so many objects are a few megabytes."""
 
 
+_SWITCH_SECONDS: Final = 0.0001
+"""How long a thread waits for the interpreter, where several stores are synced in
+threads (decision 0015)."""
+
+
 def run_server(config: Config) -> None:
     """Serve until told to stop. Raises Failure."""
     to_stderr = logging.StreamHandler()
     to_stderr.setFormatter(LogLine())
     logging.basicConfig(level=config.log_level.upper(), handlers=[to_stderr])
     give_memory_back()
+    if len(config.store) > 1:
+        # Their syncs are in threads, which must get their turn from a busy loop.
+        sys.setswitchinterval(_SWITCH_SECONDS)
     uvloop.run(_serve(config))
 
 

@@ -24,7 +24,13 @@ from twinbus.entities.strangers import (
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import StoreUnreadable
-from twinbus.store.catalog import Catalog, EntityRecord, Unfinished, entity_of
+from twinbus.store.catalog import (
+    Catalog,
+    EntityRecord,
+    Unfinished,
+    entity_of,
+    stored_entity,
+)
 
 if TYPE_CHECKING:
     from twinbus.entities.namespace import Namespace
@@ -135,6 +141,21 @@ class StoreEntries:
             )
         self._namespace.loose_ends.drop(found.leftovers)
         self._namespace.loose_ends.renew(owner, records, stored)
+        if self._owners.are_several:
+            self._mark(owner, stored, records)
+
+    def _mark(
+        self,
+        owner: StoreOwner,
+        stored: Sequence[StoredEntity],
+        records: Sequence[EntityRecord],
+    ) -> None:
+        """With its first commit the store shows to which catalog it belongs."""
+        for record in records:
+            copy = stored_entity(record)
+            is_here = owner.store_uuid in record.placement
+            if record.kind == NAMESPACE and is_here and copy not in stored:
+                owner.changes.entities_put.append(copy)
 
     async def check_late(
         self, owner: StoreOwner, stored: list[StoredEntity]

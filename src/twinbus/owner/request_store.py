@@ -50,7 +50,8 @@ class RequestStore:
         path = self._entity_path(given)
         whose = f"The message store of '{path}'" if path else "The message store"
         return ServerBusy(
-            f"{whose} is away. Try again. {STORE_TROUBLE}", entity_path=path
+            f"{whose} {self._owner.health.reason}. Try again. {STORE_TROUBLE}",
+            entity_path=path,
         )
 
     def _entity_path(self, given: tuple[Any, ...]) -> str:

@@ -243,8 +243,7 @@ class StoreOwner(Home):
     def _spare_others(self, now: int) -> None:
         """A store that is stuck must not keep clients of others from being read: it
         refuses what is sent to it instead."""
-        stuck_ms = self.health.committing_ms(self.clock.monotonic())
-        if stuck_ms < _STUCK_MS or self._is_alone:
+        if self.health.committing_ms(self.clock.monotonic()) < _STUCK_MS:
             return
         self.refusal = f"The message store is slow. Try again. {STORE_TROUBLE}"
         self.refuses_until = now + _STUCK_MS
@@ -320,7 +319,7 @@ class StoreOwner(Home):
             return
         now = self.clock.now()
         self._room.heed_clock(now)
-        if self.is_under_pressure:
+        if not self._is_alone and self._pending_bytes() > self._room.pending_limit:
             self._spare_others(now)
         is_spared = now < self._room.spared_until
         if not is_spared:

@@ -130,7 +130,7 @@ class SqliteConnection:
             self.apart.copy(db)
         except sqlite3.Error as error:
             # As where SQLite does it: the log grows, and the next write tries again.
-            _log.warning("%s: its log was not copied: %s", self.path, error)
+            _log.info("%s: its log was not copied: %s", self.path, error)
 
     async def durable(self) -> None:
         """After a write. Raises StoreError if it may not be on disk."""
