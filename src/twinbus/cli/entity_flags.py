@@ -119,6 +119,11 @@ PROPERTIES: Final = (
         *("max_message_size_in_kilobytes", "qtu", "N"),
         "Size of the largest message; 0: server's limit.",
     ),
+    PropertyFlag(
+        *("enable_partitioning", "qt", ""),
+        "Whether it is spread over fragments in all message stores. "
+        "--max-size-in-megabytes is then the size of each.",
+    ),
     PropertyFlag("requires_session", "qs", "", "Whether messages belong to sessions."),
     PropertyFlag(
         *("requires_duplicate_detection", "qt", ""),

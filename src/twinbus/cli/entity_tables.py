@@ -67,8 +67,21 @@ def _add_properties(table: Table, entity: Mapping[str, Any]) -> None:
     table.add_row("size", readable_size(entity["size_bytes"]))
     table.add_row("created", _readable_instant(entity["created_at"]))
     table.add_row("updated", _readable_instant(entity["updated_at"]))
+    for fragment in entity.get("fragments", ()):
+        table.add_row(f"fragment {fragment['index']}", _readable_fragment(fragment))
     for rule in entity.get("rules", ()):
         table.add_row(f"rule {escape(rule['name'])}", _readable_filter(rule["filter"]))
+
+
+def _readable_fragment(fragment: Mapping[str, Any]) -> str:
+    first, following = fragment["first"], fragment["next"]
+    bounds = f"next number {following}" if first is None else f"{first} to {following}"
+    return (
+        f"{fragment['state']}, {fragment['active_count']} active, "
+        f"{fragment['deferred_count']} deferred, "
+        f"{fragment['scheduled_count']} scheduled, "
+        f"{readable_size(fragment['size_bytes'])}, {bounds}, store {fragment['store']}"
+    )
 
 
 def _add_rule(table: Table, rule: Mapping[str, Any]) -> None:

@@ -218,6 +218,26 @@ class Settings:
         "MEGABYTES",
         "Largest max_size_in_megabytes of an entity.",
     )
+    fragments: int = setting(
+        limits.FRAGMENTS_PER_ENTITY,
+        whole_number(1, limits.FRAGMENTS_PER_ENTITY_MAX),
+        "COUNT",
+        "Fragments of a new partitioned entity.",
+        details="Those that exist keep the number they were created with.",
+    )
+    max_partitioned_entities: int = setting(
+        limits.PARTITIONED_ENTITIES,
+        _COUNT,
+        "COUNT",
+        "Partitioned queues and topics that may exist.",
+        details="They count as entities, too.",
+    )
+    partition_all: bool = setting(
+        False,
+        switch(),
+        "",
+        "Partition every new queue and topic, whatever its description says.",
+    )
     max_subscriptions_per_topic: int = setting(
         limits.SUBSCRIPTIONS_PER_TOPIC,
         _COUNT,

@@ -24,6 +24,7 @@ from twinbus.broker.fragment import (
 )
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
+from twinbus.broker.home import Home
 from twinbus.entities.message_counts import MessageCounts
 from twinbus.errors import (
     EntityDisabled,
@@ -106,6 +107,10 @@ class Entity(FragmentSource):
     def tables(self) -> Iterable[FragmentTable]:
         """The tables that hold its fragments, each once."""
         return dict.fromkeys(self._tables)
+
+    def home(self, index: int) -> Home:
+        """The home of the fragment of that index."""
+        return self._tables[index].home
 
     def check_placement(self, table: FragmentTable) -> None:
         """Raises StoreUnreadable if the store of this table lacks one of its

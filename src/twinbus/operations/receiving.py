@@ -26,6 +26,8 @@ _LOOK_SECONDS: Final = 15
 """How long a request that does not wait gives the stores to say that they have nothing.
 One that goes away meanwhile says nothing."""
 
+_RANDOM_BYTES: Final = 8
+
 
 async def receive(
     handle: EntityHandle, count: int, wait_seconds: float, *, peek_lock: bool = True
@@ -108,7 +110,7 @@ class RequestReceiver:
             asked = [one for one in asked if one.is_available()]
             if not asked:
                 raise FragmentUnavailable.none_left(self._entity.path)
-            start = asked[0].random_byte() % len(asked)
+            start = asked[0].random_number() % len(asked)
             asked = asked[start:] + asked[:start]
         for receiver in asked:
             if self.credit > 0:
@@ -184,8 +186,8 @@ class FragmentReceiver(Receiver):
     def is_available(self) -> bool:
         return self._fragment.home.is_serving
 
-    def random_byte(self) -> int:
-        return self._fragment.home.entropy(1)[0]
+    def random_number(self) -> int:
+        return int.from_bytes(self._fragment.home.entropy(_RANDOM_BYTES), "big")
 
     def offer(self) -> None:
         self._fragment.home.offer_capacity(self._fragment, self)

@@ -36,6 +36,7 @@ from twinbus.durations import duration_ms
 from twinbus.entities.declared_entities import make_declared
 from twinbus.entities.entity_access import authorization_rule
 from twinbus.entities.namespace import Namespace
+from twinbus.entities.partitioning import Partitioning
 from twinbus.entities.topic_quotas import TopicQuotas
 from twinbus.errors import ConnectionForced, ServiceBusError
 from twinbus.limits import (
@@ -114,6 +115,7 @@ class Server:
             max_entity_message_bytes=config.max_entity_message_bytes,
             max_entity_megabytes=config.max_entity_megabytes,
             topic_quotas=_topic_quotas(config),
+            partitioning=_partitioning(config),
             extensions=self.extensions,
         )
         # The syphon that this server runs, if it is configured.
@@ -401,6 +403,14 @@ def _topic_quotas(config: Config) -> TopicQuotas:
         subscriptions=config.max_subscriptions_per_topic,
         sql_rules=config.max_sql_rules_per_topic,
         correlation_rules=config.max_correlation_rules_per_topic,
+    )
+
+
+def _partitioning(config: Config) -> Partitioning:
+    return Partitioning(
+        fragment_count=config.fragments,
+        max_entities=config.max_partitioned_entities,
+        is_forced=config.partition_all,
     )
 
 

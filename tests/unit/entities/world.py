@@ -121,27 +121,27 @@ class FaultyCatalog:
 
 
 class World:
-    """An owner and a namespace, and what they told whom."""
+    """An owner and a namespace, and what they told whom. With several stores, `store`
+    and `owner` are the first ones."""
 
     def __init__(
-        self, *, name: str = "space", max_entities: int = 100, **limits: Any
+        self,
+        *,
+        name: str = "space",
+        max_entities: int = 100,
+        store_count: int = 1,
+        **limits: Any,
     ) -> None:
         self.clock = ManualClock(NOW)
-        self.store = FaultyStore()
+        self.stores = [FaultyStore() for _ in range(store_count)]
+        self.store = self.stores[0]
         self.catalog = FaultyCatalog()
         self.fatal: list[StoreError] = []
         self._turned = asyncio.Event()
         self.pressure: list[bool] = []
         self.entropy_count = 0
-        self.owner = StoreOwner(
-            self.store,
-            self.clock,
-            self.entropy,
-            on_fatal=self._on_fatal,
-            after_turn=self._turned.set,
-            on_pressure=self.pressure.append,
-        )
-        self.owners = Owners([self.owner])
+        self.owners = Owners([self._owner(store) for store in self.stores])
+        self.owner = next(iter(self.owners))
         self.namespace = Namespace(
             name,
             self.catalog,
@@ -156,6 +156,16 @@ class World:
             **limits,
         )
 
+    def _owner(self, store: FaultyStore) -> StoreOwner:
+        return StoreOwner(
+            store,
+            self.clock,
+            self.entropy,
+            on_fatal=self._on_fatal,
+            after_turn=self._turned.set,
+            on_pressure=self.pressure.append,
+        )
+
     def _on_fatal(self, error: StoreError) -> None:
         self.fatal.append(error)
         self._turned.set()
@@ -168,10 +178,10 @@ class World:
     async def start(self) -> None:
         await self.owners.open("test")
         await self.namespace.open()
-        self.owner.start()
+        self.owners.start()
 
     async def stop(self) -> None:
-        await self.owner.stop()
+        await self.owners.stop()
         await self.namespace.close()
 
     async def crash(self, request: asyncio.Task[Any] | None) -> None:

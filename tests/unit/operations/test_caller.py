@@ -28,7 +28,7 @@ from twinbus.operations.peeking import peek
 from twinbus.operations.receiving import receive
 from twinbus.operations.rules import add_rule, list_rules, remove_rule
 from twinbus.operations.scheduling import cancel_scheduled, schedule_messages
-from twinbus.operations.sending import send
+from twinbus.operations.sending import send, sent
 from twinbus.operations.sessions import (
     list_sessions,
     renew_session,
@@ -43,6 +43,7 @@ TOKEN = bytes(16)
 SETTLEMENT = SettleRequest(path="orders", epoch="1")
 SENDING: dict[str, Callable[[EntityHandle], Awaitable[Any]]] = {
     "send": lambda handle: send(handle, [b""]),
+    "sent": lambda handle: sent(handle, handle.part(0), []),
     "schedule_messages": lambda handle: schedule_messages(handle, [b""]),
     "cancel_scheduled": lambda handle: cancel_scheduled(handle, [1]),
     "cancel_sent": lambda handle: cancel_sent(handle, [b"1"]),

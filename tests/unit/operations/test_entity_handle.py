@@ -8,6 +8,7 @@ from twinbus.broker.fragment import DEAD_LETTER
 from twinbus.errors import (
     ArgumentError,
     ArgumentOutOfRange,
+    FragmentUnavailable,
     MessagingEntityNotFound,
     NotAllowed,
     SessionLockLost,
@@ -16,6 +17,7 @@ from twinbus.errors import (
 from twinbus.operations.entity_handle import open_entity
 
 from .callers import LimitedCaller, opened
+from .spread import key_in, owner_at, take_away
 
 
 async def test_caller_without_the_claim_is_not_told_what_exists(world: World) -> None:
@@ -106,3 +108,54 @@ async def test_queue_with_sessions_wants_the_one_that_is_held(world: World) -> N
         handle.check_names_session(None)
     with pytest.raises(SessionLockLost, match="'a'"):
         handle.part_of_session("a").held_session("a")
+
+
+# --- partitioned entities -----------------------------------------------------------
+
+
+async def test_parts_are_found_by_what_names_them(spread: World) -> None:
+    settings = {"enable_partitioning": True, "requires_session": True}
+    await spread.namespace.create_queue("orders", settings)
+    handle = opened(spread)
+    assert [part.index for part in handle.parts()] == [0, 1, 2, 3]
+    by_number = handle.part_of_number((2 << 48) + 5)
+    assert by_number is not None
+    assert (by_number.index, by_number.local((2 << 48) + 5, "from")) == (2, 5)
+    assert by_number.visible(5) == (2 << 48) + 5
+    by_token = handle.part_of_token(b"\x00\x03" + bytes(14))
+    assert by_token is handle.part(3)
+    assert handle.part_of_session(key_in(1)) is handle.part(1)
+    for wrong in (4 << 48, -1):
+        assert handle.part_of_number(wrong) is None
+    assert handle.part_of_token(b"\xff" * 16) is None
+    with pytest.raises(ArgumentOutOfRange, match="fragment 2 of 'orders'"):
+        by_number.local(7, "from")
+
+
+async def test_dead_letters_have_as_many_fragments(spread: World) -> None:
+    await spread.namespace.create_queue("orders", {"enable_partitioning": True})
+    parts = opened(spread, sub_queue=DEAD_LETTER).parts()
+    assert [part.fragment.sub_queue for part in parts] == [DEAD_LETTER] * 4
+    assert {part.path for part in parts} == {"orders/$DeadLetterQueue"}
+
+
+async def test_part_is_refused_while_its_store_is_away(several: World) -> None:
+    await several.namespace.create_queue("orders", {"enable_partitioning": True})
+    await take_away(several, owner_at(several, 1))
+    handle = opened(several)
+    assert handle.part(0).index == 0
+    assert len(handle.known_parts()) == 4
+    with pytest.raises(FragmentUnavailable, match="Fragment 1 of 'orders'"):
+        handle.part(1)
+    with pytest.raises(FragmentUnavailable):
+        handle.parts()
+
+
+async def test_deleted_partitioned_queue_is_not_found(spread: World) -> None:
+    await spread.namespace.create_queue("orders", {"enable_partitioning": True})
+    handle = opened(spread)
+    handle.part(0)
+    await spread.namespace.delete_queue("orders")
+    for index in (0, 1):
+        with pytest.raises(MessagingEntityNotFound, match="orders"):
+            await handle.part(index).settle_down()

@@ -62,3 +62,16 @@ async def test_others_have_their_turn_while_sessions_are_counted() -> None:
     asyncio.get_running_loop().call_soon(turns.append, 1)
     await Listing([(store, 1)], KEY, pages).page(990, 1)
     assert turns == [1]
+
+
+async def test_fragments_follow_each_other() -> None:
+    first, second, pages = CountingStore(), CountingStore(), SessionPages()
+    first.names, second.names = ["a", "c", "e"], ["b", "d"]
+    listing = Listing([(first, 1), (second, 1)], KEY, pages)
+    assert await listing.page(0, 9) == ["a", "c", "e", "b", "d"]
+    assert await listing.page(2, 2) == ["e", "b"]
+    assert pages.nearest(KEY, 4) == ListPosition(count=4, index=1, after="b")
+    assert await listing.page(4, 9) == ["d"]
+    second.names.append("f")
+    assert await listing.page(5, 9) == ["f"]
+    assert await listing.page(6, 9) == []

@@ -20,12 +20,14 @@ from twinbus.doors.amqp.management import management_status
 from twinbus.doors.amqp.request_links import Request, Response
 from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
+from twinbus.entities.partitioning import shown_description
 from twinbus.entities.queue import Queue
 from twinbus.entities.resource import Kind, Resource, parse_resource
 from twinbus.entities.subscription import Subscription
 from twinbus.entities.topic import Topic
 from twinbus.errors import ArgumentError, MessagingEntityNotFound, NotSupported
 from twinbus.limits import ENTITY_REQUEST_BYTES
+from twinbus.operations.fragment_states import fragment_states
 from twinbus.rules.rule import Rule
 from twinbus.rules.sql.rule_checks import rule_of_json
 
@@ -127,7 +129,7 @@ class NamespaceNode:
         path = _text(request, "path")
         resource = parse_resource(path)
         if resource.kind is not Kind.RULES:
-            return describe(self._namespace.entity(path))
+            return await _describe_whole(self._namespace.entity(path))
         found = self._namespace.subscription(resource.entity, resource.subscription)
         for rule in found.rules():
             if rule.name.lower() == resource.rule.lower():
@@ -148,7 +150,7 @@ class NamespaceNode:
 def describe(entity: Entity) -> dict[str, Any]:
     """An entity for people and scripts: properties and counts, without keys."""
     main, counts = entity.all_counters(MAIN), entity.counts()
-    properties = asdict(entity.description)
+    properties = asdict(shown_description(entity))
     for rule in properties.get("authorization_rules", ()):
         for secret in _SECRETS:
             rule.pop(secret)
@@ -168,6 +170,16 @@ def describe(entity: Entity) -> dict[str, Any]:
     }
     if isinstance(entity, Subscription):
         described["rules"] = [rule.to_json() for rule in entity.rules()]
+    return described
+
+
+async def _describe_whole(entity: Entity) -> dict[str, Any]:
+    """Also with the fragments of a partitioned entity."""
+    described = describe(entity)
+    if entity.is_partitioned:
+        found = await fragment_states(entity)
+        described["is_available"] = entity.is_available()
+        described["fragments"] = [asdict(fragment) for fragment in found]
     return described
 
 

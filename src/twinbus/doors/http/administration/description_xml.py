@@ -70,9 +70,14 @@ def _read_only(name: str, entity: Entity) -> str:
         "UpdatedAt": instant(entity.updated_at),
         "AccessedAt": instant(entity.accessed_at),
         "SupportOrdering": "true",
-        "EntityAvailabilityStatus": "Available",
+        "EntityAvailabilityStatus": _availability(entity),
     }
     return texts[name]
+
+
+def _availability(entity: Entity) -> str:
+    """While a message store is away, its fragments are, and their messages."""
+    return "Available" if entity.is_available() else "Limited"
 
 
 def _count_details(counts: MessageCounts) -> str:

@@ -16,11 +16,14 @@ from twinbus.doors.http.administration.description_xml import (
 from twinbus.doors.http.administration.forwarding import check_forwarding
 from twinbus.doors.http.administration.xml_writing import AtomEntry
 from twinbus.entities.namespace import Namespace
+from twinbus.entities.partitioning import shown_description
 from twinbus.entities.queue import Queue
 from twinbus.entities.subscription import Subscription
 from twinbus.entities.topic import Topic
+from twinbus.errors import ArgumentError
 
 _MESSAGE_SIZE: Final = "max_message_size_in_kilobytes"
+_PARTITIONING_SINCE: Final = "2013-10"
 
 
 class EntityDescriptions:
@@ -50,6 +53,8 @@ class EntityDescriptions:
             is_update=change.is_update,
             new_key=self._new_key,
         )
+        if not change.is_update:
+            _check_version(change, properties, path)
         # Clients send back what they were told: see `_shown`.
         if properties.get(_MESSAGE_SIZE) == self._namespace_kilobytes():
             properties[_MESSAGE_SIZE] = 0
@@ -67,7 +72,7 @@ class EntityDescriptions:
     ) -> AtomEntry:
         """The entry of an entity; `more` has texts of read-only elements."""
         own = item.description
-        shown = replace(own, **self._shown(own, address))
+        shown = replace(shown_description(item), **self._shown(own, address))
         return AtomEntry(
             id=url,
             title=title,
@@ -96,3 +101,14 @@ class EntityDescriptions:
 
     def _namespace_kilobytes(self) -> int:
         return self._namespace.max_message_bytes // 1024
+
+
+def _check_version(change: Change, properties: Mapping[str, Any], path: str) -> None:
+    """Older clients do not know partitioned entities. Raises ArgumentError."""
+    version = Address.of(change.request).api_version
+    if properties.get("enable_partitioning") and version < _PARTITIONING_SINCE:
+        raise ArgumentError(
+            f"'{path}' is to be partitioned, which needs 'api-version' "
+            f"{_PARTITIONING_SINCE} or later; the request has {version!r}.",
+            entity_path=path,
+        )
