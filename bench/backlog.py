@@ -20,7 +20,7 @@ from bench.prerequisites import MissingPrerequisite
 from bench.processes import Usage, usage_of_tree
 from bench.results import BacklogResult, StartResult, origin_of, write_results
 from bench.tables import backlog_table, start_table
-from bench.twinbus_server import TwinbusServer
+from bench.twinbus_server import IS_PLAIN, TwinbusServer
 
 _LARGE = 5_000_000
 _SMALL = 10_000
@@ -152,7 +152,9 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--kinds", nargs="+", type=Kind, choices=list(Kind), default=list(Kind)
     )
-    parser.add_argument("--plain", action="store_true", help="plain Python")
+    parser.add_argument(
+        "--plain", action="store_true", default=IS_PLAIN, help="plain Python"
+    )
     parser.add_argument("--json", type=Path, help="write raw results to this file")
     return parser.parse_args()
 

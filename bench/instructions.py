@@ -4,8 +4,9 @@ Where others use the machine, a difference of a few per cent in time or CPU drow
 number of instructions that a server executes does not depend on them: valgrind's
 callgrind counts it (`sudo apt-get install valgrind`). Counted are those of the process
 alone, not the kernel's, and a server that is slowed down so much takes larger batches;
-so the figures say what changed between trees, not how fast they are. One connection
-only: with many, what is done for each of them as time passes would count as well.
+so the figures say what changed between trees, not how fast they are. The server's clock
+is slowed down as well (`slow_clock.py`). One connection only: with many, what is done
+for each of them as time passes would count as well.
 """
 
 import argparse
@@ -43,7 +44,8 @@ def count_instructions(source: Path | None) -> dict[str, list[int]]:
             *("valgrind", "--tool=callgrind", "--instr-atstart=no"),
             f"--callgrind-out-file={folder}/counted",
         )
-        with TwinbusServer(source=source, under=under) as server:
+        slow = "bench.slow_clock"
+        with TwinbusServer(source=source, under=under, module=slow) as server:
             for _, arguments in _STEPS:
                 run_load(server.target, [*arguments, *_COUNT], is_tls=False)
             _control(server, "--instr=on")

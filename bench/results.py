@@ -16,6 +16,7 @@ from typing import Any
 from bench.load_client import Latency
 from bench.machine import describe_machine, describe_versions
 from bench.measure import Measurement
+from bench.twinbus_server import IS_PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +159,11 @@ class EntityLatency:
 
 def origin_of(module: str) -> Origin:
     """The origin of what this process measures."""
+    command = shlex.join(["python", "-m", module, *sys.argv[1:]])
     return Origin(
         machine=describe_machine(),
         versions=describe_versions(),
-        command=shlex.join(["python", "-m", module, *sys.argv[1:]]),
+        command=f"TWINBUS_PURE=1 {command}" if IS_PLAIN else command,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

@@ -24,7 +24,7 @@ from bench.tables import PLAIN, RABBITMQ, TWINBUS, case_table
 from bench.twinbus_server import TwinbusServer
 
 MAKERS: dict[str, Callable[[], Server]] = {
-    TWINBUS: TwinbusServer,
+    TWINBUS: lambda: TwinbusServer(is_plain=False),
     PLAIN: lambda: TwinbusServer(is_plain=True),
     RABBITMQ: RabbitMQ,
 }

@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.processes import usage_of_tree
 from bench.results import origin_of, write_results
 from bench.tables import markdown_table
-from bench.twinbus_server import TwinbusServer
+from bench.twinbus_server import IS_PLAIN, TwinbusServer
 from twinbus.amqp.messaging import (
     AmqpValue,
     Data,
@@ -225,7 +225,9 @@ def _parse_options() -> argparse.Namespace:
         prog="python -m bench.sessions", description=__doc__
     )
     parser.add_argument("--counts", default=f"{FEW},{MANY}", help="sessions, by comma")
-    parser.add_argument("--plain", action="store_true", help="without compiled code")
+    parser.add_argument(
+        "--plain", action="store_true", default=IS_PLAIN, help="without compiled code"
+    )
     parser.add_argument("--json", type=Path, help="write raw results to this file")
     return parser.parse_args()
 

@@ -3,8 +3,9 @@
 The data folder outlives a stop, so the same object can be started again: that is
 how restarts are measured. `ready_seconds` is the time from the start of the
 process to the line `ready` on its output. `source` is another tree of twinbus than
-the one at hand, to compare the two; `under` a program that runs the server; with
-several `stores` their files are in the data folder.
+the one at hand, to compare the two; `under` a program that runs the server, and
+`module` what is run instead of `twinbus`. With several `stores` their files are in
+the data folder.
 """
 
 import os
@@ -25,6 +26,9 @@ from bench.server import START_PATIENCE_SECONDS, ServerFailed
 _KEY_NAME = "RootManageSharedAccessKey"
 _QUEUE = "bench"
 
+IS_PLAIN = os.environ.get("TWINBUS_PURE", "") not in ("", "0")
+"""Where a bench does not choose, its servers are plain Python if it is."""
+
 # The largest quota there is: five million small messages are over the usual one.
 _CONFIG = f"""\
 [queues.{_QUEUE}]
@@ -37,15 +41,16 @@ class TwinbusServer:
 
     def __init__(
         self,
-        is_plain: bool = False,
+        is_plain: bool = IS_PLAIN,
         config: str = _CONFIG,
         source: Path | None = None,
         under: tuple[str, ...] = (),
+        module: str = "twinbus",
         stores: int = 1,
     ) -> None:
         self._stores = stores
         self._config = config
-        self._under = under
+        self._program = (*under, sys.executable, "-m", module)
         # A program that watches every instruction takes its time.
         self._patience_seconds = START_PATIENCE_SECONDS * (10 if under else 1)
         self._folder = Path(tempfile.mkdtemp(prefix="bench-twinbus-"))
@@ -102,7 +107,7 @@ class TwinbusServer:
         started = time.monotonic()
         with (self._folder / "errors").open("ab") as errors:
             self._process = subprocess.Popen(
-                [*self._under, sys.executable, "-m", "twinbus", *self._arguments()],
+                [*self._program, *self._arguments()],
                 env=self._environment,
                 stdout=subprocess.PIPE,
                 stderr=errors,

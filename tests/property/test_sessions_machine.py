@@ -208,8 +208,8 @@ class SessionMachine(RuleBasedStateMachine):
     def settle(self) -> None:
         """Let the owner do all there is to do."""
         self.owner.wake()
-        while self.owner._must_turn:
-            self.owner._must_turn = False
+        while self.owner.must_turn:
+            self.owner.must_turn = False
             run(self.owner.turn())
 
     def settle_unless(self, is_hasty: bool) -> None:
@@ -218,7 +218,7 @@ class SessionMachine(RuleBasedStateMachine):
             self.settle()
 
     def is_settled(self) -> bool:
-        return not self.owner._must_turn and self.owner.changes.is_empty()
+        return not self.owner.must_turn and self.owner.changes.is_empty()
 
     # --- what the bus does ----------------------------------------------------
 

@@ -62,9 +62,15 @@ class Home:
         self.send_id_window_ms: int = send_id_window_ms
         # Ids for messages that have none.
         self.message_ids: MessageIds = MessageIds(entropy)
+        # The loop turns without being woken. Set by the owner.
+        self.must_turn: bool = False
+        # Bytes of work that waits for a look-up in the store.
+        self.admitted_bytes: int = 0
+        # Reading from sockets pauses if more bytes are pending.
+        self.pending_limit_bytes: int = NO_LIMIT
 
     def wake(self) -> None:
-        """The open change set has something to commit."""
+        """The open change set has something to commit: see `commit_soon`."""
         raise _unserved()
 
     def admit(self, admission: "Admission") -> None:
@@ -98,3 +104,19 @@ class Home:
     def entropy(self, count: int) -> bytes:
         """This many random bytes."""
         raise _unserved()
+
+
+def pending_bytes(home: Home) -> int:
+    """Bytes of messages that were received and are not in the store yet."""
+    return home.changes.pending_bytes + home.admitted_bytes
+
+
+def commit_soon(home: Home) -> None:
+    """Something was written to the open change set.
+
+    Every message calls this, and the `wake` of an owner is interpreted. So it is called
+    only if it has something to do: to wake the loop, or to note that too much is
+    pending.
+    """
+    if not home.must_turn or pending_bytes(home) > home.pending_limit_bytes:
+        home.wake()

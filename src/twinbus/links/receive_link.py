@@ -22,6 +22,7 @@ from twinbus.amqp.session import AmqpSession
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.held_session import HeldSession
+from twinbus.broker.home import commit_soon
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
@@ -224,7 +225,7 @@ class ReceiveLink(Receiver):
 
     def settled_some(self) -> None:
         """Settlements were applied: have them committed."""
-        self._fragment.home.wake()
+        commit_soon(self._fragment.home)
         if self._pool is not None:
             self._pool.settled_some()
         else:

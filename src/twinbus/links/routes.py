@@ -11,7 +11,7 @@ from typing import final
 
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
-from twinbus.broker.home import Home
+from twinbus.broker.home import Home, commit_soon
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Transaction
 from twinbus.errors import FragmentUnavailable, ServiceBusError, StoreRefused
@@ -82,7 +82,7 @@ class Routes(CommitListener):
         actor = self._actor(fragment.home)
         for message in messages:
             accept(fragment, message, actor, now)
-        fragment.home.wake()
+        commit_soon(fragment.home)
 
     def _actor(self, home: Home) -> int:
         actor = self._actors.get(home)

@@ -19,6 +19,7 @@ from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.transactions import TransactionalState
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.home import commit_soon
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Transaction, Work
 from twinbus.encoding.layout import IDENTIFIED
@@ -129,7 +130,7 @@ class SendLink(CommitListener):
             return False
         for message in messages:
             accept(fragment, message, self._actor, now)
-        fragment.home.wake()
+        commit_soon(fragment.home)
         return True
 
     def _route(self, routes: Routes, delivery: MessageReceived, now: int) -> None:

@@ -6,23 +6,24 @@ the change set that is committed next, in the order in which it came.
 
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.home import Home
 from twinbus.store.base import Store
 
 
 class Admissions:
     """What waits for the next turn."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, home: Home, store: Store) -> None:
+        self._home = home
         self._store = store
         self._waiting: list[Admission] = []
-        self.pending_bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     def add(self, admission: Admission) -> None:
         self._waiting.append(admission)
-        self.pending_bytes += admission.pending_bytes
+        self._home.admitted_bytes += admission.pending_bytes
 
     async def apply(self, now: int) -> None:
         """Look up, and apply. Raises StoreError if the store cannot be read."""
@@ -40,7 +41,7 @@ class Admissions:
         # Others may have come while the store was asked.
         del self._waiting[: len(waiting)]
         for admission in waiting:
-            self.pending_bytes -= admission.pending_bytes
+            self._home.admitted_bytes -= admission.pending_bytes
         for admission in waiting:
             admission.apply(duplicates, now)
 

@@ -34,7 +34,7 @@ from twinbus.broker.changes import (
 from twinbus.broker.commit_listener import Listeners
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.fragment_table import FragmentTable
-from twinbus.broker.home import Home
+from twinbus.broker.home import Home, pending_bytes
 from twinbus.broker.message import Message
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.sessions import SessionWaiter
@@ -82,8 +82,8 @@ FirstOpening = Callable[[list[StoredEntity]], Awaitable[Callable[[], None]]]
 class StoreOwner(Home):
     """Holds a store's fragments and commits what happens to them."""
 
-    # Every message reads some of these. Python finds the attributes of an object with
-    # more than thirty of them by hashing their names, unless they have slots.
+    # Every turn reads most of these. Python finds the attributes of an object with more
+    # than thirty of them by hashing their names, unless they have slots.
     __slots__ = (
         *("store", "_store", "clock", "_entropy", "table", "store_uuid"),
         *("_epoch", "_batch", "_durable", "_admissions", "_next_actor", "_opened_at"),
@@ -91,7 +91,7 @@ class StoreOwner(Home):
         *("is_under_pressure", "_must_serve", "state", "_is_alone", "_description"),
         *("on_first_opening", "health", "name"),
         *("_lease", "_room", "_absence", "_timed", "_deliveries", "housekeeping"),
-        *("reading", "_wake_up", "_must_turn", "is_stopping", "_task"),
+        *("reading", "_wake_up", "is_stopping", "_task"),
     )
 
     def __init__(
@@ -143,7 +143,7 @@ class StoreOwner(Home):
         # Ends with the open change set.
         self._durable: asyncio.Future[None] | None = None
         # What must look at the store before it can be applied.
-        self._admissions = Admissions(store)
+        self._admissions = Admissions(self, store)
         # Fragments in which time can change something.
         self._timed = TimedFragments()
         self._deliveries = Deliveries(self, store, self._timed, entropy)
@@ -153,7 +153,6 @@ class StoreOwner(Home):
         # they read. Meanwhile only the open change set can change it.
         self.reading = asyncio.Lock()
         self._wake_up: asyncio.Future[None] | None = None
-        self._must_turn = False
         # After a failed commit receivers are served by the next tick. At once would
         # ask a full store again and again.
         self._must_serve = False
@@ -222,15 +221,13 @@ class StoreOwner(Home):
 
     def wake(self) -> None:
         """Something was written to the open change set, or can be delivered."""
-        self._must_turn = True
+        self.must_turn = True
         if self._wake_up is not None:
-            # Every message calls this; for all but the first of a turn that is all.
             sleeper, self._wake_up = self._wake_up, None
             if not sleeper.done():
                 sleeper.set_result(None)
-        # Not by `_pending_bytes`: this runs for every message.
-        pending_bytes = self.changes.pending_bytes + self._admissions.pending_bytes
-        if pending_bytes > self._room.pending_limit and not self.is_under_pressure:
+        is_much = pending_bytes(self) > self.pending_limit_bytes
+        if is_much and not self.is_under_pressure:
             self._press()
 
     def _press(self) -> None:
@@ -250,9 +247,6 @@ class StoreOwner(Home):
         if self.is_under_pressure:
             self.is_under_pressure = False
             self._on_pressure(False)
-
-    def _pending_bytes(self) -> int:
-        return self.changes.pending_bytes + self._admissions.pending_bytes
 
     def admit(self, admission: Admission) -> None:
         """Apply this after a look at the store, before the next commit."""
@@ -319,7 +313,7 @@ class StoreOwner(Home):
             return
         now = self.clock.now()
         self._room.heed_clock(now)
-        if not self._is_alone and self._pending_bytes() > self._room.pending_limit:
+        if not self._is_alone and pending_bytes(self) > self.pending_limit_bytes:
             self._spare_others(now)
         is_spared = now < self._room.spared_until
         if not is_spared:
@@ -371,7 +365,7 @@ class StoreOwner(Home):
     async def _serves_to_the_end(self) -> bool:
         """False if the store could not go on."""
         try:
-            while not (self.is_stopping and not self._must_turn):
+            while not (self.is_stopping and not self.must_turn):
                 await self.woken()
                 await self.turn()
             await self._commit_log()
@@ -385,14 +379,14 @@ class StoreOwner(Home):
         return self.state is OwnerState.SERVING
 
     async def woken(self) -> None:
-        if self._must_turn:
+        if self.must_turn:
             # An embedded store never suspends. Without this no other task would run
             # while a backlog is forwarded, expired or purged.
             await asyncio.sleep(0)
         else:
             self._wake_up = asyncio.get_running_loop().create_future()
             await self._wake_up
-        self._must_turn = False
+        self.must_turn = False
 
     def _fail(self, error: StoreError) -> None:
         is_lost = isinstance(error, LeaseLost)
@@ -464,7 +458,7 @@ class StoreOwner(Home):
             await self._deliveries.grant_sessions()
             await self._deliveries.refills.read()
         if not self.changes.is_empty():
-            self._must_turn = True
+            self.must_turn = True
         # Also without a commit: what was admitted may all have been refused.
         self._relieve()
         self._after_turn()
@@ -637,7 +631,7 @@ class StoreOwner(Home):
     def _relieve(self) -> None:
         if (
             self.is_under_pressure
-            and self._pending_bytes() <= self._room.pending_limit // 2
+            and pending_bytes(self) <= self.pending_limit_bytes // 2
         ):
             self.is_under_pressure = False
             self._on_pressure(False)

@@ -27,13 +27,12 @@ class StoreRoom:
 
     def __init__(self, home: Home, store: Store) -> None:
         self._home = home
+        home.pending_limit_bytes = PENDING_BYTES
         self._store = store
         # It has no room for messages, and is asked again by every tick.
         self.is_full = False
         # Up to which commit it was asked.
         self._asked_batch = -1
-        # Reading from sockets pauses beyond it: less than usual while room is scarce.
-        self.pending_limit = PENDING_BYTES
         # A commit found no room, not even for a removal: until then nothing expires
         # and no lock ends.
         self.spared_until = 0
@@ -56,7 +55,8 @@ class StoreRoom:
         home = self._home
         self._asked_batch = batch
         home.room_bytes = await self._store.room()
-        self.pending_limit = min(PENDING_BYTES, home.room_bytes or PENDING_BYTES)
+        # Less than usual while room is scarce.
+        home.pending_limit_bytes = min(PENDING_BYTES, home.room_bytes or PENDING_BYTES)
         if home.room_bytes == 0:
             if not self.is_full:
                 _log.error(

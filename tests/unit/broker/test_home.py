@@ -1,4 +1,5 @@
-"""A fragment cannot be written into the change set of another store."""
+"""The home of a fragment: its change set takes no other store's fragments, and it is
+woken when there is something to do."""
 
 from collections.abc import Callable
 
@@ -7,7 +8,7 @@ import pytest
 from twinbus.broker import expiry, reader_lease, schedule, settlement
 from twinbus.broker.admission import Duplicates
 from twinbus.broker.changes import ChangeSet, ReaderLease
-from twinbus.broker.home import Home
+from twinbus.broker.home import Home, commit_soon
 from twinbus.broker.message import Message
 from twinbus.errors import ForeignFragment
 
@@ -108,3 +109,41 @@ def test_a_home_without_an_owner_serves_nobody(place: Place) -> None:
         place.queue.home.wake()
     with pytest.raises(AssertionError, match="nobody serves"):
         place.queue.home.message_ids.next()
+
+
+class WakefulHome(Home):
+    """Counts how often it is woken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wake_count = 0
+
+    def wake(self) -> None:
+        self.wake_count += 1
+        self.must_turn = True
+
+
+def test_a_home_is_woken_once_before_its_loop_turns() -> None:
+    home = WakefulHome()
+    commit_soon(home)
+    commit_soon(home)
+    assert home.wake_count == 1
+    home.must_turn = False
+    commit_soon(home)
+    assert home.wake_count == 2
+
+
+@pytest.mark.parametrize("written_bytes", [0, 60])
+def test_a_home_that_must_turn_is_told_of_too_many_pending_bytes(
+    written_bytes: int,
+) -> None:
+    home = WakefulHome()
+    home.must_turn = True
+    home.pending_limit_bytes = 100
+    home.changes.pending_bytes = written_bytes
+    home.admitted_bytes = 100 - written_bytes
+    commit_soon(home)
+    assert home.wake_count == 0
+    home.admitted_bytes += 1
+    commit_soon(home)
+    assert home.wake_count == 1

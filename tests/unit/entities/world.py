@@ -206,7 +206,7 @@ class World:
     async def settled(self) -> None:
         """Wait until the owner has done what there is to do, or can't go on."""
         while not self.fatal and (
-            self.owner._must_turn or not self.owner.changes.is_empty()
+            self.owner.must_turn or not self.owner.changes.is_empty()
         ):
             self.owner.wake()
             self._turned.clear()
