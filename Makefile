@@ -19,8 +19,10 @@ TESTS_IN_PARALLEL := pytest -q -n $(JOBS) --dist worksteal
 PYTEST := $(PYTHON_IN) -m $(TESTS_IN_PARALLEL)
 COVERAGE := $(PYTHON_IN) -m coverage
 PLAIN := TWINBUS_PURE=1
-# Tests that wait most of the time, with more workers.
-WAITING_TESTS = $(PYTEST) -n $$((3 * $(JOBS)))
+# Tests that wait most of the time, with more workers: with three for each processor, the
+# processors were idle for 30 to 80 % of it.
+WAITING_TESTS = $(PYTEST) -n $$((5 * $(JOBS)))
+PAIRS_TESTS = $(PYTEST) -n $$((4 * $(JOBS))) tests/pairs
 # Each worker has a Spark session of its own, and one of them has the cluster. They wait,
 # too: with as many workers as processors, these are idle for half of the time.
 SPARK_TESTS = $(PYTEST) -n $$((2 * $(JOBS) + 1)) --dist loadgroup tests/spark
@@ -54,7 +56,7 @@ test: everything ## All tests; unit and property tests in plain Python too
 	@$(PYTEST) $(WORKING:%=tests/%) $(PLAIN_ONLY:%=--ignore tests/unit/%)
 	@$(WAITING_TESTS) tests $(WORKING:%=--ignore tests/%) \
 		--ignore tests/pairs --ignore tests/spark
-	@$(WAITING_TESTS) tests/pairs
+	@$(PAIRS_TESTS)
 	@$(SPARK_TESTS)
 
 check: style types unit property ## What must pass before a commit
@@ -113,9 +115,10 @@ clients-page: $(READY) ## Their last results, into docs/compatibility.md
 
 nightly: export TWINBUS_CRASH_ROUNDS ?= 200
 nightly: export TWINBUS_SIM_SEEDS ?= 20000
+nightly: export TWINBUS_SYPHON_KILLS ?= 10
 nightly: everything ## The long form of property, sim, crash and pairs; conformance
 	@$(PYTEST) --timeout 0 --hypothesis-profile nightly \
-		tests/property tests/sim tests/crash
+		tests/property tests/sim tests/crash tests/spark/test_syphon_kill.py
 	@$(PYTHON_IN) -m conformance
 	@$(PYTHON_IN) -m bench.pairing
 	@$(PYTHON_IN) -m bench.spark

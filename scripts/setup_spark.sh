@@ -30,6 +30,17 @@ if ! has_java; then
     fi
 fi
 
+# Spark's workers import PySpark from a zip, and each of them compiles it anew, for half
+# a second or more. A folder of that name gives them the installed code, compiled once.
+unpack() {
+    zip="$1/pyspark/python/lib/pyspark.zip"
+    if [ -f "$zip" ]; then
+        rm "$zip"
+        mkdir "$zip"
+        ln -s ../../.. "$zip/pyspark"
+    fi
+}
+
 pip="nice .venv/bin/python -m pip --quiet"
 oldest=$(sed -n 's/^spark-oldest = \["pyspark==\(.*\)"\]$/\1/p' pyproject.toml)
 
@@ -57,3 +68,6 @@ if [ -n "$beside" ]; then
     beside=
     mv "$draft" "build/pyspark-$oldest"
 fi
+for installed in .venv/lib/python3*/site-packages "build/pyspark-$oldest"; do
+    unpack "$installed"
+done

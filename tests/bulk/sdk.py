@@ -11,6 +11,7 @@ from azure.servicebus import (
     ServiceBusReceivedMessage,
     ServiceBusReceiver,
 )
+from sdk_links import opened
 
 from twinbus.testing import Bus
 
@@ -46,26 +47,27 @@ class Sdk:
             m if isinstance(m, ServiceBusMessage) else ServiceBusMessage(m)
             for m in messages
         ]
-        with self.client.get_queue_sender(entity) as sender:
+        with opened(self.client.get_queue_sender(entity)) as sender:
             for at in range(0, len(made), 200):
                 sender.send_messages(made[at : at + 200])
 
     def schedule(self, entity: str, text: str, at: Any) -> int:
-        with self.client.get_queue_sender(entity) as sender:
+        with opened(self.client.get_queue_sender(entity)) as sender:
             [number] = sender.schedule_messages(ServiceBusMessage(text), at)
             return int(number)
 
     def receiver(self, entity: str, **options: Any) -> ServiceBusReceiver:
         """`topic/Subscriptions/name` for a subscription."""
+        return self._stack.enter_context(opened(self._receiver(entity, **options)))
+
+    def _receiver(self, entity: str, **options: Any) -> ServiceBusReceiver:
         topic, _, name = entity.partition("/Subscriptions/")
         if name:
-            made = self.client.get_subscription_receiver(topic, name, **options)
-        else:
-            made = self.client.get_queue_receiver(entity, **options)
-        return self._stack.enter_context(made)
+            return self.client.get_subscription_receiver(topic, name, **options)
+        return self.client.get_queue_receiver(entity, **options)
 
     def peek(self, entity: str, **options: Any) -> list[ServiceBusReceivedMessage]:
-        with self.receiver(entity, **options) as receiver:
+        with opened(self._receiver(entity, **options)) as receiver:
             return receiver.peek_messages(250, sequence_number=1)
 
     def texts(self, entity: str, **options: Any) -> list[str]:

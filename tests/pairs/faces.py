@@ -15,6 +15,7 @@ from azure.servicebus.aio.management import (
     ServiceBusAdministrationClient as AsyncAdministrationClient,
 )
 from azure.servicebus.management import ServiceBusAdministrationClient
+from sdk_links import opened
 
 from twinbus.pairing import SendAvailabilityPairedNamespaceOptions
 from twinbus.testing import Bus
@@ -85,7 +86,7 @@ def bodies_at(bus: Bus, queue: str) -> list[str]:
 def messages_at(bus: Bus, queue: str) -> list[Any]:
     """What waits in a queue, seen by peeking."""
     client = sync_package.ServiceBusClient.from_connection_string(bus.connection_string)
-    with client, client.get_queue_receiver(queue, keep_alive=0) as receiver:
+    with client, opened(client.get_queue_receiver(queue)) as receiver:
         return receiver.peek_messages(100)
 
 

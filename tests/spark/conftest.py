@@ -9,13 +9,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from groups import group_of
 from pyspark.sql import SparkSession
 
-from twinbus.spark.bulk.leases import Leases
 from twinbus.testing import Bus
 
 from .harness import Namespace
@@ -29,6 +27,9 @@ _DAEMON_FOLDER = Path(__file__).parent / "daemon"
 
 _PATIENCE_SECONDS = 600
 """For a test: Spark starts slowly on a busy machine, and may have to start again."""
+
+_LAST_RENEWAL_SECONDS = 30
+"""For the thread of leases that are not held any more: it may be asking the bus."""
 
 _DRILLS = {
     "test_syphon_kill.py",
@@ -83,26 +84,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClus
 
 
 @pytest.fixture(autouse=True)
-def no_lease_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A driver that a test lets die in this process leaves the thread that renews its
-    leases. It would go on, and log that the bus is away, until the run ends."""
-    taken: list[Leases] = []
-    make = Leases.__init__
-
-    def remember(leases: Leases, *arguments: Any) -> None:
-        make(leases, *arguments)
-        taken.append(leases)
-
-    monkeypatch.setattr(Leases, "__init__", remember)
+def no_lease_is_renewed_any_more() -> Iterator[None]:
+    """A thread that a test leaves would go on, and log that the bus is away."""
     yield
-    for leases in taken:
-        leases._is_over.set()
     for thread in threading.enumerate():
         if thread.name == "servicebus-leases":
-            thread.join(_PATIENCE_SECONDS)
-    # The thread kept the driver, and its connection with it.
-    for leases in taken:
-        leases._client.close()
+            thread.join(_LAST_RENEWAL_SECONDS)
+            assert not thread.is_alive(), "a stream was not closed"
 
 
 @pytest.fixture

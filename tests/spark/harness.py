@@ -1,6 +1,7 @@
 """A bus for the Spark tests: sends and receives messages, makes options for Spark."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,6 +15,7 @@ from azure.servicebus import (
 )
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from sdk_links import opened
 from wire.message import data_message
 
 from twinbus.spark.bulk.client import BulkClient
@@ -54,12 +56,12 @@ class Namespace:
             body if isinstance(body, ServiceBusMessage) else ServiceBusMessage(body)
             for body in bodies
         ]
-        with self._client.get_queue_sender(entity) as sender:
+        with opened(self._client.get_queue_sender(entity)) as sender:
             for at in range(0, len(messages), 500):
                 sender.send_messages(messages[at : at + 500])
 
     def send_to_topic(self, topic: str, bodies: Iterable[str]) -> None:
-        with self._client.get_topic_sender(topic) as sender:
+        with opened(self._client.get_topic_sender(topic)) as sender:
             for body in bodies:
                 sender.send_messages(ServiceBusMessage(body))
 
@@ -81,7 +83,7 @@ class Namespace:
     ) -> list[ServiceBusReceivedMessage]:
         """All there is, of every state; `sub_queue` for another place."""
         found: list[ServiceBusReceivedMessage] = []
-        with self._client.get_queue_receiver(entity, **place) as receiver:
+        with self.receiver(entity, **place) as receiver:
             while len(found) < count:
                 after = found[-1].sequence_number + 1 if found else 0
                 more = receiver.peek_messages(250, sequence_number=after)
@@ -93,9 +95,10 @@ class Namespace:
     def bodies(self, entity: str, **place: Any) -> list[str]:
         return [str(message) for message in self.peek(entity, **place)]
 
-    def receiver(self, entity: str, **place: Any) -> ServiceBusReceiver:
-        """For a `with` statement."""
-        return self._client.get_queue_receiver(entity, **place)
+    def receiver(
+        self, entity: str, **place: Any
+    ) -> AbstractContextManager[ServiceBusReceiver]:
+        return opened(self._client.get_queue_receiver(entity, **place))
 
     def receive(
         self, entity: str, count: int = 100, wait_seconds: float = 5

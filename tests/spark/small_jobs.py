@@ -7,6 +7,17 @@ SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
+LOCAL_SETTINGS = {
+    **SETTINGS,
+    # Spark's usual one starts a process for each look at a local file, some seventy in
+    # a query of three batches.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing."
+        "FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""Where Spark runs on this machine alone; jobs of the cluster have the usual one."""
+
 
 def as_flags(settings: dict[str, str]) -> list[str]:
     """For `spark-submit`."""
@@ -16,4 +27,4 @@ def as_flags(settings: dict[str, str]) -> list[str]:
 
 def submit_arguments() -> str:
     """For the variable PYSPARK_SUBMIT_ARGS, which every session of PySpark reads."""
-    return " ".join([*as_flags(SETTINGS), "pyspark-shell"])
+    return " ".join([*as_flags(LOCAL_SETTINGS), "pyspark-shell"])

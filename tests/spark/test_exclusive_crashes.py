@@ -125,7 +125,15 @@ def filled(namespace: Namespace, queues: list[str]) -> list[str]:
     return [body for _, body in rows]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def run(batches: MicroBatches, options: dict[str, str]) -> None:
+    """A driver's life. Its death ends the thread that renews its leases."""
+    source = stream_reader(options, schema_of(options))
+    try:
+        batches.run(source, 4)
+    finally:
+        source.stop()
+
+
 @pytest.mark.parametrize("is_answered", [False, True])
 def test_a_driver_may_die_at_any_request(
     namespace: Namespace, client: BulkClient, fate: Fate, is_answered: bool
@@ -138,13 +146,13 @@ def test_a_driver_may_die_at_any_request(
         batches = MicroBatches()
         fate.kill(at, is_answered)
         try:
-            batches.run(stream_reader(options, schema_of(options)), 4)
+            run(batches, options)
             was_killed = False
         except Killed:
             fate.spare()
             # The lease of a query that had no time to write its log.
             namespace.bus.advance(90)
-            batches.run(stream_reader(options, schema_of(options)), 4)
+            run(batches, options)
         fate.spare()
         assert sorted(batches.rows) == sorted(expected), f"killed at request {at}"
         found, _ = client.runtime(queues)

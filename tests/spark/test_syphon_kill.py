@@ -4,6 +4,7 @@ The application is the command itself, `twinbus spark syphon`, between two serve
 processes of their own. A run that nobody kills is one of the test's own session.
 """
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -31,9 +32,11 @@ from .syphon_pair import (
     side_of,
 )
 
-KILLS = 3
-MESSAGES = 600
+# Each of them starts Spark once more: the nightly run has more.
+KILLS = int(os.environ.get("TWINBUS_SYPHON_KILLS", "2"))
 PER_BATCH = 100
+# So many that each kill finds a batch to interrupt.
+MESSAGES = 2 * PER_BATCH * max(KILLS, 3)
 
 
 @pytest.fixture

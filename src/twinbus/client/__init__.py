@@ -17,19 +17,26 @@ are pipelined, and a range of messages is settled at once.
         receiver = await connection.receiver("orders")
         batch = await receiver.receive_batch(100, timeout_seconds=5)
         await receiver.settle_confirmed(batch[0].delivery_id, batch[-1].delivery_id)
+
+The names of the AMQP client are imported when they are used: each worker of Spark reads
+connection strings, and few processes of it speak AMQP.
 """
 
-from twinbus.client.connection import ClientConnection, connect
-from twinbus.client.errors import (
-    ClientError,
-    ConnectionLost,
-    LinkClosed,
-    NotAccepted,
-    RequestFailed,
-)
-from twinbus.client.receiver import ClientReceiver
-from twinbus.client.sender import ClientSender
-from twinbus.client.transactions import ClientTransaction, Controller
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from twinbus.client.connection import ClientConnection, connect
+    from twinbus.client.errors import (
+        ClientError,
+        ConnectionLost,
+        LinkClosed,
+        NotAccepted,
+        RequestFailed,
+    )
+    from twinbus.client.receiver import ClientReceiver
+    from twinbus.client.sender import ClientSender
+    from twinbus.client.transactions import ClientTransaction, Controller
 
 __all__ = [
     "ClientConnection",
@@ -44,3 +51,23 @@ __all__ = [
     "ClientSender",
     "connect",
 ]
+
+_MODULES: Final = {
+    "ClientConnection": "connection",
+    "ClientError": "errors",
+    "ClientTransaction": "transactions",
+    "ConnectionLost": "errors",
+    "Controller": "transactions",
+    "LinkClosed": "errors",
+    "NotAccepted": "errors",
+    "ClientReceiver": "receiver",
+    "RequestFailed": "errors",
+    "ClientSender": "sender",
+    "connect": "connection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'twinbus.client' has no attribute '{name}'")
+    return getattr(import_module(f"twinbus.client.{_MODULES[name]}"), name)

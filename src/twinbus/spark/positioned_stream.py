@@ -28,6 +28,8 @@ class PositionedEngine(Protocol):
 
     def committed(self, end: Offset) -> None: ...
 
+    def close(self) -> None: ...
+
 
 class PositionedStream:
     """`StreamEngine` over positions; `kind` is how executors read a range."""
@@ -61,6 +63,9 @@ class PositionedStream:
 
     def committed(self, end: Mapping[str, Any]) -> None:
         self._engine.committed(read_offset(end))
+
+    def close(self) -> None:
+        self._engine.close()
 
 
 def partitions_of(

@@ -36,6 +36,8 @@ class StreamEngine(Protocol):
 
     def committed(self, end: Mapping[str, Any]) -> None: ...
 
+    def close(self) -> None: ...
+
 
 @runtime_checkable
 class ReadablePartition(Protocol):
@@ -97,6 +99,12 @@ class ServiceBusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     @plainly
     def commit(self, end: Mapping[str, Any]) -> None:
         self._opened().committed(end)
+
+    def stop(self) -> None:
+        """Spark may end the process instead, when a query is over."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
 
 
 def _max_messages(limit: ReadLimit) -> int | None:

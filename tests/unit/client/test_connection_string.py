@@ -1,7 +1,11 @@
 """Connection strings: their parts, missing parts, and secrets that are never shown."""
 
+import subprocess
+import sys
+
 import pytest
 
+from twinbus import client
 from twinbus.client.connection_string import (
     ConnectionString,
     ConnectionStringError,
@@ -122,3 +126,21 @@ def test_what_is_written_is_read_again(
 def test_a_signature_is_written_as_it_is() -> None:
     text = f"Endpoint=sb://h:5671;{SIGNATURE};"
     assert parse_connection_string(text).reveal() == text
+
+
+def test_who_reads_one_imports_no_amqp_client() -> None:
+    """Each worker of Spark reads one when it starts."""
+    code = "import sys, twinbus.client.connection_string; print(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = done.stdout.split()
+    assert "twinbus.client.connection_string" in imported
+    assert not {"asyncio", "twinbus.client.connection"} & set(imported)
+
+
+def test_names_of_the_client_are_there_when_they_are_used() -> None:
+    assert {getattr(client, name).__name__ for name in client.__all__} == {
+        *client.__all__
+    }
+    with pytest.raises(AttributeError, match="no attribute 'nowhere'"):
+        _ = client.nowhere

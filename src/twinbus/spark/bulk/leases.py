@@ -4,7 +4,7 @@ A batch may take longer than a lease lasts, and Spark does not call us meanwhile
 thread renews the leases, over a connection of its own. It is a daemon, because it must
 not keep the process of an ended query alive; leases that are not renewed end by
 themselves. The thread ends when no lease is held any more, and when the process has
-lost its parent, because then the query is over.
+lost its parent, because then the query is over. Who is done before that closes them.
 """
 
 import logging
@@ -46,6 +46,7 @@ class Leases:
         # Of the thread that renews: set when it is to end.
         self._is_over = threading.Event()
         self._is_over.set()
+        self._thread: threading.Thread | None = None
 
     def epochs(self) -> Mapping[str, str]:
         """By path."""
@@ -126,18 +127,26 @@ class Leases:
             except BulkError as error:
                 _log.warning("leases end by themselves: %s", error)
 
+    def close(self) -> None:
+        """Renew nothing any more, and wait for the end of a request that is under way.
+        Leases that are still held end by themselves."""
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+
     # --- the thread -----------------------------------------------------------
 
     def _start(self) -> None:
         """Start a thread with its own stop event: an older thread may still run."""
         if self._is_over.is_set():
             self._is_over = threading.Event()
-            threading.Thread(
+            self._thread = threading.Thread(
                 target=self._renew_until,
                 args=(self._is_over,),
                 name="servicebus-leases",
                 daemon=True,
-            ).start()
+            )
+            self._thread.start()
 
     def _renew_until(self, is_over: threading.Event) -> None:
         interval = self._lease_ms / 1000 / _RENEWALS

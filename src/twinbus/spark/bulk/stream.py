@@ -141,7 +141,9 @@ class BulkStream:
         planning has settled all earlier batches."""
 
     def close(self) -> None:
-        """For use without Spark, which does not tell a source that its query ended."""
+        """Leases that are still held are renewed no more, and end by themselves."""
+        if self._leases is not None:
+            self._leases.close()
         self._client.close()
 
     def _again_if_lost(self, ask: Callable[[], T]) -> T:

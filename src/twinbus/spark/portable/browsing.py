@@ -213,7 +213,6 @@ class BrowsingStream:
         """Nothing is settled."""
 
     def close(self) -> None:
-        """For use without Spark, which does not tell a source that its query ended."""
         self._namespace.close()
 
 

@@ -133,7 +133,6 @@ class DeferringStream:
         """Nothing to do: the batch was settled when the next one was planned."""
 
     def close(self) -> None:
-        """For use without Spark, which does not tell a source that its query ended."""
         self._namespace.close()
 
     # --- settling -------------------------------------------------------------
