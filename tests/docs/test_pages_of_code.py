@@ -11,6 +11,7 @@ from twinbus.doors.amqp.namespace_management import describe
 from twinbus.doors.http.bus_metrics import (
     entity_families,
     process_families,
+    store_families,
     sum_families,
 )
 from twinbus.pairing.metrics import PairMetrics
@@ -67,6 +68,7 @@ def test_the_page_of_metrics_has_every_metric() -> None:
         found = figures.entity_figures(figures.entity_paths())
         families = [
             *process_families(figures.process_figures()),
+            *store_families(figures.store_figures()),
             *sum_families(found, 1),
             *entity_families(found),
             *registry.collect(),
