@@ -146,7 +146,7 @@ async def test_a_flood_to_a_store_that_hangs_is_refused_before_others_wait(
 ) -> None:
     """What waits for a store is limited. With one store all reading would pause."""
     owner = bus.owner_of(bus.hanging)
-    monkeypatch.setattr(owner._room, "pending_limit", 100_000)
+    monkeypatch.setattr(owner, "pending_limit_bytes", 100_000)
     owner._store._file.apart._patience_seconds = 5  # type: ignore[attr-defined]
     async with await bus.connect() as connection, await bus.connect() as other:
         hanging = await connection.sender(bus.hanging)
