@@ -323,3 +323,18 @@ def test_half_a_connection_string(tmp_path: Path) -> None:
     wanted = ("entities", "list", "--connection-string", "Endpoint=sb://localhost")
     line = complaint(run(*wanted, cwd=tmp_path), exit_codes.USAGE)
     assert "SharedAccessKeyName and SharedAccessKey" in line
+
+
+def test_a_partitioned_queue_shows_its_fragments(entities: Any) -> None:
+    made = succeeded(
+        entities("create", "queue", "spread", "--enable-partitioning", "--json")
+    )
+    assert made["properties"]["enable_partitioning"]
+    assert made["properties"]["max_size_in_megabytes"] == 16 * 1024
+    shown = succeeded(entities("show", "spread", "--json"))
+    assert shown["is_available"]
+    assert [one["index"] for one in shown["fragments"]] == list(range(16))
+    assert {one["state"] for one in shown["fragments"]} == {"serving"}
+    assert shown["fragments"][1]["next"] == (1 << 48) + 1
+    table = entities("show", "spread")
+    assert "fragment 15" in table.stdout

@@ -275,7 +275,7 @@ class Bus:
         self._run(self._let_time_pass(round(seconds * 1000)))
 
     async def _let_time_pass(self, milliseconds: int) -> None:
-        owner, namespace = self.owner, self.server.namespace
+        owners, namespace = self.server.owners, self.server.namespace
         # In the loop, so that the bus does not see the new time before its tick.
         self.clock.advance(milliseconds)
         # The server does this only now and then, by the machine's clock.
@@ -283,8 +283,8 @@ class Bus:
         while True:
             self.server.tick()
             await namespace.idle.finished()
-            await owner.durable()
-            if not owner.has_due_work():
+            await owners.durable()
+            if not any(owner.has_due_work() for owner in owners.serving()):
                 return
 
 

@@ -89,3 +89,20 @@ def test_backlog_queue_is_shown_as_what_it_is(
     assert shown[1] == f"{path} backlog of away[1] Active 12 4 3 5 1.5 KB"
     assert shown[3] == f"{path} topic Active 12 4 3 5 1.5 KB"
     assert shown[5] == "kind backlog of away[1]"
+
+
+def test_fragments_are_shown_with_their_state_and_bounds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fragment = {
+        **{"index": 1, "store": "ab12", "state": "unavailable", "active_count": 3},
+        **{"deferred_count": 0, "scheduled_count": 2, "size_bytes": 2048},
+        **{"first": None, "next": 281474976710660},
+    }
+    serving = {**fragment, "index": 2, "state": "serving", "first": 7, "next": 9}
+    print_entity({**ENTITY, "fragments": [fragment, serving]})
+    shown = capsys.readouterr().out
+    assert "fragment 1" in shown
+    assert "unavailable, 3 active, 0 deferred, 2 scheduled, 2 KB" in shown
+    assert "next number 281474976710660, store ab12" in shown
+    assert "7 to 9, store ab12" in shown
