@@ -52,9 +52,14 @@ MAY_IMPORT = {
         *("errors", "limits", "pairing", "sdk_internals"),
     },
     "owner": {"broker", "clock", "errors", "fragments", "limits", "store"},
+    "outbox": {
+        *("broker", "clock", "encoding", "errors", "limits", "links", "owner"),
+        "store",
+    },
     "entities": {
-        *("auth", "broker", "clock", "config", "errors", "fragments", "limits"),
-        *("links", "owner", "rules", "rules/sql", "store", "topics"),
+        *("auth", "broker", "clock", "config", "encoding", "errors", "fragments"),
+        *("limits", "links", "outbox", "owner", "rules", "rules/sql", "store"),
+        "topics",
     },
     "operations": {
         *("auth", "broker", "clock", "encoding", "entities", "errors", "fragments"),
@@ -67,7 +72,8 @@ MAY_IMPORT = {
     },
     "doors/amqp": {
         *("amqp", "auth", "broker", "clock", "doors", "encoding", "entities"),
-        *("errors", "limits", "links", "operations", "owner", "rules", "rules/sql"),
+        *("errors", "fragments", "limits", "links", "operations", "owner", "rules"),
+        "rules/sql",
     },
     "process": {
         *("auth", "broker", "client", "clock", "compilation", "config", "doors"),

@@ -16,7 +16,7 @@ from twinbus.auth.claims import Claim
 from twinbus.auth.grants import Right
 from twinbus.auth.resource import address_path
 from twinbus.broker.entity_path import EntityPath, parse_entity_path
-from twinbus.broker.fragment import MAIN, Fragment
+from twinbus.broker.fragment import MAIN
 from twinbus.broker.home import Home
 from twinbus.doors.amqp import cbs, namespace_management
 from twinbus.doors.amqp.cbs import CbsNode
@@ -36,6 +36,7 @@ from twinbus.errors import (
     NotSupported,
     ServiceBusError,
 )
+from twinbus.fragments.routing import Routing
 from twinbus.limits import CONTROL_REQUEST_BYTES
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.coordinator_link import CoordinatorLink
@@ -244,10 +245,10 @@ def _via(
     namespace, path = connection.namespace, address_path(str(address))
     right = connection.grants.require(Claim.SEND, path, connection.clock.now())
 
-    def find_destination() -> Fragment:
+    def find_destination() -> Routing:
         destination = namespace.entity(path)
         destination.check_may_send()
-        return destination.fragment()
+        return destination.routing()
 
     return Via(way.fragment(), find_destination, actor), (right,)
 
