@@ -189,10 +189,12 @@ class Fragment:
     def is_reachable(self) -> bool:
         """True if a message can be sent to it directly: its store serves, and nothing
         that was sent before is still on its way."""
-        home = self.home
-        return home.is_serving and (
-            not home.awaited or (self.generation, self.index) not in home.awaited
-        )
+        return self.home.is_serving and not self.is_awaited()
+
+    def is_awaited(self) -> bool:
+        """True if messages that were sent to it wait in the outbox of another store."""
+        awaited = self.home.awaited
+        return bool(awaited) and (self.generation, self.index) in awaited
 
     def address(self) -> FragmentAddress:
         """Names it for the outbox of another store."""

@@ -17,7 +17,7 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.commit_listener import Listeners
 from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message_ids import MessageIds
-from twinbus.broker.outbox import Outbox
+from twinbus.broker.outbox import StoreOutbox
 from twinbus.errors import STORE_IS_FULL
 from twinbus.limits import SEND_ID_WINDOW_MS
 
@@ -53,7 +53,7 @@ class Home:
         # Identifies the store.
         self.store_uuid: bytes = b""
         # What waits here for fragments of other stores.
-        self.outbox: Outbox = Outbox()
+        self.outbox: StoreOutbox = StoreOutbox()
         # By generation and index: fragments of this store for which messages that were
         # sent before wait in the outbox of another one.
         self.awaited: dict[tuple[bytes, int], Home] = {}

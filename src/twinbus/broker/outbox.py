@@ -66,7 +66,7 @@ def source_of(origin: bytes) -> OutboxSource:
 
 
 @final
-class Outbox:
+class StoreOutbox:
     """What one store has to hand over."""
 
     def __init__(self) -> None:

@@ -15,12 +15,12 @@ from twinbus.encoding.layout import PING
 from twinbus.entities.entity import Entity
 from twinbus.errors import EntityDisabled, FragmentUnavailable
 from twinbus.fragments.partition_key import key_of
-from twinbus.links.detour import Detour
+from twinbus.links.detour import StoreDetour
 from twinbus.links.sending import check_message
 from twinbus.outbox.transfer_log import TransferLog
 
 
-class EntityDetour(Detour):
+class EntityDetour(StoreDetour):
     """Takes what is sent to one entity."""
 
     def __init__(self, entity: Entity, transfer_log: TransferLog) -> None:
@@ -31,7 +31,6 @@ class EntityDetour(Detour):
     def send(
         self,
         messages: list[Message],
-        now: int,
         listener: CommitListener | None,
         item: int,
     ) -> None:

@@ -76,7 +76,7 @@ from twinbus.errors import (
     QuotaExceeded,
 )
 from twinbus.limits import ENTITY_MEGABYTES
-from twinbus.links.detour import Detour
+from twinbus.links.detour import StoreDetour
 from twinbus.links.extensions import Extensions
 from twinbus.outbox.transfer_log import (
     DOCUMENTED_TRANSFER,
@@ -276,8 +276,11 @@ class Namespace(Directory):
         entity.router.restore(entity.key, rules)
         self._unread_rules.expect(entity.router)
 
-    def detour_of(self, entity: Entity) -> Detour:
-        """Takes messages to the entity while a store is away."""
+    def detour_of(self, entity: Entity) -> StoreDetour | None:
+        """Takes messages to the entity while a store is away; None if there is no
+        other store."""
+        if not self._transfer_log.has_stores():
+            return None
         return EntityDetour(entity, self._transfer_log)
 
     def tick(self, now: int) -> None:
@@ -526,7 +529,7 @@ class Namespace(Directory):
             )
         if beside and beside.lower() != path.lower():
             target = self.entity(beside).record
-            owners = self._owners_of(target)
+            owners = self._stores.owners_of(target)
             if len(owners) == 1 and owners[0].is_serving:
                 return target.placement
         return (self._owners.for_new_entity().store_uuid,)

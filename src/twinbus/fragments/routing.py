@@ -98,6 +98,11 @@ class Routing:
             if key is None:
                 return self.any_fragment()
             index = self.index_of(key)
+        return self.known_fragment(index)
+
+    def known_fragment(self, index: int) -> Fragment:
+        """The fragment of that index, also while its store is away. Raises
+        FragmentUnavailable if the store was never opened."""
         fragment = self.find(index)
         if fragment is None:
             raise FragmentUnavailable.numbered(index, self.path)

@@ -14,14 +14,13 @@ from twinbus.broker.message import Message
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Detour:
+class StoreDetour:
     """Takes messages for fragments of one entity."""
 
     @abstractmethod
     def send(
         self,
         messages: list[Message],
-        now: int,
         listener: CommitListener | None,
         item: int,
     ) -> None:

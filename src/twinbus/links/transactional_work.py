@@ -27,7 +27,7 @@ from twinbus.broker.outbox import SENT
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.transaction import Work
 from twinbus.encoding.layout import PING
-from twinbus.errors import MessageNotFound, ServerBusy
+from twinbus.errors import FragmentUnavailable, MessageNotFound, ServerBusy
 from twinbus.links.duplicate_detection import ask_for_duplicates, was_seen
 from twinbus.links.outcomes import STATE_OF, Settlement
 from twinbus.links.sending import (
@@ -64,10 +64,19 @@ class TransactionalSend(Work):
         ask_for_duplicates(self._fragment, self._messages, admission)
 
     def check(self, now: int) -> None:
+        self._check_order()
         check_room(self._fragment, 0, now)
         check_status(self._fragment)
 
+    def _check_order(self) -> None:
+        """Raises FragmentUnavailable for a moment, while messages that were sent before
+        are brought to the fragment."""
+        if self._fragment.is_awaited():
+            path = self._fragment.settings.path
+            raise FragmentUnavailable.numbered(self._fragment.index, path)
+
     def check_travel(self, home: Home, now: int) -> None:
+        self._check_order()
         check_status(self._fragment)
         home.outbox.check_room(self.added_bytes, self._fragment.settings.path)
 

@@ -17,7 +17,7 @@ from twinbus.broker.message import Annex
 from twinbus.broker.outbox import FORWARDED, source_of
 from twinbus.errors import ServiceBusError
 from twinbus.limits import OUTBOX_PORTION, OUTBOX_PORTION_BYTES
-from twinbus.outbox.arrival import Arrival, Refused
+from twinbus.outbox.outbox_arrival import OutboxArrival, RefusedEntry
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import StoreError
 
@@ -126,12 +126,14 @@ class Lane:
         if self._actor == 0:
             store = self._source.store_uuid.hex()
             self._actor = target.introduce(f"outbox of store {store}")
-        arrival = Arrival(self._source, target, entries, self._actor, self._on_failed)
+        arrival = OutboxArrival(
+            self._source, target, entries, self._actor, self._on_failed
+        )
         target.admit(arrival)
         await arrival.outcome.known()
         await self._clear(arrival)
 
-    async def _clear(self, arrival: Arrival) -> None:
+    async def _clear(self, arrival: OutboxArrival) -> None:
         """Remove what has arrived, and keep what was refused."""
         source = self._source
         if not source.is_serving:
@@ -145,7 +147,7 @@ class Lane:
         await source.durable()
         self._after = done[-1].entry.entry_id
 
-    def _keep(self, refused: Refused) -> None:
+    def _keep(self, refused: RefusedEntry) -> None:
         """The source of a refused message keeps it, as a dead letter."""
         source, parcel = self._source, refused.parcel
         left, message = source_of(parcel.entry.origin), parcel.message

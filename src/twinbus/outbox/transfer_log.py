@@ -53,11 +53,14 @@ class TransferLog:
 
     def open(self) -> None:
         """The stores are open. With one store there is nothing to carry."""
-        owners = list(self._owners)
-        if len(owners) > 1:
-            for owner in owners:
+        if self.has_stores():
+            for owner in self._owners:
                 owner.carrier = OutboxCarrier(owner, self._owners, self.renew)
                 self.renew(owner)
+
+    def has_stores(self) -> bool:
+        """There is another store that could keep messages."""
+        return len(list(self._owners)) > 1
 
     # --- sending --------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from twinbus.auth.claims import Claim
 from twinbus.auth.grants import Right
 from twinbus.auth.resource import address_path
 from twinbus.broker.entity_path import EntityPath, parse_entity_path
-from twinbus.broker.fragment import MAIN
+from twinbus.broker.fragment import MAIN, Fragment
 from twinbus.broker.home import Home
 from twinbus.doors.amqp import cbs, namespace_management
 from twinbus.doors.amqp.cbs import CbsNode
@@ -207,14 +207,16 @@ def _attach_sender(
 
 
 def _routes(connection: "AmqpConnection", entity: Entity) -> Routes | None:
-    """The ways to the fragments of a partitioned entity."""
-    if not entity.is_partitioned:
+    """The ways to the fragments of a partitioned entity, and to any entity if there
+    is more than one store. Otherwise there is only one, which the link knows."""
+    detour = connection.namespace.detour_of(entity)
+    if detour is None and not entity.is_partitioned:
         return None
 
     def introduce(home: Home) -> int:
         return connection.introduce(home, f"send {entity.path}")
 
-    return Routes(entity.routing(), introduce, connection.clock.now)
+    return Routes(entity.routing(), introduce, connection.clock.now, detour)
 
 
 def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
@@ -267,7 +269,8 @@ def _attach_receiver(
     if asks_for_session(link, fragments[0]):
         session_id = session_id_of(link)
         if session_id is not None and len(fragments) > 1:
-            fragments = [queue.routing().fragment_of(session_id)]
+            routing = queue.routing()
+            fragments = [routing.available(routing.index_of(session_id))]
         attach = SessionAttach(connection, link, fragments, what, peek_lock)
         link.context = attach
         connection.attached(attach, queue.receive_links(), right)

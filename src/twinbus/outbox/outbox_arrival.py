@@ -63,7 +63,7 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedEntry:
     """An entry that its target did not take, and why."""
 
     parcel: Parcel
@@ -71,7 +71,7 @@ class Refused:
     text: str
 
 
-class Arrival(Admission):
+class OutboxArrival(Admission):
     """Entries of one source that are appended in one store."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Arrival(Admission):
         # Entries that the target has, now or since an earlier arrival.
         self.taken: list[Parcel] = []
         # Entries that directly follow them.
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedEntry] = []
         self.outcome = ArrivalOutcome(on_failed)
         for parcel in self._parcels:
             self._ask(parcel)
@@ -160,7 +160,7 @@ class Arrival(Admission):
                 and parcel.message.session_id is None
             )
             reason = SESSION_ID_IS_NULL if lacks_session else FORWARDING_FAILED
-        self.refused.append(Refused(parcel=parcel, reason=reason, text=error.text))
+        self.refused.append(RefusedEntry(parcel=parcel, reason=reason, text=error.text))
 
     def _take(self, parcel: Parcel, duplicates: Duplicates, now: int) -> None:
         fragment, message = parcel.fragment, parcel.message
