@@ -375,15 +375,16 @@ class OutboxWorld:
             queue = self.namespace.queue(f"in-{number}")
             found += await self._read(queue, DEAD_LETTER)
         found += await self._read(self.namespace.queue(_WAY), TRANSFER_DEAD_LETTER)
+        there: list[tuple[str, list[int]]] = []
         for path in ("out-0", "out-1", "out-2", "all"):
-            for fragment in self.namespace.queue(path).fragments():
-                there = await self._read(
-                    self.namespace.queue(path), MAIN, fragment.index
-                )
-                self._check_order(path, there)
-                found += there
+            queue = self.namespace.queue(path)
+            for index in range(queue.fragment_count):
+                there.append((path, await self._read(queue, MAIN, index)))
+                found += there[-1][1]
         if len(set(found)) != len(found):
             raise Violation("a message is there twice")
+        for path, numbers in there:
+            self._check_order(path, numbers)
         for sent in self._sent:
             is_there = sent.number in found
             if sent.is_accepted and not is_there:

@@ -83,6 +83,7 @@ MAY_IMPORT = {
             "limits",
             "links",
             "operations",
+            "outbox",
             "owner",
             "pairing",
             "rules",

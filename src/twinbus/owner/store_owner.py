@@ -194,6 +194,7 @@ class StoreOwner(Home):
         """What the store is opened for, and which one it must be, if that is known."""
         self._description = description
         self.store_uuid = store_uuid
+        self.away_since = self.clock.now()
 
     async def open(self, description: str) -> None:
         """Take the lease and learn what there is. Raises StoreError."""
