@@ -91,8 +91,8 @@ MAY_IMPORT = {
         ),
     },
     "testing": {
-        *("broker", "clock", "config", "instants", "owner", "process", "rules"),
-        "store",
+        *("broker", "clock", "config", "errors", "instants", "owner", "process"),
+        *("rules", "store"),
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),

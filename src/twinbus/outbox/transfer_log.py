@@ -80,6 +80,9 @@ class TransferLog:
         Raises ServerBusy."""
         now = self._clock.now()
         self._check_absence(home, now, entity_path)
+        if home.is_serving and now < home.refuses_until:
+            # It is not away, but full: messages of others would fill the next one.
+            raise ServerBusy(home.refusal, entity_path=entity_path)
         size_bytes = sum(len(message.raw) for message in messages)
         log = self._log_for(target, home, size_bytes, now, entity_path)
         log.outbox.check_diverted(target.text, size_bytes, limit_bytes, entity_path)
