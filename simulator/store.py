@@ -32,7 +32,9 @@ from twinbus.broker.changes import (
     StoredEntity,
     StoredRule,
 )
+from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message import Message
+from twinbus.broker.outbox import OutboxTotal
 from twinbus.broker.outline import Outlines
 from twinbus.store.base import (
     TRIMMED_IDS,
@@ -398,8 +400,20 @@ class FaultyStore:
     ) -> tuple[list[Message], ExpiryCursor]:
         return await self._read(self.store.expired(now, after, limit))
 
-    async def outbox(self, limit: int) -> list[OutboxEntry]:
-        return await self._read(self.store.outbox(limit))
+    async def outbox(
+        self,
+        limit: int,
+        *,
+        lane: str = "",
+        after: int = 0,
+        limit_bytes: int = NO_LIMIT,
+    ) -> list[OutboxEntry]:
+        return await self._read(
+            self.store.outbox(limit, lane=lane, after=after, limit_bytes=limit_bytes)
+        )
+
+    async def outbox_totals(self) -> list[OutboxTotal]:
+        return await self._read(self.store.outbox_totals())
 
     async def restored(
         self, source: str, generation: bytes, sequences: list[int]

@@ -28,6 +28,7 @@ from simulator.life import Life
 from simulator.links import ClientSettlement, SimulatedReceiver
 from simulator.loop import NothingToWaitFor, VirtualLoop, run_virtually
 from simulator.neighbour import Neighbour
+from simulator.outbox_world import OutboxWorld
 from simulator.pair_world import PairWorld
 from simulator.partitions_world import PartitionsWorld
 from simulator.range_workload import RangeWorkload
@@ -71,7 +72,9 @@ _STORES: Final = "stores"
 
 _PARTITIONS: Final = "partitions"
 
-KINDS: Final = (*_WORKLOADS, _PAIRS, _STORES, _PARTITIONS)
+_OUTBOX: Final = "outbox"
+
+KINDS: Final = (*_WORKLOADS, _PAIRS, _STORES, _PARTITIONS, _OUTBOX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +99,13 @@ def run_world(
     with a fault, to see whether the auditor finds it.
     """
     loop = VirtualLoop()
-    world: World | PairWorld | StoresWorld | PartitionsWorld
+    world: World | PairWorld | StoresWorld | PartitionsWorld | OutboxWorld
     if kind == _STORES:
         world = StoresWorld(seed, loop, folder, plant)
     elif kind == _PARTITIONS:
         world = PartitionsWorld(seed, loop, folder, plant)
+    elif kind == _OUTBOX:
+        world = OutboxWorld(seed, loop, folder, plant)
     elif kind == _PAIRS:
         world = PairWorld(seed, loop, folder, plant)
     else:

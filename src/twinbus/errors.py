@@ -235,6 +235,26 @@ class ServerBusy(ServiceBusError):
     http_status = 503
     retryable = True
 
+    @classmethod
+    def store_away(cls, entity_path: str, limit_ms: int) -> Self:
+        """It is away for so long that nothing more is kept for it."""
+        return cls(
+            f"The message store of '{entity_path}' has been away for more than "
+            f"{limit_ms // 1000} seconds, the setting 'transfer_limit'. Send again "
+            f"when it is back. {STORE_TROUBLE}",
+            entity_path=entity_path,
+        )
+
+    @classmethod
+    def outbox_full(cls, kept_for: str, limit_bytes: int, entity_path: str) -> Self:
+        """No more messages can be kept for a store that is away."""
+        return cls(
+            f"Messages to '{entity_path}' cannot go into its message store now, and "
+            f"no more of them can be kept elsewhere: the limit for {kept_for} is "
+            f"{limit_bytes} bytes. Try again when the store is back. {STORE_TROUBLE}",
+            entity_path=entity_path,
+        )
+
 
 STORE_TROUBLE: Final = "Reason:message-store"
 """Part of the text of a ServerBusy if the store is full or fails.
@@ -367,15 +387,6 @@ class NotAllowed(ServiceBusError):
         return cls(
             f"Messages cannot be sent to '{path}'; they get there by being "
             "dead-lettered.",
-            entity_path=path,
-        )
-
-    @classmethod
-    def across_stores(cls, path: str, target: str) -> Self:
-        """A message cannot go from one message store to another in one commit."""
-        return cls(
-            f"'{path}' and '{target}' are in different message stores, and messages "
-            "cannot move from one to the other. Create both in the same store.",
             entity_path=path,
         )
 

@@ -56,6 +56,22 @@ RESTORE_GENERATION_CHARACTERS: Final = 128
 DEAD_LETTER_TEXT_CHARACTERS: Final = 4096
 """Reason and description of a dead letter; longer texts are refused."""
 
+# --- messages between stores ----------------------------------------------------
+
+OUTBOX_BYTES: Final = 1024 * 1024 * 1024
+"""Messages that a store holds for other stores: a whole entity of the default size."""
+
+OUTBOX_PORTION: Final = 500
+OUTBOX_PORTION_BYTES: Final = 1024 * 1024
+"""Messages that are carried from one store to another at a time. Each portion is a
+commit in both; a larger one keeps others waiting."""
+
+TRANSFER_LIMIT_MS: Final = 900_000
+TRANSFER_LIMIT_MS_MIN: Final = 1_000
+TRANSFER_LIMIT_MS_MAX: Final = 7 * 86_400_000
+"""How long a store may be away while messages are still accepted for it. A setting
+(`transfer_limit`). Service Bus documents 15 minutes."""
+
 # --- entities -------------------------------------------------------------------
 
 ENTITY_PATH_CHARACTERS: Final = 260

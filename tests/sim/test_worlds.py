@@ -23,6 +23,7 @@ SHARES = {
     "pairs": 2,
     "stores": 1,
     "partitions": 2,
+    "outbox": 2,
 }
 """Of the seeds, by kind of world."""
 

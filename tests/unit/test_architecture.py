@@ -52,9 +52,14 @@ MAY_IMPORT = {
         *("errors", "limits", "pairing", "sdk_internals"),
     },
     "owner": {"broker", "clock", "errors", "fragments", "limits", "store"},
+    "outbox": {
+        *("broker", "clock", "encoding", "errors", "limits", "links", "owner"),
+        "store",
+    },
     "entities": {
-        *("auth", "broker", "clock", "config", "errors", "fragments", "limits"),
-        *("links", "owner", "rules", "rules/sql", "store", "topics"),
+        *("auth", "broker", "clock", "config", "encoding", "errors", "fragments"),
+        *("limits", "links", "outbox", "owner", "rules", "rules/sql", "store"),
+        "topics",
     },
     "operations": {
         *("auth", "broker", "clock", "encoding", "entities", "errors", "fragments"),
@@ -67,7 +72,8 @@ MAY_IMPORT = {
     },
     "doors/amqp": {
         *("amqp", "auth", "broker", "clock", "doors", "encoding", "entities"),
-        *("errors", "limits", "links", "operations", "owner", "rules", "rules/sql"),
+        *("errors", "fragments", "limits", "links", "operations", "owner", "rules"),
+        "rules/sql",
     },
     "process": {
         *("auth", "broker", "client", "clock", "compilation", "config", "doors"),
@@ -77,6 +83,7 @@ MAY_IMPORT = {
             "limits",
             "links",
             "operations",
+            "outbox",
             "owner",
             "pairing",
             "rules",
@@ -84,8 +91,8 @@ MAY_IMPORT = {
         ),
     },
     "testing": {
-        *("broker", "clock", "config", "instants", "owner", "process", "rules"),
-        "store",
+        *("broker", "clock", "config", "errors", "instants", "owner", "process"),
+        *("rules", "store"),
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),

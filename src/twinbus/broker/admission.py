@@ -59,6 +59,10 @@ class Duplicates:
         )
         return True
 
+    def was_restored(self, origin: LedgerRange) -> bool:
+        """True if the store has recorded it."""
+        return (origin.source, origin.generation, origin.first) in self._restored
+
     def is_first_restore(self, origin: LedgerRange, changes: ChangeSet) -> bool:
         """False if it was restored before; otherwise the change set records it."""
         key = (origin.source, origin.generation, origin.first)

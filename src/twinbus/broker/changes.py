@@ -53,10 +53,11 @@ class OutboxEntry:
 
     # Rising, assigned by the source: the order of delivery.
     entry_id: int
-    # Entity path at the target.
+    # The fragment it goes to: see `fragment_address.py`.
     target: str
+    # The message and what the bus knows of it: see `encoding/envelope.py`.
     raw: bytes
-    # Identifies the entry, so that it is applied only once.
+    # Its kind, and where it came from: see `outbox.py`.
     origin: bytes
 
 

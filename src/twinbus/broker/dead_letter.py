@@ -15,6 +15,12 @@ SESSION_ID_IS_NULL: Final = "Session ID is null."
 """The service's reason if a message without session id is forwarded to an entity that
 requires sessions. A sender is refused instead."""
 
+FORWARDING_FAILED: Final = "AutoForwardingFailed"
+"""The service's reason if the target of a forwarded message does not take it."""
+
+TRANSFER_FAILED: Final = "TransferFailed"
+"""The reason if a message that was sent via an entity is refused by its destination."""
+
 
 def dead_letter_of(
     message: Message,

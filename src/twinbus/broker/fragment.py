@@ -27,6 +27,7 @@ from twinbus.broker import operation_log
 from twinbus.broker.changes import ChangeSet, FragmentRecord, ReaderLease
 from twinbus.broker.dead_letter import dead_letter_of
 from twinbus.broker.expiry_heap import ExpiryHeap
+from twinbus.broker.fragment_address import FragmentAddress
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.home import Home
@@ -184,6 +185,20 @@ class Fragment:
         self.is_dropped = True
         self.lease = self.last_lease = None
         self._restore(self.record())
+
+    def is_reachable(self) -> bool:
+        """True if a message can be sent to it directly: its store serves, and nothing
+        that was sent before is still on its way."""
+        return self.home.is_serving and not self.is_awaited()
+
+    def is_awaited(self) -> bool:
+        """True if messages that were sent to it wait in the outbox of another store."""
+        awaited = self.home.awaited
+        return bool(awaited) and (self.generation, self.index) in awaited
+
+    def address(self) -> FragmentAddress:
+        """Names it for the outbox of another store."""
+        return FragmentAddress(self.home.store_uuid, self.generation, self.index)
 
     def check_exists(self) -> None:
         """Raises MessagingEntityNotFound if the entity was deleted."""

@@ -17,6 +17,7 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.commit_listener import Listeners
 from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message_ids import MessageIds
+from twinbus.broker.outbox import StoreOutbox
 from twinbus.errors import STORE_IS_FULL
 from twinbus.limits import SEND_ID_WINDOW_MS
 
@@ -47,6 +48,15 @@ class Home:
     ) -> None:
         # False while the store is away: nothing can be sent to its fragments.
         self.is_serving: bool = True
+        # Since when it has been away; 0 while it serves.
+        self.away_since: int = 0
+        # Identifies the store.
+        self.store_uuid: bytes = b""
+        # What waits here for fragments of other stores.
+        self.outbox: StoreOutbox = StoreOutbox()
+        # By generation and index: fragments of this store for which messages that were
+        # sent before wait in the outbox of another one.
+        self.awaited: dict[tuple[bytes, int], Home] = {}
         # A commit is under way; what comes now waits for the one after it.
         self.is_committing: bool = False
         # The open change set, and the listeners that wait for it.

@@ -8,6 +8,9 @@ a crash leaves everything or nothing, and a rollback only removes marks from loc
 If a piece of work is refused, or a lock runs out, the transaction can only be rolled
 back: its client wants all or nothing.
 
+A change set belongs to one store, so a transaction can settle in one store only. What
+it sends to another one goes into the outbox of that store.
+
 It knows neither links nor stores, and gets the time as a parameter. Subclasses of
 `Work` define what is done.
 """
@@ -73,6 +76,8 @@ class Work:
         # Bytes that it holds until the commit, and then adds to the size of its target.
         self.added_bytes: int = 0
         self.target: Fragment | None = None
+        # The commit of another home can send its messages, through its outbox.
+        self.can_travel: bool = False
 
     def ask(self, admission: Admission) -> None:
         """Name the ids to look up before it can be applied."""
@@ -87,6 +92,14 @@ class Work:
     @abstractmethod
     def apply(self, duplicates: Duplicates, now: int) -> None:
         """Write to the open change set of its home, after `check`. Never fails."""
+
+    def check_travel(self, home: Home, now: int) -> None:
+        """The same as `check`, if another home commits it."""
+        raise AssertionError("this work belongs to its home")
+
+    def apply_from(self, home: Home) -> None:
+        """Write to the outbox of another home, after `check_travel`."""
+        raise AssertionError("this work belongs to its home")
 
     def committed(self) -> None:
         """It is durable."""
@@ -105,6 +118,8 @@ class Transaction:
         self.expires_at: int = now + limits.lifetime_ms
         self._limits: TransactionLimits = limits
         self._work: list[Work] = []
+        # The home of work that cannot travel; None if there is no such work.
+        self._bound: Home | None = None
         self._message_count: int = 0
         self._held_bytes: int = 0
         # Of the messages that it sends to partitioned entities; None if there is none.
@@ -123,6 +138,8 @@ class Transaction:
             self.doom(error)
             raise
         self._work.append(work)
+        if not work.can_travel:
+            self._bound = work.home
         self._message_count += work.message_count
         held_bytes = _held_bytes(work)
         self._held_bytes += held_bytes
@@ -142,10 +159,13 @@ class Transaction:
 
     def _check_limits(self, work: Work) -> None:
         limits = self._limits
-        if self._work and self._work[0].home is not work.home:
+        bound = self._bound
+        if not work.can_travel and bound is not None and bound is not work.home:
             raise NotAllowed(
-                "A transaction can change entities of one message store only, and "
-                "this one has changed an entity of another store."
+                "A transaction can settle messages of one message store only, and "
+                "this one has changed an entity of another store. Settle them in a "
+                "transaction of their own; sending to entities of other stores is "
+                "possible."
             )
         message_count = self._message_count + work.message_count
         if message_count > limits.message_count:
@@ -197,23 +217,30 @@ class Transaction:
     @property
     def home(self) -> Home:
         """The home of the fragments that it changes. It must have work."""
-        return self._work[0].home
+        return self._work[0].home if self._bound is None else self._bound
 
     @property
     def held_bytes(self) -> int:
         return self._held_bytes
 
     def ask(self, admission: Admission) -> None:
-        """Name all ids to look up before the commit."""
+        """Name all ids to look up before the commit. Those of messages to another
+        store are looked up there, when they arrive."""
+        home = self.home
         for work in self._work:
-            work.ask(admission)
+            if work.home is home:
+                work.ask(admission)
 
     def check(self, now: int) -> None:
         """Raises the ServiceBusError that prevents the commit."""
         assert self.failure is None
         added: dict[Fragment, int] = {}
+        home = self.home
         for work in self._work:
-            work.check(now)
+            if work.home is home:
+                work.check(now)
+            else:
+                work.check_travel(home, now)
             target = work.target
             if target is not None:
                 added[target] = added.get(target, 0) + work.added_bytes
@@ -222,8 +249,12 @@ class Transaction:
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
         """Write everything to the open change set, after `check`."""
+        home = self.home
         for work in self._work:
-            work.apply(duplicates, now)
+            if work.home is home:
+                work.apply(duplicates, now)
+            else:
+                work.apply_from(home)
 
     def committed(self) -> None:
         """All of it is durable."""

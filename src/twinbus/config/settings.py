@@ -31,6 +31,7 @@ from twinbus.durations import readable_duration
 
 VARIABLE_PREFIX: Final = "TWINBUS_"
 
+_ON_OFF: Final = ("on", "off")
 _LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 Value = TypeVar("Value")
@@ -255,6 +256,29 @@ class Settings:
         _COUNT,
         "COUNT",
         "Correlation rules of all subscriptions of a topic.",
+    )
+    transfer_conventional: str = setting(
+        "on",
+        one_of(_ON_OFF),
+        "on|off",
+        "Accept messages for a conventional entity while its store is away.",
+        details="They are kept [in another "
+        "store](../concepts/partitioned-entities.md#when-a-store-is-away) and appear "
+        "when it is back.",
+    )
+    transfer_keyed: str = setting(
+        "off",
+        one_of(_ON_OFF),
+        "on|off",
+        "The same for messages with a key to a partitioned entity.",
+        details="If it is off, they are refused; messages without a key go to another "
+        "fragment in any case.",
+    )
+    transfer_limit: str = setting(
+        readable_duration(limits.TRANSFER_LIMIT_MS),
+        duration(limits.TRANSFER_LIMIT_MS_MIN, limits.TRANSFER_LIMIT_MS_MAX),
+        "DURATION",
+        "How long a store may be away while messages are accepted for it.",
     )
     transaction_seconds: int = setting(
         limits.TRANSACTION_SECONDS,

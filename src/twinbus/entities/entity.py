@@ -119,6 +119,10 @@ class Entity(FragmentSource):
             if own is table and self.counters(MAIN, index) is None:
                 raise misplaced(self.record)
 
+    def home_of(self, index: int) -> Home:
+        """The home of one of its fragments, also while its store is away."""
+        return self._tables[index].home
+
     def is_in(self, table: FragmentTable) -> bool:
         """True if one of its fragments is in this table."""
         return table in self._tables
@@ -195,6 +199,10 @@ class Entity(FragmentSource):
             active=sum(one.active_count + one.deferred_count for one in main),
             scheduled=sum(one.scheduled_count for one in main),
             dead_letter=_held(self.all_counters(DEAD_LETTER)),
+            transfer=sum(
+                table.home.outbox.transfer_count(self.record.generation)
+                for table in self.tables()
+            ),
             transfer_dead_letter=_held(self.all_counters(TRANSFER_DEAD_LETTER)),
         )
 

@@ -5,7 +5,6 @@ later, messages are dead-lettered instead of forwarded. Targets may form a loop;
 limit of hops ends it.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,8 @@ from twinbus.broker.fragment import DEAD_LETTER, MAIN, Fragment
 from twinbus.entities.entity import Description, Entity
 from twinbus.entities.message_source import MessageSource
 from twinbus.entities.subscription import Subscription
-from twinbus.errors import ArgumentError, MessagingEntityNotFound, NotAllowed
+from twinbus.errors import ArgumentError, MessagingEntityNotFound
+from twinbus.fragments.routing import Routing
 from twinbus.links.forwarding import Forwarder
 
 if TYPE_CHECKING:
@@ -37,17 +37,6 @@ class Forwarders:
         """Raises ArgumentError, MessagingEntityNotFound."""
         for target in _targets(description):
             self._check_target(path, target)
-
-    def check_placement(
-        self, path: str, description: Description, placement: Sequence[bytes]
-    ) -> None:
-        """Raises NotAllowed if a target is in another store."""
-        for target in _targets(description):
-            # An entity that forwards to itself may not exist yet.
-            if target.lower() == path.lower():
-                continue
-            if self._namespace.entity(target).record.placement[0] != placement[0]:
-                raise NotAllowed.across_stores(path, target)
 
     def _check_target(self, path: str, target: str) -> None:
         try:
@@ -93,11 +82,11 @@ class Forwarders:
         home.join(source, forwarder)
         home.offer_capacity(source, forwarder)
 
-    def _find_target(self, path: str) -> Fragment:
+    def _find_target(self, path: str) -> Routing:
         """Raises MessagingEntityNotFound, EntityDisabled."""
         entity = self._namespace.entity(path)
         entity.check_may_send()
-        return entity.fragment()
+        return entity.routing()
 
     def stop(self, entity: Entity) -> None:
         """Stop the forwarders of an entity that is being deleted."""

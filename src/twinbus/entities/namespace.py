@@ -39,6 +39,7 @@ from twinbus.clock import Clock
 from twinbus.entities.directory import Directory
 from twinbus.entities.entity import Description, Entity
 from twinbus.entities.entity_access import own_access_rules, policy_of
+from twinbus.entities.entity_detour import EntityDetour
 from twinbus.entities.entity_sizes import EntitySizes, own_message_bytes
 from twinbus.entities.entity_stores import EntityStores
 from twinbus.entities.forwarders import Forwarders
@@ -75,7 +76,13 @@ from twinbus.errors import (
     QuotaExceeded,
 )
 from twinbus.limits import ENTITY_MEGABYTES
+from twinbus.links.detour import StoreDetour
 from twinbus.links.extensions import Extensions
+from twinbus.outbox.transfer_log import (
+    DOCUMENTED_TRANSFER,
+    TransferLog,
+    TransferSettings,
+)
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
@@ -116,6 +123,7 @@ class Namespace(Directory):
         max_entity_megabytes: int = ENTITY_MEGABYTES,
         topic_quotas: TopicQuotas = DOCUMENTED_QUOTAS,
         partitioning: Partitioning = DOCUMENTED_PARTITIONING,
+        transfer: TransferSettings = DOCUMENTED_TRANSFER,
         extensions: Extensions | None = None,
     ) -> None:
         super().__init__()
@@ -163,6 +171,8 @@ class Namespace(Directory):
         self._entries = StoreEntries(self, catalog, owners)
         # What was read of the catalog before the stores were opened.
         self._records: list[EntityRecord] | None = None
+        # Keeps messages for stores that are away.
+        self._transfer_log = TransferLog(owners, clock, transfer)
 
     # --- start ----------------------------------------------------------------
 
@@ -197,6 +207,7 @@ class Namespace(Directory):
             owner.on_restored = partial(self.restore_rules, owner)
             if owner not in stored:
                 owner.on_first_opening = partial(self._entries.check_late, owner)
+        self._transfer_log.open()
         self._access_changed()
 
     async def _read_catalog(self) -> list[EntityRecord]:
@@ -265,8 +276,16 @@ class Namespace(Directory):
         entity.router.restore(entity.key, rules)
         self._unread_rules.expect(entity.router)
 
+    def detour_of(self, entity: Entity) -> StoreDetour | None:
+        """Takes messages to the entity while a store is away; None if there is no
+        other store."""
+        if not self._transfer_log.has_stores():
+            return None
+        return EntityDetour(entity, self._transfer_log)
+
     def tick(self, now: int) -> None:
         self.forwarders.tick(now)
+        self._transfer_log.tick(now)
         self.idle.tick(now)
         self.loose_ends.tick()
 
@@ -484,7 +503,6 @@ class Namespace(Directory):
             placement = self._placement(path, kind, description)
             record = self._record(path, kind, description.to_json(), placement)
             record = with_internals(record, rules)
-            self.forwarders.check_placement(path, description, placement)
             entity = self._admitted(record)
             await self._make_durable(entity, rules)
         finally:
@@ -498,7 +516,8 @@ class Namespace(Directory):
         self, path: str, kind: str, description: Description
     ) -> tuple[bytes, ...]:
         """The stores of a new entity's fragments. Those of a subscription are beside
-        its topic's, and a queue that forwards is in the store of its target."""
+        its topic's. A queue that forwards is in the store of its target, if that has
+        one: then it takes one commit to forward a message."""
         if kind == "subscription":
             return self.topic(split_subscription_path(path)[0]).record.placement
         if partitioned(description):
@@ -508,8 +527,11 @@ class Namespace(Directory):
             beside = forward_path(
                 description.forward_to or description.forward_dead_lettered_messages_to
             )
-        if beside:
-            return self.entity(beside).record.placement[:1]
+        if beside and beside.lower() != path.lower():
+            target = self.entity(beside).record
+            owners = self._stores.owners_of(target)
+            if len(owners) == 1 and owners[0].is_serving:
+                return target.placement
         return (self._owners.for_new_entity().store_uuid,)
 
     def _record(
@@ -566,9 +588,6 @@ class Namespace(Directory):
         entity.check_available()
         self.sizes.check(entity.path, description, entity.description)
         check_fragment_size(entity.path, description)
-        self.forwarders.check_placement(
-            entity.path, description, entity.record.placement
-        )
         record = replace(
             with_properties(entity.record, description.to_json()),
             updated_at=self.clock.now(),

@@ -4,6 +4,10 @@
     without a key       any available fragment, one after the other
     with a twinbus id   the fragment of that id, as with a key
 
+What was sent to a fragment earlier may still wait in an outbox, because its store was
+away. Then a message with a key must not come before it, and the fragment counts as
+unavailable: the message has to take the same way (`links/detour.py`).
+
 Messages without a key stay with one fragment while its change set is open, and go on to
 the next with the next commit: a burst is then one commit in one store and not a small
 commit in each. A fragment whose store is busy with a commit is passed over if another
@@ -74,8 +78,35 @@ class Routing:
         raise FragmentUnavailable.none_left(self.path)
 
     def fragment_of(self, key: str) -> Fragment:
-        """The fragment of a key. Raises FragmentUnavailable."""
-        return self.available(fragment_index(key, self.fragment_count))
+        """The fragment of a key, to send to. Raises FragmentUnavailable."""
+        fragment = self.available(fragment_index(key, self.fragment_count))
+        if not fragment.is_reachable():
+            raise FragmentUnavailable.numbered(fragment.index, self.path)
+        return fragment
+
+    def index_of(self, key: str) -> int:
+        """The index of the fragment of a key."""
+        return fragment_index(key, self.fragment_count)
+
+    def destination(self, message: Message) -> Fragment:
+        """The fragment for a message that another entity sends on. Its store may be
+        away; then the message waits in an outbox. Raises FragmentUnavailable if the
+        store was never opened, or if there is no key and no fragment is available."""
+        index = 0
+        if self.fragment_count > 1:
+            key = self.key_of([message])
+            if key is None:
+                return self.any_fragment()
+            index = self.index_of(key)
+        return self.known_fragment(index)
+
+    def known_fragment(self, index: int) -> Fragment:
+        """The fragment of that index, also while its store is away. Raises
+        FragmentUnavailable if the store was never opened."""
+        fragment = self.find(index)
+        if fragment is None:
+            raise FragmentUnavailable.numbered(index, self.path)
+        return fragment
 
     def available(self, index: int) -> Fragment:
         """The fragment of that index. Raises FragmentUnavailable."""
@@ -90,6 +121,11 @@ class Routing:
         if fragment is None:
             fragment = self._known[index] = self._source.find_fragment(index)
         return fragment
+
+    def known(self) -> list[Fragment]:
+        """All fragments whose stores were opened."""
+        found = [self.find(index) for index in range(self.fragment_count)]
+        return [fragment for fragment in found if fragment is not None]
 
     def any_fragment(self, refused_by: list[Home] | None = None) -> Fragment:
         """The fragment for messages without a key, in a store that has not refused

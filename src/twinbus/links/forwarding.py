@@ -1,10 +1,13 @@
 """Auto-forwarding: a receiver inside the bus that sends messages on to another entity.
 
 It takes ready messages of its source like any receiver, and puts them into the target
-in the same change set: a message is always in exactly one of them. A message that the
-target refuses becomes a dead letter of the source. A source that is a dead-letter queue
-keeps it instead, and tries again after a while; without the delay, a message that is
-always refused would be tried without pause.
+in the same change set: a message is always in exactly one of them. If the target is in
+another store, the change set puts them into the outbox. The key of a message decides
+about the fragment of a partitioned target.
+
+A message that the target refuses becomes a dead letter of the source. A source that is
+a dead-letter queue keeps it instead, and tries again after a while; without the delay,
+a message that is always refused would be tried without pause.
 """
 
 from collections.abc import Callable
@@ -14,17 +17,20 @@ from typing import Final, final
 from twinbus.broker import operation_log
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.changes import ChangeSet
-from twinbus.broker.dead_letter import SESSION_ID_IS_NULL
+from twinbus.broker.dead_letter import FORWARDING_FAILED, SESSION_ID_IS_NULL
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import LEAVING, LOCKED, NO_ANNEX, Message
 from twinbus.broker.message_lock import MessageLock
+from twinbus.broker.outbox import FORWARDED, origin_of
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.window import Window
+from twinbus.encoding.envelope import encode_envelope
 from twinbus.encoding.identity import duplicate_key
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import IDENTIFIED
-from twinbus.errors import NotAllowed, ServiceBusError
+from twinbus.errors import FragmentUnavailable, ServiceBusError
+from twinbus.fragments.routing import Routing
 from twinbus.limits import (
     FORWARDING_HOPS,
     PROPERTIES_BYTES,
@@ -37,7 +43,7 @@ _RETRY_MS: Final = 5_000
 """How long a dead-letter queue waits before it tries again."""
 
 _TOO_MANY_HOPS: Final = "MaxTransferHopCountExceeded"
-_REFUSED: Final = "AutoForwardingFailed"
+_REFUSED: Final = FORWARDING_FAILED
 
 
 @final
@@ -47,46 +53,48 @@ class Forwarder(Receiver):
     def __init__(
         self,
         source: Fragment,
-        find_target: Callable[[], Fragment],
+        find_target: Callable[[], Routing],
         actor: int,
     ) -> None:
         super().__init__(actor, False)
         self._source: Fragment = source
         # Raises ServiceBusError if the target does not exist, or accepts nothing now.
-        self._find_target: Callable[[], Fragment] = find_target
+        self._find_target: Callable[[], Routing] = find_target
         self.forwards = True
-        # Of a dead-letter queue: messages that the target refused, the window they came
-        # from, and when to try again.
+        # Messages that stay here for a while, the window they came from, and when to
+        # try again: those that the target refused, if this is a dead-letter queue, and
+        # those for which no fragment of the target could be found.
         self._kept: list[Message] = []
         self._kept_from: Window = source.window
         self._retry_at: int = 0
         self._is_stopped: bool = False
 
     def capacity(self) -> int:
+        if self._source.home.outbox.is_full() and self._crosses_stores():
+            return 0
         if not self._source.settings.is_dead_letter_queue:
-            return _PORTION
+            # Later ones must not come before those that are kept.
+            return 0 if self._kept else _PORTION
         return _PORTION - len(self._kept) if self._is_target_open() else 0
+
+    def _crosses_stores(self) -> bool:
+        try:
+            fragments = self._find_target().known()
+        except ServiceBusError:
+            return False
+        return any(one.home is not self._source.home for one in fragments)
 
     def _is_target_open(self) -> bool:
         try:
-            self._target().check_quota(0)
+            for fragment in self._find_target().known():
+                fragment.check_quota(0)
         except ServiceBusError:
             return False
         return True
 
-    def _target(self) -> Fragment:
-        """Raises ServiceBusError if the target does not exist, accepts nothing now, or
-        is in another store: a commit cannot span two stores."""
-        target = self._find_target()
-        if target.home is not self._source.home:
-            raise NotAllowed.across_stores(
-                self._source.settings.path, target.settings.path
-            )
-        return target
-
     def forward(self, messages: list[Message], now: int, changes: ChangeSet) -> None:
         try:
-            target = self._target()
+            target = self._find_target()
         except ServiceBusError as error:
             for message in messages:
                 self._fail(message, _REFUSED, error.text, now, changes)
@@ -95,7 +103,7 @@ class Forwarder(Receiver):
             self._forward(message, target, now, changes)
 
     def _forward(
-        self, message: Message, target: Fragment, now: int, changes: ChangeSet
+        self, message: Message, target: Routing, now: int, changes: ChangeSet
     ) -> None:
         copy = self._copy(message)
         annex = copy.annex
@@ -103,12 +111,51 @@ class Forwarder(Receiver):
             text = f"The message was forwarded more than {FORWARDING_HOPS} times."
             self._fail(message, _TOO_MANY_HOPS, text, now, changes)
             return
-        if finds_duplicates(target):
+        if self._kept and not self._source.settings.is_dead_letter_queue:
+            self._keep(message, now)
+            return
+        try:
+            fragment = target.destination(copy)
+        except FragmentUnavailable:
+            self._keep(message, now)
+            return
+        self._forward_to(message, copy, fragment, now, changes)
+
+    def _forward_to(
+        self,
+        message: Message,
+        copy: Message,
+        target: Fragment,
+        now: int,
+        changes: ChangeSet,
+    ) -> None:
+        is_here = target.home is self._source.home
+        if is_here and finds_duplicates(target):
             message.place = LOCKED
             target.home.admit(Forwarding(self, message, copy, target))
             return
-        if self.may_move(message, copy, target, now, changes):
+        if not self.may_move(message, copy, target, now, changes):
+            return
+        if is_here:
             self.move(message, copy, target, now, changes)
+        else:
+            self._hand_over(message, copy, target, now, changes)
+
+    def _hand_over(
+        self,
+        message: Message,
+        copy: Message,
+        target: Fragment,
+        now: int,
+        changes: ChangeSet,
+    ) -> None:
+        """Move the message to the outbox, for a target in another store."""
+        source = self._source
+        changes.log.record(operation_log.FORWARD, self.actor, message, now)
+        source.forget(message, changes)
+        origin = origin_of(FORWARDED, source)
+        outbox = source.home.outbox
+        outbox.add(target.address(), encode_envelope(copy), origin, changes)
 
     def may_move(
         self,

@@ -1,9 +1,10 @@
-"""The way of a client's messages into the fragments of a partitioned entity.
+"""The ways of a client's messages into the fragments of an entity.
 
 The routing of the entity chooses the fragment; this enqueues the messages there, and
-keeps the order of those with the same key. If the commit of messages without a key did
-not happen, because their store failed, they go to another fragment, and the client
-notices nothing. A commit whose outcome is unknown is never repeated.
+keeps the order of those with the same key. Messages without a key go to another
+fragment if their commit did not happen, because their store failed, and the client
+notices nothing. Messages that belong to a certain fragment may take a detour then
+(`detour.py`). A commit whose outcome is unknown is never repeated.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from twinbus.broker.transaction import Transaction
 from twinbus.errors import FragmentUnavailable, ServiceBusError, StoreRefused
 from twinbus.fragments.routing import Routing
 from twinbus.fragments.transaction_key import fragment_in_transaction
+from twinbus.links.detour import StoreDetour
 from twinbus.links.duplicate_detection import finds_duplicates
 from twinbus.links.sending import Sending, accept, check_room
 from twinbus.links.transactional_work import TransactionalSend
@@ -24,24 +26,27 @@ from twinbus.links.transactional_work import TransactionalSend
 
 @final
 class Routes(CommitListener):
-    """The routes of one link or request to one partitioned entity."""
+    """The routes of one link or request to one entity."""
 
     def __init__(
         self,
         routing: Routing,
         introduce: Callable[[Home], int],
         now: Callable[[], int],
+        detour: StoreDetour | None = None,
     ) -> None:
         super().__init__()
         self._routing: Routing = routing
         # Introduces the client to a store, and returns its number there.
         self._introduce: Callable[[Home], int] = introduce
         self._now: Callable[[], int] = now
+        # Takes messages whose fragment is away; None if there is no other store.
+        self._detour: StoreDetour | None = detour
         self._actors: dict[Home, int] = {}
         # By index of the fragment: the last work that waits for a look-up.
         self._admitted: dict[int, Sending] = {}
-        # Messages without a key that wait for their commit, by delivery id.
-        self._unkeyed: dict[int, Unkeyed] = {}
+        # Messages that wait for their commit, by delivery id.
+        self._waiting: dict[int, Routed] = {}
 
     def send(
         self,
@@ -54,29 +59,73 @@ class Routes(CommitListener):
         """Enqueue the messages of a delivery; the link is notified when they are
         durable. `is_identified`: some have a twinbus id. Raises NotAllowed,
         FragmentUnavailable, ServerBusy, QuotaExceeded."""
+        sent = Routed(messages, link)
+        if self._routing.fragment_count == 1:
+            self._send_to(0, sent, is_identified, delivery_id, now)
+            return
         key = self._routing.key_of(messages)
         if key is None:
-            self._send_unkeyed(Unkeyed(messages, link), delivery_id, now)
-            return
-        fragment = self._routing.fragment_of(key)
-        check_room(fragment, _size_bytes(messages), now)
-        if self._must_look(fragment, is_identified):
-            actor = self._actor(fragment.home)
-            sending = Sending(fragment, messages, actor, delivery_id, link)
-            self._admitted[fragment.index] = sending
-            fragment.home.admit(sending)
-            return
-        self._enqueue(fragment, messages, now)
-        if link is not None:
-            link.note(fragment.home, delivery_id)
+            self._send_unkeyed(sent, delivery_id, now)
+        else:
+            index = self._routing.index_of(key)
+            self._send_to(index, sent, is_identified, delivery_id, now)
 
-    def _must_look(self, fragment: Fragment, is_identified: bool) -> bool:
-        """True if the messages need a look-up, or follow some that do."""
+    # --- to a certain fragment ------------------------------------------------
+
+    def _send_to(
+        self,
+        index: int,
+        sent: "Routed",
+        is_identified: bool,
+        delivery_id: int,
+        now: int,
+    ) -> None:
+        sent.is_bound = True
+        fragment = self._routing.find(index)
+        follows = fragment is not None and self._follows(fragment)
+        if fragment is None or not (follows or fragment.is_reachable()):
+            self._divert(sent, delivery_id)
+            return
+        if follows or is_identified or finds_duplicates(fragment):
+            self._look(fragment, sent, delivery_id)
+            return
+        check_room(fragment, sent.size_bytes, now)
+        self._enqueue(fragment, sent.messages, now)
+        self._wait(fragment.home, sent, delivery_id)
+
+    def _follows(self, fragment: Fragment) -> bool:
+        """True if earlier messages of this link wait for a look-up: these must not come
+        before them."""
         admitted = self._admitted.get(fragment.index)
-        if admitted is not None and admitted.is_applied:
+        if admitted is None:
+            return False
+        if admitted.is_applied:
             del self._admitted[fragment.index]
-            admitted = None
-        return is_identified or finds_duplicates(fragment) or admitted is not None
+            return False
+        return True
+
+    def _look(self, fragment: Fragment, sent: "Routed", delivery_id: int) -> None:
+        """Look the messages up in the store, and enqueue those that are new."""
+        actor = self._actor(fragment.home)
+        listener = None if sent.link is None else self
+        sending = Sending(fragment, sent.messages, actor, delivery_id, listener)
+        if listener is not None:
+            self._waiting[delivery_id] = sent
+        self._admitted[fragment.index] = sending
+        fragment.home.admit(sending)
+
+    def _wait(self, home: Home, sent: "Routed", delivery_id: int) -> None:
+        if sent.link is not None:
+            self._waiting[delivery_id] = sent
+            self.note(home, delivery_id)
+
+    def _divert(self, sent: "Routed", delivery_id: int) -> None:
+        """The fragment cannot be reached. Raises ServiceBusError if these messages take
+        no detour."""
+        detour = self._detour
+        if detour is None:
+            raise FragmentUnavailable(entity_path=self._routing.path)
+        detour.send(sent.messages, sent.link, delivery_id)
 
     def _enqueue(self, fragment: Fragment, messages: list[Message], now: int) -> None:
         actor = self._actor(fragment.home)
@@ -95,35 +144,22 @@ class Routes(CommitListener):
     ) -> TransactionalSend:
         """The messages as a part of a transaction. Raises NotAllowed,
         FragmentUnavailable."""
-        fragment = fragment_in_transaction(transaction, self._routing, messages)
+        routing = self._routing
+        if routing.fragment_count == 1:
+            fragment = routing.known_fragment(0)
+        else:
+            fragment = fragment_in_transaction(transaction, routing, messages)
         return TransactionalSend(fragment, messages, self._actor(fragment.home))
 
     # --- without a key --------------------------------------------------------
 
-    def _send_unkeyed(self, sent: "Unkeyed", delivery_id: int, now: int) -> None:
+    def _send_unkeyed(self, sent: "Routed", delivery_id: int, now: int) -> None:
         fragment = any_with_room(self._routing, sent.size_bytes, sent.refused_by, now)
         sent.home = fragment.home
         self._enqueue(fragment, sent.messages, now)
-        if sent.link is not None:
-            self._unkeyed[delivery_id] = sent
-            self.note(fragment.home, delivery_id)
+        self._wait(fragment.home, sent, delivery_id)
 
-    def committed(self, items: list[int]) -> None:
-        link: CommitListener | None = None
-        for delivery_id in items:
-            link = self._unkeyed.pop(delivery_id).link
-        assert link is not None
-        link.committed(items)
-
-    def failed(self, items: list[int], error: ServiceBusError) -> None:
-        for delivery_id in items:
-            sent = self._unkeyed.pop(delivery_id)
-            if isinstance(error, StoreRefused):
-                self._move_on(sent, delivery_id)
-            else:
-                sent.fail(delivery_id, error)
-
-    def _move_on(self, sent: "Unkeyed", delivery_id: int) -> None:
+    def _move_on(self, sent: "Routed", delivery_id: int) -> None:
         """Send to another store what the last one did not take."""
         if sent.refused_by is None:
             sent.refused_by = []
@@ -134,17 +170,48 @@ class Routes(CommitListener):
         except ServiceBusError as error:
             sent.fail(delivery_id, error)
 
+    # --- after the commit -----------------------------------------------------
+
+    def committed(self, items: list[int]) -> None:
+        link: CommitListener | None = None
+        for delivery_id in items:
+            link = self._waiting.pop(delivery_id).link
+        assert link is not None
+        link.committed(items)
+
+    def failed(self, items: list[int], error: ServiceBusError) -> None:
+        for delivery_id in items:
+            sent = self._waiting.pop(delivery_id)
+            if not isinstance(error, StoreRefused):
+                sent.fail(delivery_id, error)
+            elif sent.is_bound:
+                self._try_detour(sent, delivery_id, error)
+            else:
+                self._move_on(sent, delivery_id)
+
+    def _try_detour(
+        self, sent: "Routed", delivery_id: int, error: ServiceBusError
+    ) -> None:
+        """Nothing of the commit happened, so the messages may go elsewhere. If they
+        take no detour, the error of the commit says more than that."""
+        try:
+            self._divert(sent, delivery_id)
+        except ServiceBusError:
+            sent.fail(delivery_id, error)
+
 
 @final
-class Unkeyed:
-    """Messages of a delivery without a key."""
+class Routed:
+    """The messages of a delivery."""
 
     def __init__(self, messages: list[Message], link: CommitListener | None) -> None:
         self.messages: list[Message] = messages
         # Gets the outcome; None if it is not needed.
         self.link: CommitListener | None = link
         self.size_bytes: int = _size_bytes(messages)
-        # The store that has them now, and those that did not take them.
+        # They belong to a certain fragment: that of their key, or the only one.
+        self.is_bound: bool = False
+        # If not: the store that has them now, and those that did not take them.
         self.home: Home | None = None
         self.refused_by: list[Home] | None = None
 

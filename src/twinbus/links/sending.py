@@ -14,8 +14,11 @@ from twinbus.broker import operation_log, schedule
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment_address import FragmentAddress
+from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.home import Home
 from twinbus.broker.message import Message
+from twinbus.encoding.envelope import encode_envelope
 from twinbus.encoding.identity import check_keys
 from twinbus.encoding.layout import PING
 from twinbus.encoding.naming import name_message
@@ -46,13 +49,17 @@ def check_status(fragment: Fragment) -> None:
 
 def check(fragment: Fragment, message: Message) -> None:
     """Raises NotAllowed if the entity does not accept this message."""
+    check_message(fragment.settings, message)
+
+
+def check_message(settings: FragmentSettings, message: Message) -> None:
+    """The same for an entity whose fragment may be away."""
     if message.layout & PING != 0:
         return
-    if fragment.settings.requires_session and message.session_id is None:
+    if settings.requires_session and message.session_id is None:
         raise NotAllowed(
-            f"'{fragment.settings.path}' requires sessions: set the message's "
-            "session id.",
-            entity_path=fragment.settings.path,
+            f"'{settings.path}' requires sessions: set the message's session id.",
+            entity_path=settings.path,
         )
     if message.session_id is not None:
         check_keys(message)
@@ -77,6 +84,13 @@ def give_id(home: Home, message: Message) -> None:
     new random id is no duplicate, and need not be remembered."""
     if message.lacks_id:
         name_message(message, home.message_ids.next())
+
+
+def post(target: FragmentAddress, message: Message, origin: bytes, home: Home) -> None:
+    """Put the message into the outbox of this home, for a fragment of another one.
+    Duplicates are looked up there, when it arrives."""
+    give_id(home, message)
+    home.outbox.add(target, encode_envelope(message), origin, home.changes)
 
 
 def accept_unless_seen(

@@ -20,12 +20,14 @@ from twinbus.amqp.session import AmqpSession
 from twinbus.broker import operation_log, schedule
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.home import Home
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
+from twinbus.broker.outbox import SENT
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.transaction import Work
 from twinbus.encoding.layout import PING
-from twinbus.errors import MessageNotFound, ServerBusy
+from twinbus.errors import FragmentUnavailable, MessageNotFound, ServerBusy
 from twinbus.links.duplicate_detection import ask_for_duplicates, was_seen
 from twinbus.links.outcomes import STATE_OF, Settlement
 from twinbus.links.sending import (
@@ -34,6 +36,7 @@ from twinbus.links.sending import (
     check_room,
     check_status,
     give_id,
+    post,
 )
 
 
@@ -52,6 +55,7 @@ class TransactionalSend(Work):
         self._messages: list[Message] = messages
         self._actor: int = actor
         self.target = fragment
+        self.can_travel = True
         self.message_count = len(messages)
         for message in messages:
             self.added_bytes += len(message.raw)
@@ -60,8 +64,27 @@ class TransactionalSend(Work):
         ask_for_duplicates(self._fragment, self._messages, admission)
 
     def check(self, now: int) -> None:
+        self._check_order()
         check_room(self._fragment, 0, now)
         check_status(self._fragment)
+
+    def _check_order(self) -> None:
+        """Raises FragmentUnavailable for a moment, while messages that were sent before
+        are brought to the fragment."""
+        if self._fragment.is_awaited():
+            path = self._fragment.settings.path
+            raise FragmentUnavailable.numbered(self._fragment.index, path)
+
+    def check_travel(self, home: Home, now: int) -> None:
+        self._check_order()
+        check_status(self._fragment)
+        home.outbox.check_room(self.added_bytes, self._fragment.settings.path)
+
+    def apply_from(self, home: Home) -> None:
+        for message in self._messages:
+            # A ping asks whether the entity takes messages: that was checked.
+            if message.layout & PING == 0:
+                post(self._fragment.address(), message, SENT, home)
 
     def apply(self, duplicates: Duplicates, now: int) -> None:
         for message in self._messages:

@@ -1,23 +1,27 @@
 """Sends messages to one entity (the destination) through another (the way).
 
 A sender is attached to the way and names the destination. The way accepts its messages,
-and the same commit moves them on. If the destination refuses a message (it does not
-exist, is disabled or full), the transfer dead-letter queue of the way keeps it. So a
+and the same commit moves them on: into the destination, or into the outbox if that is
+in another store. If the destination refuses a message (it does not exist, is disabled
+or full), the transfer dead-letter queue of the way keeps it. So a
 transaction with the way cannot fail because of the destination. A ping tests the way
 only, because the way accepts the messages.
 """
 
 from collections.abc import Callable
-from typing import Final, final
+from typing import final
 
 from twinbus.broker import operation_log
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.commit_listener import CommitListener
+from twinbus.broker.dead_letter import TRANSFER_FAILED
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
+from twinbus.broker.outbox import TRANSFERRED, origin_of
 from twinbus.broker.transaction import Work
 from twinbus.encoding.layout import PING
-from twinbus.errors import NotAllowed, ServiceBusError
+from twinbus.errors import ServiceBusError
+from twinbus.fragments.routing import Routing
 from twinbus.links.duplicate_detection import ask_for_duplicates
 from twinbus.links.sending import (
     accept,
@@ -25,9 +29,8 @@ from twinbus.links.sending import (
     check,
     check_room,
     check_status,
+    post,
 )
-
-_REFUSED: Final = "TransferFailed"
 
 
 @final
@@ -37,12 +40,12 @@ class Via:
     def __init__(
         self,
         way: Fragment,
-        find_destination: Callable[[], Fragment],
+        find_destination: Callable[[], Routing],
         actor: int,
     ) -> None:
         self.way: Fragment = way
         # Raises ServiceBusError if it does not exist, or accepts nothing now.
-        self._find_destination: Callable[[], Fragment] = find_destination
+        self._find_destination: Callable[[], Routing] = find_destination
         self._actor: int = actor
 
     def send(
@@ -67,10 +70,14 @@ class Via:
 
     def ask(self, messages: list[Message], admission: Admission) -> None:
         try:
-            destination = self._destination()
+            routing = self._find_destination()
+            for message in messages:
+                destination = routing.destination(message)
+                if destination.home is self.way.home:
+                    ask_for_duplicates(destination, [message], admission)
         except ServiceBusError:
+            # The messages are refused when they are applied.
             return
-        ask_for_duplicates(destination, messages, admission)
 
     def apply(self, messages: list[Message], duplicates: Duplicates, now: int) -> None:
         """Put each message into the destination, or dead-letter it at the way."""
@@ -79,27 +86,37 @@ class Via:
                 accept(self.way, message, self._actor, now)
                 continue
             try:
-                destination = self._destination()
-                check_room(destination, len(message.raw), now)
-                check(destination, message)
+                destination = self._find_destination().destination(message)
+                self._check(destination, message, now)
             except ServiceBusError as error:
                 self._keep(message, error, now)
                 continue
-            accept_unless_seen(destination, message, self._actor, now, duplicates)
+            if destination.home is self.way.home:
+                accept_unless_seen(destination, message, self._actor, now, duplicates)
+            else:
+                self._hand_over(destination, message)
 
-    def _destination(self) -> Fragment:
-        """Raises ServiceBusError if the destination does not exist, accepts nothing
-        now, or is in another store: a commit cannot span two stores."""
-        destination = self._find_destination()
-        if destination.home is not self.way.home:
-            raise NotAllowed.across_stores(
-                self.way.settings.path, destination.settings.path
-            )
-        return destination
+    def _check(self, destination: Fragment, message: Message, now: int) -> None:
+        """Raises ServiceBusError if the destination does not take the message."""
+        if destination.home is self.way.home:
+            check_room(destination, len(message.raw), now)
+        else:
+            destination.check_quota(len(message.raw))
+            path = destination.settings.path
+            self.way.home.outbox.check_room(len(message.raw), path)
+        check(destination, message)
+
+    def _hand_over(self, destination: Fragment, message: Message) -> None:
+        """Move the message to the outbox, for a destination in another store."""
+        way = self.way
+        origin = origin_of(TRANSFERRED, way)
+        post(destination.address(), message, origin, way.home)
 
     def _keep(self, message: Message, error: ServiceBusError, now: int) -> None:
         changes = self.way.home.changes
-        kept = self.way.fail_transfer(message, _REFUSED, error.text, now, changes)
+        kept = self.way.fail_transfer(
+            message, TRANSFER_FAILED, error.text, now, changes
+        )
         changes.log.record(operation_log.SEND, self._actor, kept, now)
 
 

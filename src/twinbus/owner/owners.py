@@ -131,6 +131,8 @@ class Owners:
     async def stop(self) -> None:
         """Commit what was accepted, then give the stores back."""
         for owner in self._all:
+            await owner.stop_carrying()
+        for owner in self._all:
             if owner.has_started or owner.state is not OwnerState.OPENING:
                 await owner.stop()
 

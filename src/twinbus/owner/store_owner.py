@@ -20,7 +20,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from twinbus.broker import operation_log, reader_lease
 from twinbus.broker.admission import Admission
@@ -36,6 +36,7 @@ from twinbus.broker.fragment import Fragment
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.home import Home, pending_bytes
 from twinbus.broker.message import Message
+from twinbus.broker.outbox import OutboxTotal
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.sessions import SessionWaiter
 from twinbus.clock import Clock
@@ -79,13 +80,31 @@ FirstOpening = Callable[[list[StoredEntity]], Awaitable[Callable[[], None]]]
 """Checks what a store holds, and returns what is to be done when it is served."""
 
 
+class Carrier(Protocol):
+    """Brings what is in the outbox of one store to others."""
+
+    def wake(self) -> None:
+        """Entries were committed."""
+
+    def restored(self) -> None:
+        """The outbox was counted again; what was written to it may not have happened.
+
+        It is called before anybody can write to a fragment."""
+
+    def tick(self, now: int) -> None:
+        """Try again what could not be done."""
+
+    async def stop(self) -> None:
+        """Finish what was begun."""
+
+
 class StoreOwner(Home):
     """Holds a store's fragments and commits what happens to them."""
 
     # Every turn reads most of these. Python finds the attributes of an object with more
     # than thirty of them by hashing their names, unless they have slots.
     __slots__ = (
-        *("store", "_store", "clock", "_entropy", "table", "store_uuid"),
+        *("store", "_store", "clock", "_entropy", "table", "carrier"),
         *("_epoch", "_batch", "_durable", "_admissions", "_next_actor", "_opened_at"),
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
         *("is_under_pressure", "_must_serve", "state", "_is_alone", "_description"),
@@ -119,6 +138,8 @@ class StoreOwner(Home):
         self.health = StoreHealth()
         # In metrics and health checks.
         (self.name,) = short_names([store.location])
+        # Empties the outbox; None if no other store is served here.
+        self.carrier: Carrier | None = None
         # Called once if this owner cannot go on.
         self._on_fatal = on_fatal
         # Called after every turn: connections write what they have.
@@ -133,7 +154,6 @@ class StoreOwner(Home):
         self._description = ""
         # Set by `open`.
         self.table = FragmentTable(0, [], self)
-        self.store_uuid = b""
         self._epoch = 0
         self._batch = 0
         self._opened_at = 0
@@ -174,6 +194,7 @@ class StoreOwner(Home):
         """What the store is opened for, and which one it must be, if that is known."""
         self._description = description
         self.store_uuid = store_uuid
+        self.away_since = self.clock.now()
 
     async def open(self, description: str) -> None:
         """Take the lease and learn what there is. Raises StoreError."""
@@ -183,18 +204,24 @@ class StoreOwner(Home):
         self.table = FragmentTable(opened.epoch, opened.fragments, self)
         self.table.purging().update(opened.purging)
         self._learn_leases(await self._store.reader_leases())
+        self.outbox.restore(await self._store.outbox_totals())
         self.housekeeping.begin(opened.next_scheduled_at, self.clock.now())
         self._become(OwnerState.SERVING)
 
     def _become(self, state: OwnerState) -> None:
         self.state = state
         self.is_serving = state is OwnerState.SERVING
+        if self.is_serving:
+            self.away_since = 0
+        elif self.away_since == 0:
+            self.away_since = self.clock.now()
 
     async def _open_store(self) -> Opened:
         self._opened_at = self.clock.now()
         opened = await self._lease.take(self._description, self.store_uuid)
         self._epoch = opened.epoch
         self._batch = opened.last_batch
+        self.outbox.begin(opened.epoch)
         return opened
 
     def _learn_leases(self, leases: list[ReaderLease]) -> None:
@@ -208,6 +235,11 @@ class StoreOwner(Home):
         """Begin to commit; the entities have been admitted."""
         self._watch_leases()
         self._task = asyncio.create_task(self._run(), name="store-owner")
+
+    async def stop_carrying(self) -> None:
+        """Nothing more leaves the outbox; owners of other stores still commit."""
+        if self.carrier is not None:
+            await self.carrier.stop()
 
     async def stop(self) -> None:
         """Commit what was accepted, then give the store back."""
@@ -312,6 +344,8 @@ class StoreOwner(Home):
             self.wake()
             return
         now = self.clock.now()
+        if self.carrier is not None:
+            self.carrier.tick(now)
         self._room.heed_clock(now)
         if not self._is_alone and pending_bytes(self) > self.pending_limit_bytes:
             self._spare_others(now)
@@ -423,6 +457,7 @@ class StoreOwner(Home):
             await self._store.close()
         opened = await self._open_store()
         leases, rules = await self._store.reader_leases(), await self._store.rules()
+        outbox = await self._store.outbox_totals()
         begin = await self._first_opening(opened)
         # Whoever is reading is refused by now, and lets go of it.
         async with self.reading:
@@ -430,6 +465,7 @@ class StoreOwner(Home):
             self.table.renew_epoch(opened.epoch)
             self.table.purging().update(opened.purging)
             self._believe(opened.fragments, leases, rules, opened.next_scheduled_at)
+            self._recount(outbox)
             self._become(OwnerState.SERVING)
             if begin is not None:
                 self.on_first_opening = None
@@ -522,6 +558,8 @@ class StoreOwner(Home):
             self._batch = changes.batch
             changes.publish()
             self._answer(listeners, durable)
+            if changes.outbox_added and self.carrier is not None:
+                self.carrier.wake()
             keep(promises)
             for fragment in changes.touched:
                 self._deliveries.deliver(fragment)
@@ -582,11 +620,18 @@ class StoreOwner(Home):
         records = await self._store.fragments()
         leases = await self._store.reader_leases()
         rules = await self._store.rules()
+        outbox = await self._store.outbox_totals()
         # From here on nothing suspends. What was asked for while the store was being
         # read is based on memory that is not true, and is refused as well.
         self._refuse(error)
         self._batch = batch
         self._believe(records, leases, rules, next_scheduled_at)
+        self._recount(outbox)
+
+    def _recount(self, outbox: list[OutboxTotal]) -> None:
+        self.outbox.restore(outbox)
+        if self.carrier is not None:
+            self.carrier.restored()
 
     def _believe(
         self,

@@ -49,6 +49,7 @@ from twinbus.limits import (
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.operations.bulk.bulk_entities import BulkEntities
+from twinbus.outbox.transfer_log import TransferSettings
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
@@ -116,6 +117,7 @@ class Server:
             max_entity_megabytes=config.max_entity_megabytes,
             topic_quotas=_topic_quotas(config),
             partitioning=_partitioning(config),
+            transfer=_transfer_settings(config),
             extensions=self.extensions,
         )
         # The syphon that this server runs, if it is configured.
@@ -420,6 +422,14 @@ def _transaction_limits(config: Config) -> TransactionLimits:
         config.max_transaction_messages,
         config.max_transaction_bytes,
         config.max_transactions,
+    )
+
+
+def _transfer_settings(config: Config) -> TransferSettings:
+    return TransferSettings(
+        conventional=config.transfer_conventional.lower() == "on",
+        keyed=config.transfer_keyed.lower() == "on",
+        limit_ms=duration_ms(config.transfer_limit),
     )
 
 

@@ -23,7 +23,9 @@ from twinbus.broker.changes import (
     StoredEntity,
     StoredRule,
 )
+from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message import Message
+from twinbus.broker.outbox import OutboxTotal
 from twinbus.broker.outline import Outlines
 from twinbus.limits import WINDOW_BYTES
 from twinbus.store.lease import StoreLease
@@ -318,9 +320,21 @@ class Store(StoreReader, Protocol):
         its bodies: its subscriptions must be purged too. Raises as `commit` does."""
         ...
 
-    async def outbox(self, limit: int) -> list[OutboxEntry]:
-        """The oldest entries of the outbox. No entity uses it yet: it is part of the
-        format for messages that go from one store to another."""
+    async def outbox(
+        self,
+        limit: int,
+        *,
+        lane: str = "",
+        after: int = 0,
+        limit_bytes: int = NO_LIMIT,
+    ) -> list[OutboxEntry]:
+        """The oldest entries of the outbox with an id above `after`, whose target
+        begins with `lane`: at most `limit`, and no more once they have `limit_bytes`;
+        at least one if any."""
+        ...
+
+    async def outbox_totals(self) -> list[OutboxTotal]:
+        """What the outbox holds, by target and origin, in no order."""
         ...
 
     async def restored(

@@ -21,6 +21,7 @@ from twinbus.broker.changes import (
 )
 from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message import Message
+from twinbus.broker.outbox import OutboxTotal
 from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import base_of, fragment_number_of
 from twinbus.store.base import (
@@ -295,9 +296,39 @@ class MemoryStore:
         bucket, row_id = past[len(messages) - 1]
         return messages, ExpiryCursor(bucket=bucket, row_id=row_id)
 
-    async def outbox(self, limit: int) -> list[OutboxEntry]:
+    async def outbox(
+        self,
+        limit: int,
+        *,
+        lane: str = "",
+        after: int = 0,
+        limit_bytes: int = NO_LIMIT,
+    ) -> list[OutboxEntry]:
         self._check_open()
-        return [entry for _, entry in sorted(self.disk.outbox.items())[:limit]]
+        found: list[OutboxEntry] = []
+        size_bytes = 0
+        for entry_id, entry in sorted(self.disk.outbox.items()):
+            if len(found) == limit or size_bytes >= limit_bytes:
+                break
+            if entry_id > after and entry.target.startswith(lane):
+                found.append(entry)
+                size_bytes += len(entry.raw)
+        return found
+
+    async def outbox_totals(self) -> list[OutboxTotal]:
+        self._check_open()
+        sizes: dict[tuple[str, bytes], list[int]] = {}
+        for entry in self.disk.outbox.values():
+            sizes.setdefault((entry.target, entry.origin), []).append(len(entry.raw))
+        return [
+            OutboxTotal(
+                target=target,
+                origin=origin,
+                entry_count=len(found),
+                size_bytes=sum(found),
+            )
+            for (target, origin), found in sizes.items()
+        ]
 
     async def restored(
         self, source: str, generation: bytes, sequences: list[int]

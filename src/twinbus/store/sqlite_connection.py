@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
+from twinbus.broker.changes import OutboxEntry
 from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message import Message
 from twinbus.store.base import CommitUnknown, LeaseLost, StoreError
@@ -103,6 +104,27 @@ class SqliteConnection:
                 return messages_of(rows, limit_bytes)
             except BodyMissing as error:
                 raise unreadable(self.path, str(error)) from error
+
+    def outbox_entries(
+        self, parameters: Mapping[str, Any], limit_bytes: int
+    ) -> list[OutboxEntry]:
+        """Entries, and no more once they have `limit_bytes`."""
+        entries: list[OutboxEntry] = []
+        size_bytes = 0
+        with (
+            reading(self.path),
+            closing(self.db.execute(SQL["outbox"], parameters)) as rows,
+        ):
+            for entry_id, target, raw, origin in rows:
+                entries.append(
+                    OutboxEntry(
+                        entry_id=entry_id, target=target, raw=raw, origin=origin
+                    )
+                )
+                size_bytes += len(raw)
+                if size_bytes >= limit_bytes:
+                    break
+        return entries
 
     # --- writing --------------------------------------------------------------
 

@@ -16,7 +16,9 @@ from twinbus.broker.changes import (
     StoredEntity,
     StoredRule,
 )
+from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message import Message
+from twinbus.broker.outbox import OutboxTotal
 from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import SEQUENCE_BITS, SEQUENCE_MASK, base_of
 from twinbus.store.base import PORTION_BYTES, ExpiryCursor, WindowRefill
@@ -248,10 +250,23 @@ class SqliteReads:
         bucket = self._file.rows("expiry_bucket", (row_id,))[0][0]
         return messages, ExpiryCursor(bucket=bucket, row_id=row_id)
 
-    async def outbox(self, limit: int) -> list[OutboxEntry]:
+    async def outbox(
+        self,
+        limit: int,
+        *,
+        lane: str = "",
+        after: int = 0,
+        limit_bytes: int = NO_LIMIT,
+    ) -> list[OutboxEntry]:
+        names = {"after": after, "lane": lane, "limit": limit}
+        return self._file.outbox_entries(names, limit_bytes)
+
+    async def outbox_totals(self) -> list[OutboxTotal]:
         return [
-            OutboxEntry(entry_id=entry_id, target=target, raw=raw, origin=origin)
-            for entry_id, target, raw, origin in self._file.rows("outbox", (limit,))
+            OutboxTotal(
+                target=target, origin=origin, entry_count=count, size_bytes=size
+            )
+            for target, origin, count, size in self._file.rows("outbox_totals", ())
         ]
 
     async def restored(

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -22,6 +23,7 @@ from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.clock import SystemClock
 from twinbus.config.config import ROOT_KEY_NAME, Config
 from twinbus.config.entities import entity_properties
+from twinbus.errors import InternalError, ServerBusy
 from twinbus.instants import instant_of
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.process.certificates import ca_file, tls_context
@@ -283,8 +285,12 @@ class Bus:
         while True:
             self.server.tick()
             await namespace.idle.finished()
-            await owners.durable()
-            if not any(owner.has_due_work() for owner in owners.serving()):
+            serving = owners.serving()
+            for owner in serving:
+                # One of several stores may be leaving.
+                with suppress(ServerBusy, InternalError):
+                    await owner.durable()
+            if not any(owner.has_due_work() for owner in serving):
                 return
 
 

@@ -36,6 +36,7 @@ from twinbus.errors import (
     NotSupported,
     ServiceBusError,
 )
+from twinbus.fragments.routing import Routing
 from twinbus.limits import CONTROL_REQUEST_BYTES
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.coordinator_link import CoordinatorLink
@@ -206,14 +207,16 @@ def _attach_sender(
 
 
 def _routes(connection: "AmqpConnection", entity: Entity) -> Routes | None:
-    """The ways to the fragments of a partitioned entity."""
-    if not entity.is_partitioned:
+    """The ways to the fragments of a partitioned entity, and to any entity if there
+    is more than one store. Otherwise there is only one, which the link knows."""
+    detour = connection.namespace.detour_of(entity)
+    if detour is None and not entity.is_partitioned:
         return None
 
     def introduce(home: Home) -> int:
         return connection.introduce(home, f"send {entity.path}")
 
-    return Routes(entity.routing(), introduce, connection.clock.now)
+    return Routes(entity.routing(), introduce, connection.clock.now, detour)
 
 
 def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
@@ -244,10 +247,10 @@ def _via(
     namespace, path = connection.namespace, address_path(str(address))
     right = connection.grants.require(Claim.SEND, path, connection.clock.now())
 
-    def find_destination() -> Fragment:
+    def find_destination() -> Routing:
         destination = namespace.entity(path)
         destination.check_may_send()
-        return destination.fragment()
+        return destination.routing()
 
     return Via(way.fragment(), find_destination, actor), (right,)
 
@@ -266,7 +269,8 @@ def _attach_receiver(
     if asks_for_session(link, fragments[0]):
         session_id = session_id_of(link)
         if session_id is not None and len(fragments) > 1:
-            fragments = [queue.routing().fragment_of(session_id)]
+            routing = queue.routing()
+            fragments = [routing.available(routing.index_of(session_id))]
         attach = SessionAttach(connection, link, fragments, what, peek_lock)
         link.context = attach
         connection.attached(attach, queue.receive_links(), right)

@@ -349,7 +349,13 @@ INSERT INTO outbox (entry_id, target, raw, origin) VALUES (?, ?, ?, ?);
 DELETE FROM outbox WHERE entry_id = ?;
 
 -- name: outbox
-SELECT entry_id, target, raw, origin FROM outbox ORDER BY entry_id LIMIT ?;
+SELECT entry_id, target, raw, origin FROM outbox
+WHERE entry_id > :after AND substr(target, 1, length(:lane)) = :lane
+ORDER BY entry_id LIMIT :limit;
+
+-- name: outbox_totals
+SELECT target, origin, count(*), sum(length(raw)) FROM outbox
+GROUP BY target, origin;
 
 -- name: touching_ranges
 -- The ranges that overlap or adjoin first..last, as one. Ranges are disjoint, so
