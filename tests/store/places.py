@@ -1,16 +1,25 @@
 """Where the stores under test keep their data."""
 
+import secrets
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 from twinbus.store.base import Store
 from twinbus.store.catalog import Catalog
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
+from twinbus.store.postgres import PostgresStore
+from twinbus.store.postgres_catalog import PostgresCatalog
+from twinbus.store.postgres_lease_watch import LeaseWatch
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_apart import ApartLog
 from twinbus.store.sqlite_catalog import SqliteCatalog
+
+from .postgres_server import PostgresServer
 
 # No process has this id: Linux stops at 2**22.
 DEAD_PID = 2**22 + 1
@@ -62,3 +71,39 @@ class SqliteApartPlace(SqlitePlace):
 
     def store(self) -> SqliteStore:
         return SqliteStore(self.store_path, ApartLog(self.store_path))
+class PostgresPlace:
+    """Two schemas of a server, and a clock that only moves when it is told."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.server = server
+        self.schema = f"t_{secrets.token_hex(8)}"
+        self.options: dict[str, str] = {}
+        self.segment_bytes = 1 << 20
+        self._now = 1_000_000
+        self.watch = LeaseWatch(lambda: self._now)
+
+    @property
+    def url(self) -> str:
+        return self.server.url(self.schema, **self.options)
+
+    def store(self) -> PostgresStore:
+        return PostgresStore(
+            self.url, watch=self.watch, segment_bytes=self.segment_bytes
+        )
+
+    async def later(self, now: int, duration_ms: int) -> int:
+        self._now += duration_ms
+        return now + duration_ms
+
+    async def orphan(self) -> None:
+        self.run("UPDATE lease SET owner = NULL")
+
+    def run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """A statement of somebody else."""
+        with psycopg.connect(self.server.conninfo, autocommit=True) as db:
+            db.execute(f"SET search_path = {self.schema}")
+            done = db.execute(statement, values)
+            return done.fetchall() if done.description else []
+
+    def catalog(self) -> PostgresCatalog:
+        return PostgresCatalog(self.server.url(f"{self.schema}_catalog"))
