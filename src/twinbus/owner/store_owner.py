@@ -179,7 +179,7 @@ class StoreOwner(Home):
     async def open(self, description: str) -> None:
         """Take the lease and learn what there is. Raises StoreError."""
         self._description = description
-        opened = await self._open_store()
+        opened = await self._open_store(self._lease.take_from_the_dead)
         self.store_uuid = opened.store_uuid
         self.table = FragmentTable(opened.epoch, opened.fragments, self)
         self.table.purging().update(opened.purging)
@@ -191,9 +191,9 @@ class StoreOwner(Home):
         self.state = state
         self.is_serving = state is OwnerState.SERVING
 
-    async def _open_store(self) -> Opened:
+    async def _open_store(self, take: Callable[[str, bytes], Awaitable[Opened]]) -> Opened:
         self._opened_at = self.clock.now()
-        opened = await self._lease.take(self._description, self.store_uuid)
+        opened = await take(self._description, self.store_uuid)
         self._epoch = opened.epoch
         self._batch = opened.last_batch
         return opened
@@ -428,7 +428,7 @@ class StoreOwner(Home):
         """Take the lease again, and believe what the store says. Raises StoreError."""
         with contextlib.suppress(StoreError):
             await self._store.close()
-        opened = await self._open_store()
+        opened = await self._open_store(self._lease.take)
         leases, rules = await self._store.reader_leases(), await self._store.rules()
         begin = await self._first_opening(opened)
         # Whoever is reading is refused by now, and lets go of it.

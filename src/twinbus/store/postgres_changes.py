@@ -1,8 +1,8 @@
 """A change set as steps of one transaction.
 
 Most of a commit is messages added and messages removed: the first are columns, the
-second ranges of row ids, in one statement each. The rest is small, and most commits have
-none of it.
+second ranges of row ids, in one statement each. The rest is small, and most commits
+have none of it.
 """
 
 from collections import Counter

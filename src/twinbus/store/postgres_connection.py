@@ -1,8 +1,8 @@
 """The connections to a store while its lease is held, and what comes with them.
 
 One is the owner's: it commits, and reads what the owner reads. The other is for reads
-that run beside a commit. Either may be lost at any time. The owner's next one gets a new
-number in the lease, before anything is asked over it: what the server may still have
+that run beside a commit. Either may be lost at any time. The owner's next one gets a
+new number in the lease, before anything is asked over it: what the server may still have
 to do for the lost one is refused from then on, because a commit names its connection.
 """
 

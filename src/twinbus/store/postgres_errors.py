@@ -67,8 +67,8 @@ def lease_lost(location: str) -> LeaseLost:
 def unreadable(location: str, why: str) -> StoreUnreadable:
     """A refusal that says what to do."""
     return StoreUnreadable(
-        f"{location} cannot be read: {why}. Restore a backup of the database, or choose "
-        "another schema to start with an empty store."
+        f"{location} cannot be read: {why}. Restore a backup of the database, or "
+        "choose another schema to start with an empty store."
     )
 
 
@@ -96,12 +96,13 @@ def connecting(location: str) -> Iterator[None]:
         yield
     except errors.LockNotAvailable as error:
         raise StoreInUse(
-            f"{location} is locked by another connection: {first_line(error)}. Try again."
+            f"{location} is locked by another connection: {first_line(error)}. "
+            "Try again."
         ) from error
     except errors.InsufficientPrivilege as error:
         raise StoreError(
-            f"{location}: {first_line(error)}. Grant the user CREATE on the database, or "
-            "create the schema for it."
+            f"{location}: {first_line(error)}. Grant the user CREATE on the database, "
+            "or create the schema for it."
         ) from error
     except psycopg.Error as error:
         raise StoreError(

@@ -102,15 +102,15 @@ class PostgresLease:
             raise self._in_use(holder)
         if unchanged_ms < self.term_ms:
             raise LeaseInDoubt(
-                f"{self._connection.location} is in use by {holder.owner}, or was until "
-                f"it died: it can be taken {self.term_ms - unchanged_ms} ms from now, "
+                f"{self._connection.location} is in use by {holder.owner}, or was "
+                f"until it died: it can be taken {self.term_ms - unchanged_ms} ms from now, "
                 "unless it is heard of."
             )
 
     def _in_use(self, holder: Holder) -> StoreInUse:
         return StoreInUse(
-            f"{self._connection.location} is in use by {holder.owner}: stop it or choose "
-            "another schema."
+            f"{self._connection.location} is in use by {holder.owner}: stop it or "
+            "choose another schema."
         )
 
     # --- held -----------------------------------------------------------------

@@ -1,8 +1,8 @@
 """What this process has seen of leases that others hold.
 
 A lease has expired when nothing of its holder was seen for a whole term: no commit, no
-renewal. That is measured by the clock of whoever watches, from when it first saw what it
-still sees. So no two clocks are compared, and a holder that went on while nobody
+renewal. That is measured by the clock of whoever watches, from when it first saw what
+it still sees. So no two clocks are compared, and a holder that went on while nobody
 looked is not wronged.
 """
 

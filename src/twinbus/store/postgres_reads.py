@@ -131,14 +131,12 @@ class PostgresReads:
     async def rules(self) -> list[StoredRule]:
         return [
             StoredRule(
-                fragment_number=fragment_number,
+                fragment_number=number,
                 name=name.decode(),
                 definition=definition.decode(),
                 created_at=created_at,
             )
-            for fragment_number, name, definition, created_at in await self._server.rows(
-                "rules"
-            )
+            for number, name, definition, created_at in await self._server.rows("rules")
         ]
 
     async def entities(self) -> list[StoredEntity]:

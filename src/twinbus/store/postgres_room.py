@@ -1,8 +1,8 @@
 """How much may be added to a store in a database server.
 
-The server's disk is not ours to look at: it says so when it is full. Who shares a server
-can give a store a size of its own. That is measured now and then, and in between counted
-by what was added.
+The server's disk is not ours to look at: it says so when it is full. Who shares a
+server can give a store a size of its own. That is measured now and then, and in between
+counted by what was added.
 """
 
 from typing import Final, final

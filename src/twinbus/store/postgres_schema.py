@@ -21,7 +21,8 @@ _LOCK_SPACE: Final = 0x74776275
 """Of our advisory locks: "twbu"."""
 
 _TABLES: Final = (
-    "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+    "SELECT c.relname FROM pg_class AS c"
+    " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
     " WHERE n.nspname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')"
 )
 _META: Final = "SELECT kind, format_version, min_reader_version FROM twinbus_meta"
@@ -83,7 +84,8 @@ async def _format(
     kind, version, min_reader_version = rows[0]
     if kind != expected.kind:
         raise StoreUnreadable(
-            f"{url.location} is a {kind}, and not a {expected.kind}. Choose another schema."
+            f"{url.location} is a {kind}, and not a {expected.kind}. "
+            "Choose another schema."
         )
     if min_reader_version > expected.version:
         raise FormatTooNew(

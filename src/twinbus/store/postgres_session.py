@@ -43,6 +43,8 @@ _LINK: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "5000",
     "client_encoding": "utf8",
+    # Of several hosts, the one that can write.
+    "target_session_attrs": "read-write",
 }
 
 _SETTINGS: Final = {
@@ -203,10 +205,8 @@ async def connect(url: PostgresUrl, application: str) -> PostgresSession:
 
 def _conninfo(url: PostgresUrl, application: str) -> str:
     given = psycopg.conninfo.conninfo_to_dict(url.conninfo)
-    defaults = _LINK | {"target_session_attrs": "read-write"}
-    return psycopg.conninfo.make_conninfo(
-        **{**defaults, **given, "application_name": application}
-    )
+    options: dict[str, Any] = {**_LINK, **given, "application_name": application}
+    return psycopg.conninfo.make_conninfo(**options)
 
 
 async def _settle(
@@ -236,7 +236,8 @@ _OLDEST_SERVER: Final = 140_000
 def _check_server(url: PostgresUrl, version: int, synchronous: str, fsync: str) -> None:
     if version < _OLDEST_SERVER:
         raise StoreUnreadable(
-            f"{url.location} is PostgreSQL {version // 10_000}; twinbus needs 14 or newer."
+            f"{url.location} is PostgreSQL {version // 10_000}; twinbus needs 14 or "
+            "newer."
         )
     if url.synchronous_commit is None and "off" in (synchronous, fsync):
         raise StoreError(

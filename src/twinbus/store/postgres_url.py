@@ -8,7 +8,6 @@ nowhere else: not in `location`, not in an error, not in a representation.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -55,23 +54,18 @@ def parse_postgres_url(url: str, default_schema: str) -> PostgresUrl:
             "Write postgresql://USER@HOST/DATABASE?schema=NAME."
         )
     options = dict(parse_qsl(query, keep_blank_values=True))
-    ours = {name: options.pop(name) for name in tuple(_OPTIONS) if name in options}
-    known = {
-        name: read(ours[name]) for name, (_, read) in _OPTIONS.items() if name in ours
-    }
-    schema = known.get("schema", default_schema)
-    visible = {k: v for k, v in options.items() if k not in _SECRETS} | {
-        "schema": schema
-    }
+    schema = _schema(options.pop("schema", default_schema))
+    lease_ms = _lease(options.pop("lease_ms", str(LEASE_MS)))
+    synchronous = _synchronous_commit(options.pop("synchronous_commit", None))
+    max_bytes = _whole("max_megabytes", options.pop("max_megabytes", "0")) << 20
+    visible = {name: text for name, text in options.items() if name not in _SECRETS}
     return PostgresUrl(
         conninfo=f"postgresql://{rest}" + (f"?{_encoded(options)}" if options else ""),
-        location=f"postgresql://{shown}?{_encoded(visible)}",
-        **{
-            field_of: known[name]
-            for name, (field_of, _) in _OPTIONS.items()
-            if name in known
-        }
-        | {"schema": schema},
+        location=f"postgresql://{shown}?{_encoded(visible | {'schema': schema})}",
+        schema=schema,
+        lease_ms=lease_ms,
+        synchronous_commit=synchronous,
+        max_bytes=max_bytes,
     )
 
 
@@ -93,8 +87,8 @@ def _schema(value: str) -> str:
     name = unquote(value)
     if not _SCHEMA.fullmatch(name) or name.startswith("pg_"):
         raise StoreError(
-            f"schema={value}: a schema is named by at most 56 lower-case letters, digits "
-            "and underscores, and not pg_*."
+            f"schema={value}: a schema is named by at most 56 lower-case letters, "
+            "digits and underscores, and not pg_*."
         )
     return name
 
@@ -109,28 +103,15 @@ def _lease(value: str) -> int:
     return lease_ms
 
 
-def _synchronous_commit(value: str) -> str:
-    if value not in _SYNCHRONOUS:
+def _synchronous_commit(value: str | None) -> str | None:
+    if value is not None and value not in _SYNCHRONOUS:
         raise StoreError(
             f"synchronous_commit={value}: must be one of {', '.join(_SYNCHRONOUS)}."
         )
     return value
 
 
-def _max_bytes(value: str) -> int:
-    return _whole("max_megabytes", value) << 20
-
-
 def _whole(name: str, value: str) -> int:
     if not value.isdecimal() or len(value) > 12:
         raise StoreError(f"{name}={value}: must be a whole number.")
     return int(value)
-
-
-# Name in the URL: field, and how it is read.
-_OPTIONS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
-    "schema": ("schema", _schema),
-    "lease_ms": ("lease_ms", _lease),
-    "synchronous_commit": ("synchronous_commit", _synchronous_commit),
-    "max_megabytes": ("max_bytes", _max_bytes),
-}
