@@ -40,9 +40,12 @@ class TwinbusServer:
         config: str = _CONFIG,
         source: Path | None = None,
         under: tuple[str, ...] = (),
+        store: str = "",
     ) -> None:
         self._config = config
         self._under = under
+        # A URL; empty: the embedded store.
+        self._store = store
         # A program that watches every instruction takes its time.
         self._patience_seconds = START_PATIENCE_SECONDS * (10 if under else 1)
         self._folder = Path(tempfile.mkdtemp(prefix="bench-twinbus-"))
@@ -124,6 +127,7 @@ class TwinbusServer:
             *("--data", str(self._folder / "data")),
             *("--port", str(self._port), "--tls-port", str(self._tls_port)),
             *("--key", self._key),
+            *(("--store", self._store) if self._store else ()),
         ]
 
     def _read_output(self) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.postgres_server import PostgresMissing, PostgresServer
+
 from .places import MemoryPlace, PostgresPlace, SqliteApartPlace, SqlitePlace
-from .postgres_server import PostgresMissing, PostgresServer
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from bench.postgres_server import PostgresServer
 from twinbus.store.base import Store
 from twinbus.store.catalog import Catalog
 from twinbus.store.memory import MemoryDisk, MemoryStore
@@ -18,8 +19,6 @@ from twinbus.store.postgres_lease_watch import LeaseWatch
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_apart import ApartLog
 from twinbus.store.sqlite_catalog import SqliteCatalog
-
-from .postgres_server import PostgresServer
 
 # No process has this id: Linux stops at 2**22.
 DEAD_PID = 2**22 + 1

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from bench.postgres_server import PostgresServer
 from twinbus.store import (
     memory_catalog_versions,
     postgres_catalog,
@@ -35,7 +36,6 @@ from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.store.sqlite_catalog import SqliteCatalog
 
 from .places import PostgresPlace
-from .postgres_server import PostgresServer
 
 Result = TypeVar("Result")
 KEPT = 4

@@ -2,8 +2,9 @@
 
 One is the owner's: it commits, and reads what the owner reads. The other is for reads
 that run beside a commit. Either may be lost at any time. The owner's next one gets a
-new number in the lease, before anything is asked over it: what the server may still have
-to do for the lost one is refused from then on, because a commit names its connection.
+new number in the lease, before anything is asked over it: what the server may still
+have to do for the lost one is refused from then on, because a commit names its
+connection.
 """
 
 import asyncio

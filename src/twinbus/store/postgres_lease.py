@@ -103,8 +103,8 @@ class PostgresLease:
         if unchanged_ms < self.term_ms:
             raise LeaseInDoubt(
                 f"{self._connection.location} is in use by {holder.owner}, or was "
-                f"until it died: it can be taken {self.term_ms - unchanged_ms} ms from now, "
-                "unless it is heard of."
+                f"until it died: unless it is heard of, it can be taken in "
+                f"{self.term_ms - unchanged_ms} ms."
             )
 
     def _in_use(self, holder: Holder) -> StoreInUse:

@@ -6,23 +6,20 @@ it still sees. So no two clocks are compared, and a holder that went on while no
 looked is not wronged.
 """
 
-import time
 from collections.abc import Callable
 from typing import Final, final
 
+from twinbus.clock import SystemClock
+
 # Everything that changes while a holder lives.
 Sign = tuple[int, ...]
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 @final
 class LeaseWatch:
     """Of all stores that somebody here has tried to open."""
 
-    def __init__(self, clock: Callable[[], int] = _monotonic_ms) -> None:
+    def __init__(self, clock: Callable[[], int]) -> None:
         # Milliseconds, never going back.
         self._clock = clock
         # By the uuid of the store: the last sign, and when it was first seen.
@@ -43,4 +40,4 @@ class LeaseWatch:
         self._seen.pop(store_uuid, None)
 
 
-PROCESS_WATCH: Final = LeaseWatch()
+PROCESS_WATCH: Final = LeaseWatch(SystemClock().monotonic)

