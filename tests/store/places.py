@@ -104,5 +104,12 @@ class PostgresPlace:
             done = db.execute(statement, values)
             return done.fetchall() if done.description else []
 
+    def end_backends(self) -> None:
+        """Of the owner, as an administrator would."""
+        self.run(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity, lease"
+            " WHERE application_name = lease.application"
+        )
+
     def catalog(self) -> PostgresCatalog:
         return PostgresCatalog(self.server.url(f"{self.schema}_catalog"))

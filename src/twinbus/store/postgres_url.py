@@ -74,10 +74,10 @@ def _encoded(options: dict[str, str]) -> str:
 
 
 def _without_password(rest: str) -> str:
-    """Of USER:PASSWORD@HOST/DATABASE. A password may have an @ of its own."""
-    authority, slash, database = rest.partition("/")
-    user, at, hosts = authority.rpartition("@")
-    return f"{user.partition(':')[0]}{at}{hosts}{slash}{database}"
+    """Of USER:PASSWORD@HOST/DATABASE. A password may have an @ or a / of its own, if
+    whoever wrote it did not know better."""
+    user, at, rest = rest.rpartition("@")
+    return f"{user.partition(':')[0]}{at}{rest}"
 
 
 # --- options of ours ------------------------------------------------------------------
