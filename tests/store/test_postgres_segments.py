@@ -20,7 +20,7 @@ from twinbus.store.checks.owner import (
     row_ids,
 )
 from twinbus.store.postgres import PostgresStore
-from twinbus.store.postgres_segments import Segment, SegmentedTable
+from twinbus.store.postgres_segments import SegmentedTable, TableSegment
 
 from .places import PostgresPlace
 
@@ -263,8 +263,8 @@ async def test_upkeep_that_fails_does_not_fail_a_commit(
 # --- without a server -----------------------------------------------------------------
 
 
-def filled(table: SegmentedTable, name: str, size_bytes: int) -> Segment:
-    segment = Segment(name, hash(name))
+def filled(table: SegmentedTable, name: str, size_bytes: int) -> TableSegment:
+    segment = TableSegment(name, hash(name))
     table.begin(segment)
     segment.add(1, size_bytes)
     return segment

@@ -25,7 +25,7 @@ from twinbus.store.catalog import (
     Unfinished,
 )
 from twinbus.store.postgres_errors import (
-    ConnectionLost,
+    ServerLost,
     as_unknown,
     reading,
     refusal,
@@ -144,7 +144,7 @@ class PostgresCatalog:
             with reading(self.location):
                 try:
                     answers = await (await self._connected()).transaction(steps)
-                except ConnectionLost:
+                except ServerLost:
                     answers = await (await self._connected()).transaction(steps)
         return answers[1:]
 
@@ -192,7 +192,7 @@ class PostgresCatalog:
                 await (await self._connected()).transaction(steps)
             except psycopg.Error as error:
                 raise refusal(self.location, error) from error
-            except ConnectionLost as error:
+            except ServerLost as error:
                 raise as_unknown(error) from error
 
 

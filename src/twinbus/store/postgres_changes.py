@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from twinbus.broker.changes import ChangeSet, SessionState, SharedBody
-from twinbus.store.postgres_segments import Segment
+from twinbus.store.postgres_segments import TableSegment
 from twinbus.store.postgres_session import Parameters, Step
 from twinbus.store.rows.postgres_rows import (
     any_columns,
@@ -36,9 +36,9 @@ _SQL: Final = named_statements("postgres_store.sql")
 class CurrentSegments:
     """Where new rows go; None where there are none to add."""
 
-    message: Segment | None
-    shared_body: Segment | None
-    body_use: Segment | None
+    message: TableSegment | None
+    shared_body: TableSegment | None
+    body_use: TableSegment | None
 
 
 @final
@@ -50,8 +50,8 @@ class CommitSteps:
         self.steps: list[Step] = []
         # Steps that answer how many rows of which segment are gone, by position.
         self.counting: list[int] = []
-        # Segment, rows, bytes.
-        self.added: list[tuple[Segment, int, int]] = []
+        # TableSegment, rows, bytes.
+        self.added: list[tuple[TableSegment, int, int]] = []
 
     def write(self, changes: ChangeSet) -> None:
         """Everything but the journal and the fragments' records."""
@@ -68,7 +68,7 @@ class CommitSteps:
 
     def _add_to(
         self,
-        segment: Segment | None,
+        segment: TableSegment | None,
         name: str,
         parameters: Parameters,
         count: int,

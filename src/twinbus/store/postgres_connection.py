@@ -17,7 +17,7 @@ import psycopg
 
 from twinbus.store.base import CommitUnknown, LeaseLost, StoreError
 from twinbus.store.postgres_errors import (
-    ConnectionLost,
+    ServerLost,
     as_unknown,
     lease_lost,
     reading,
@@ -88,7 +88,7 @@ class PostgresConnection:
             raise StoreError(f"{self.location} is not open.")
 
     async def writer(self) -> PostgresSession:
-        """The owner's session, made again if it was lost. Raises ConnectionLost,
+        """The owner's session, made again if it was lost. Raises ServerLost,
         LeaseLost, StoreError."""
         self.check_open()
         if self._writer is None or not self._writer.is_open:
@@ -121,7 +121,7 @@ class PostgresConnection:
         with reading(self.location):
             try:
                 return await (await self.writer()).rows(SQL[name], parameters, seconds)
-            except ConnectionLost:
+            except ServerLost:
                 return await (await self.writer()).rows(SQL[name], parameters, seconds)
 
     async def answers(self, steps: Sequence[Step]) -> list[Rows]:
@@ -129,7 +129,7 @@ class PostgresConnection:
         with reading(self.location):
             try:
                 return await (await self.writer()).answers(steps)
-            except ConnectionLost:
+            except ServerLost:
                 return await (await self.writer()).answers(steps)
 
     async def beside(self, name: str, parameters: Parameters) -> Rows:
@@ -139,7 +139,7 @@ class PostgresConnection:
             with reading(self.location):
                 try:
                     return await (await self._beside()).rows(SQL[name], parameters)
-                except ConnectionLost:
+                except ServerLost:
                     return await (await self._beside()).rows(SQL[name], parameters)
 
     async def _beside(self) -> PostgresSession:
@@ -192,7 +192,7 @@ class PostgresConnection:
             yield
         except psycopg.Error as error:
             raise refusal(self.location, error) from error
-        except ConnectionLost as error:
+        except ServerLost as error:
             # Who took the lease has ended the connection: then that is the answer.
             await self._look_for_lease()
             raise as_unknown(error) from error

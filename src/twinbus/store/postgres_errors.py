@@ -38,7 +38,7 @@ _AWAY: Final = (
 one that can write."""
 
 
-class ConnectionLost(StoreError):
+class ServerLost(StoreError):
     """The server did not answer; what it was asked may have happened or not."""
 
 
@@ -47,8 +47,8 @@ def is_lost(error: psycopg.Error, connection: psycopg.AsyncConnection[object]) -
     return connection.closed or isinstance(error, _AWAY)
 
 
-def lost(location: str, error: BaseException) -> ConnectionLost:
-    return ConnectionLost(f"{location}: the connection was lost: {first_line(error)}")
+def lost(location: str, error: BaseException) -> ServerLost:
+    return ServerLost(f"{location}: the connection was lost: {first_line(error)}")
 
 
 def refusal(location: str, error: psycopg.Error) -> StoreError:
@@ -110,7 +110,7 @@ def connecting(location: str) -> Iterator[None]:
         ) from error
 
 
-def as_unknown(error: ConnectionLost) -> CommitUnknown:
+def as_unknown(error: ServerLost) -> CommitUnknown:
     return CommitUnknown(f"A commit may have failed. {error}")
 
 

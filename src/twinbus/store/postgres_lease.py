@@ -21,7 +21,7 @@ from twinbus.store.postgres_session import PostgresSession, connect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class LeaseRow:
     """What the row of the lease says."""
 
     epoch: int
@@ -92,7 +92,7 @@ class PostgresLease:
         epoch: int = rows[0][0]
         return epoch
 
-    def _refuse_if_held(self, holder: Holder) -> None:
+    def _refuse_if_held(self, holder: LeaseRow) -> None:
         """Raises StoreInUse: LeaseInDoubt, if its holder may be dead."""
         if holder.owner is None:
             self._watch.forget(holder.store_uuid)
@@ -107,7 +107,7 @@ class PostgresLease:
                 f"{self.term_ms - unchanged_ms} ms."
             )
 
-    def _in_use(self, holder: Holder) -> StoreInUse:
+    def _in_use(self, holder: LeaseRow) -> StoreInUse:
         return StoreInUse(
             f"{self._connection.location} is in use by {holder.owner}: stop it or "
             "choose another schema."
@@ -139,11 +139,11 @@ class PostgresLease:
         await self._connection.end()
 
 
-async def _holder(session: PostgresSession) -> Holder:
+async def _holder(session: PostgresSession) -> LeaseRow:
     epoch, number, owner, application, beat, batch, store_uuid = (
         await session.rows(SQL["holder"])
     )[0]
-    return Holder(
+    return LeaseRow(
         epoch=epoch,
         connection=number,
         owner=owner,

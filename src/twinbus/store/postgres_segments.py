@@ -34,7 +34,7 @@ _PINNED_TURNS: Final = 500
 
 
 @dataclass(slots=True)
-class Segment:
+class TableSegment:
     """One child, as its owner knows it."""
 
     name: str
@@ -76,13 +76,13 @@ class SegmentedTable:
         self.key: str = key
         self._segment_bytes: int = segment_bytes
         # By oid; `current` and those in `free` among them.
-        self._all: dict[int, Segment] = {}
-        self.current: Segment | None = None
-        self._free: list[Segment] = []
+        self._all: dict[int, TableSegment] = {}
+        self.current: TableSegment | None = None
+        self._free: list[TableSegment] = []
         self._rotation: int = 0
         self._commits: int = 0
 
-    def learn(self, found: list[Segment]) -> None:
+    def learn(self, found: list[TableSegment]) -> None:
         """What was there before. The smallest is filled further, if it is small."""
         self._all = {segment.oid: segment for segment in found}
         self._free = [segment for segment in found if segment.live_count == 0]
@@ -100,11 +100,11 @@ class SegmentedTable:
         stored = sum(segment.added_bytes for segment in self._all.values())
         return max(self._segment_bytes, stored // _PART_OF_ALL)
 
-    def take_free(self) -> Segment | None:
+    def take_free(self) -> TableSegment | None:
         """One that can be filled, if there is one."""
         return self._free.pop() if self._free else None
 
-    def begin(self, segment: Segment) -> None:
+    def begin(self, segment: TableSegment) -> None:
         """New rows go here from now on."""
         self._rotation += 1
         segment.begun = self._rotation
@@ -115,7 +115,7 @@ class SegmentedTable:
         if oid in self._all:
             self._all[oid].remove(count)
 
-    def truncated(self, segment: Segment) -> None:
+    def truncated(self, segment: TableSegment) -> None:
         segment.added_bytes = segment.added_count = segment.live_count = 0
         self._free.append(segment)
 
@@ -129,16 +129,16 @@ class SegmentedTable:
     def count_commit(self) -> None:
         self._commits += 1
 
-    def pin(self, segment: Segment) -> None:
+    def pin(self, segment: TableSegment) -> None:
         segment.pinned_until = self._commits + _PINNED_TURNS
 
     # --- what is to be done ---------------------------------------------------
 
-    def closed(self) -> list[Segment]:
+    def closed(self) -> list[TableSegment]:
         """Those that are not added to, and not truncated."""
         return list(self._closed())
 
-    def _closed(self) -> list[Segment]:
+    def _closed(self) -> list[TableSegment]:
         free = {segment.oid for segment in self._free}
         return [
             segment
@@ -146,21 +146,21 @@ class SegmentedTable:
             if segment is not self.current and segment.oid not in free
         ]
 
-    def next_empty(self) -> Segment | None:
+    def next_empty(self) -> TableSegment | None:
         """One that may be truncated now."""
         for segment in self._closed():
             if segment.live_count == 0 and segment.pinned_until <= self._commits:
                 return segment
         return None
 
-    def next_sparse(self) -> Segment | None:
+    def next_sparse(self) -> TableSegment | None:
         """One whose rows should move to the current one."""
         for segment in self._closed():
             if segment.is_sparse(self._rotation):
                 return segment
         return None
 
-    def next_uncounted(self) -> Segment | None:
+    def next_uncounted(self) -> TableSegment | None:
         for segment in self._closed():
             if segment.live_count is None:
                 return segment

@@ -110,7 +110,7 @@ class PostgresSession:
         parameters: Parameters = (),
         seconds: float = ANSWER_SECONDS,
     ) -> Rows:
-        """What one statement answers. Raises ConnectionLost, psycopg.Error."""
+        """What one statement answers. Raises ServerLost, psycopg.Error."""
         with self._answering(seconds):
             cursor = self._connection.cursor(binary=True)
             await cursor.execute(statement, parameters, prepare=True)
@@ -124,7 +124,7 @@ class PostgresSession:
     async def transaction(self, steps: Sequence[Step]) -> list[Rows]:
         """All of it or nothing, durably, in one round trip.
 
-        Raises ConnectionLost if nobody knows; psycopg.Error if nothing of it happened.
+        Raises ServerLost if nobody knows; psycopg.Error if nothing of it happened.
         """
         with self._answering(ANSWER_SECONDS):
             try:
@@ -154,7 +154,7 @@ class PostgresSession:
 
     @contextmanager
     def _answering(self, seconds: float) -> Iterator[None]:
-        """Raises ConnectionLost, psycopg.Error."""
+        """Raises ServerLost, psycopg.Error."""
         if self._connection.closed:
             raise lost(self._url.location, ConnectionError("it was closed"))
         timer = asyncio.get_running_loop().call_later(seconds, self._cut_off)

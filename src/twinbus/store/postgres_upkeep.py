@@ -13,7 +13,7 @@ from psycopg import errors
 
 from twinbus.store.base import StoreError
 from twinbus.store.postgres_connection import SQL, PostgresConnection
-from twinbus.store.postgres_segments import SEGMENT_BYTES, Segment, SegmentedTable
+from twinbus.store.postgres_segments import SEGMENT_BYTES, SegmentedTable, TableSegment
 
 _log = logging.getLogger(__name__)
 
@@ -51,13 +51,13 @@ class SegmentUpkeep:
 
     async def learn(self) -> None:
         """What is there. Raises StoreError."""
-        found: dict[str, list[Segment]] = {}
+        found: dict[str, list[TableSegment]] = {}
         for parent, name, oid, heap_bytes, size in await self._connection.rows(
             "segments"
         ):
-            segment = Segment(name, oid, size, size // _LOADED_ROW_BYTES, None)
+            segment = TableSegment(name, oid, size, size // _LOADED_ROW_BYTES, None)
             if heap_bytes == 0:
-                segment = Segment(name, oid)
+                segment = TableSegment(name, oid)
             found.setdefault(parent, []).append(segment)
         for table in (*self._emptied, self.journal):
             table.learn(found.get(table.parent, []))
@@ -69,7 +69,7 @@ class SegmentUpkeep:
         table.begin(table.take_free() or await self._make(table.parent))
         return True
 
-    async def _make(self, parent: str) -> Segment:
+    async def _make(self, parent: str) -> TableSegment:
         connection = self._connection
         async with connection.fenced() as session:
             number = len(await session.rows(SQL["segments"])) + 1
@@ -79,7 +79,7 @@ class SegmentUpkeep:
             await session.rows(make.replace("{segment}", name))
             oid = SQL["segment_oid"].replace("{segment}", name)
             ((found,),) = await session.rows(oid)
-        return Segment(name, found)
+        return TableSegment(name, found)
 
     def removed(self, oid: int, count: int) -> None:
         for table in self._emptied:
@@ -107,7 +107,7 @@ class SegmentUpkeep:
             _log.warning("clearing up the store is put off: %s", error)
 
     async def _truncate(
-        self, table: SegmentedTable, segment: Segment, must_be_empty: bool = True
+        self, table: SegmentedTable, segment: TableSegment, must_be_empty: bool = True
     ) -> None:
         try:
             async with self._connection.fenced() as session:
@@ -130,7 +130,7 @@ class SegmentUpkeep:
             _log.info("%s is being read, and is truncated later", segment.name)
             table.pin(segment)
 
-    async def _move(self, table: SegmentedTable, segment: Segment) -> None:
+    async def _move(self, table: SegmentedTable, segment: TableSegment) -> None:
         """A portion of what is left goes to the current segment."""
         await self.make_room(table)
         target = table.current
@@ -161,7 +161,7 @@ class SegmentUpkeep:
             if last <= journal_through:
                 await self._truncate(self.journal, segment, must_be_empty=False)
 
-    async def _count(self, segment: Segment) -> None:
+    async def _count(self, segment: TableSegment) -> None:
         statement = SQL["count_segment"].replace("{segment}", segment.name)
         async with self._connection.fenced() as session:
             ((count,),) = await session.rows(statement, (_COUNTED_ROWS,))
