@@ -3,8 +3,8 @@
 A server of its own is started, synced and with autovacuum on. First the store alone:
 commits of messages, and of their removals. Then a whole bus on it, under the load
 client: sends, and receives that are confirmed. With `--minutes` it goes on for so long
-beside a reader that has read every table and is idle in its transaction, and the first
-minute is compared with the last.
+beside a reader that has read every table and is idle in its transaction. A minute
+before it and one after it say how the machine was then.
 
 Other programs may use the machine, so beside the rates there is the CPU time of bus and
 database for a message: that is what must not grow.
@@ -151,16 +151,17 @@ def _median(rates: list[Rate]) -> Rate:
 def measure_endurance(server: PostgresServer, minutes: float) -> list[Rate]:
     """Minute by minute, beside a reader that does not end its transaction."""
     with TwinbusServer(store=server.url("endurance")) as bus:
-        _both_ways(server, bus)
+        found = _minute(server, bus, "before the reader")
         with psycopg.connect(server.conninfo) as reader:
             _read_everything(reader, "endurance")
             ends_at = time.monotonic() + 60 * minutes
-            found: list[Rate] = []
             while time.monotonic() < ends_at:
-                found += _minute(server, bus, len(found) // 2 + 1)
+                found += _minute(server, bus, f"minute {len(found) // 2}")
                 print(_table(found[-2:]), flush=True)
             print(_sizes(server, "endurance"), flush=True)
             reader.rollback()
+        # How the machine is by then: others may use it.
+        found += _minute(server, bus, "without the reader")
     return found
 
 
@@ -176,14 +177,14 @@ def _read_everything(
         reader.execute(f"SELECT count(*) FROM {schema}.{table}")
 
 
-def _minute(server: PostgresServer, bus: TwinbusServer, number: int) -> list[Rate]:
+def _minute(server: PostgresServer, bus: TwinbusServer, when: str) -> list[Rate]:
     ends_at, found = time.monotonic() + 60, []
     while time.monotonic() < ends_at or not found:
         found.append(_both_ways(server, bus))
     medians = [_median([both[way] for both in found]) for way in (0, 1)]
     return [
         Rate(
-            what=f"minute {number}: {one.what}",
+            what=f"{when}: {one.what}",
             messages_per_second=one.messages_per_second,
             cpu_us=one.cpu_us,
         )
@@ -195,7 +196,7 @@ def _sizes(server: PostgresServer, schema: str) -> str:
     with psycopg.connect(server.conninfo) as db:
         rows = db.execute(
             "SELECT regexp_replace(relname, '_[0-9_]+$', ''), count(*),"
-            " sum(pg_total_relation_size(oid)) >> 20 FROM pg_class"
+            " sum(pg_total_relation_size(oid))::bigint >> 20 FROM pg_class"
             " WHERE relnamespace = %s::regnamespace AND relkind = 'r'"
             " GROUP BY 1 HAVING sum(pg_total_relation_size(oid)) > 1 << 20 ORDER BY 1",
             (schema,),
@@ -224,7 +225,7 @@ def main() -> None:
     with PostgresServer(BENCH_SETTINGS) as server:
         if arguments.minutes:
             found = measure_endurance(server, arguments.minutes)
-            print(_table([*found[:2], *found[-2:]]))
+            print(_table([*found[:4], *found[-4:]]))
             return
         alone = [asyncio.run(measure_store(server, count)) for count in (100, 1_000)]
         rates = [rate for both in alone for rate in both]

@@ -35,7 +35,9 @@ def postgres_place(postgres_server: PostgresServer) -> PostgresPlace:
     return PostgresPlace(postgres_server)
 
 
-@pytest.fixture(params=["memory", "memory with a term", "sqlite", "sqlite apart", "postgres"])
+@pytest.fixture(
+    params=["memory", "memory with a term", "sqlite", "sqlite apart", "postgres"]
+)
 def place(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> MemoryPlace | SqlitePlace | PostgresPlace:

@@ -70,6 +70,8 @@ class SqliteApartPlace(SqlitePlace):
 
     def store(self) -> SqliteStore:
         return SqliteStore(self.store_path, ApartLog(self.store_path))
+
+
 class PostgresPlace:
     """Two schemas of a server, and a clock that only moves when it is told."""
 

@@ -72,6 +72,9 @@ from twinbus.store.base import (
 
 _log = logging.getLogger(__name__)
 
+# Takes the lease of a store, by the owner's description and the expected uuid.
+_Take = Callable[[str, bytes], Awaitable[Opened]]
+
 _STUCK_MS: Final = 1_000
 """A commit that takes longer than this, while too much waits for it, is stuck."""
 
@@ -191,7 +194,9 @@ class StoreOwner(Home):
         self.state = state
         self.is_serving = state is OwnerState.SERVING
 
-    async def _open_store(self, take: Callable[[str, bytes], Awaitable[Opened]]) -> Opened:
+    async def _open_store(
+        self, take: Callable[[str, bytes], Awaitable[Opened]]
+    ) -> Opened:
         self._opened_at = self.clock.now()
         opened = await take(self._description, self.store_uuid)
         self._epoch = opened.epoch
