@@ -16,6 +16,8 @@ from twinbus.store import postgres_session
 from twinbus.store.base import CommitFailed, CommitUnknown, StoreError
 from twinbus.store.checks.owner import NO_LIMIT, Owner, message, owner_of, record
 from twinbus.store.postgres import PostgresStore
+from twinbus.store.postgres_errors import ServerLost
+from twinbus.store.postgres_session import PostgresSession, Rows, Step
 
 from .places import PostgresPlace
 
@@ -85,6 +87,40 @@ async def test_connections_ended_in_the_middle_of_commits(
     assert await committed_batches(owner) == happened
     assert owner.opened.last_batch == max(happened)
     assert owner.opened.fragments == [record(1, active_count=max(happened))]
+    await owner.store.close()
+
+
+async def test_records_of_a_commit_in_doubt_are_not_lost(
+    postgres_place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It happened, but its answer was lost. Later the table of fragments is written."""
+    postgres_place.segment_bytes = 4_000
+    owner = await owner_of(postgres_place)
+    await owner.commit(adding(1))
+    happening = PostgresSession.transaction
+
+    async def lose_the_answer(self: PostgresSession, steps: list[Step]) -> list[Rows]:
+        await happening(self, steps)
+        self.end()
+        raise ServerLost("the answer was lost")
+
+    doubtful = adding(2)
+    doubtful.records[:] = [record(7, active_count=77)]
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgresSession, "transaction", lose_the_answer)
+        with pytest.raises(CommitUnknown):
+            await owner.commit(doubtful)
+    assert await owner.store.last_batch() == 2
+    owner.batch = 2
+    for batch in range(3, 60):
+        await owner.commit(adding(batch))
+    through = postgres_place.run("SELECT fragments_through FROM twinbus_meta")
+    assert through > [(2,)], "the journal went on to another segment"
+    expected = [record(1, active_count=59), record(7, active_count=77)]
+    assert await owner.store.fragments() == expected
+    owner = await owner.reopened()
+    assert owner.opened.fragments == expected
+    assert await committed_batches(owner) == set(range(1, 60))
     await owner.store.close()
 
 

@@ -62,6 +62,8 @@ class PostgresStore(PostgresReads):
         # The table of fragments is as of this commit.
         self._fragments_through = 0
         self._last_batch = 0
+        # Nobody knows whether the last commit happened.
+        self._is_in_doubt = False
 
     @property
     def location(self) -> str:
@@ -70,20 +72,24 @@ class PostgresStore(PostgresReads):
     # --- ownership ------------------------------------------------------------
 
     async def load(self) -> Opened:
-        rows = await self._server.rows("identity")
-        store_uuid, epoch, _, batch, self._fragments_through, _ = rows[0]
-        self._last_batch = batch
+        store_uuid, epoch = await self._learn_batch()
         await self._segments.learn()
         return Opened(
             store_uuid=store_uuid,
             epoch=epoch,
-            last_batch=batch,
+            last_batch=self._last_batch,
             fragments=await self.fragments(),
             purging=[
                 number for (number,) in await self._server.rows("dropped_fragments")
             ],
             next_scheduled_at=await self.next_scheduled_at(),
         )
+
+    async def _learn_batch(self) -> tuple[bytes, int]:
+        """Which commit was the last; the uuid of the store, and the epoch."""
+        rows = await self._server.rows("identity")
+        store_uuid, epoch, _, self._last_batch, self._fragments_through, _ = rows[0]
+        return store_uuid, epoch
 
     async def fragments(self) -> list[FragmentRecord]:
         blobs, table = await self._server.answers(
@@ -111,6 +117,8 @@ class PostgresStore(PostgresReads):
                 f"{self.location}: commit {changes.batch} does not follow "
                 f"{self._last_batch}."
             )
+        if self._is_in_doubt:
+            await self.last_batch()
         fence = await server.ready()
         writes_fragments = await self._make_room(changes)
         written = CommitSteps(self._current(changes))
@@ -120,6 +128,7 @@ class PostgresStore(PostgresReads):
         try:
             answers = await server.transaction([*before, *written.steps])
         except CommitUnknown:
+            self._is_in_doubt = True
             self._segments.forget_counts()
             raise
         self._committed(changes, written, answers[len(before) :], writes_fragments)
@@ -214,6 +223,9 @@ class PostgresStore(PostgresReads):
     async def last_batch(self) -> int:
         self._server.check_open()
         await self._server.settled()
-        batch: int = (await self._server.rows("last_batch"))[0][0]
-        self._last_batch = batch
-        return batch
+        await self._learn_batch()
+        if self._is_in_doubt:
+            # What that commit said of fragments is in the journal, if it happened.
+            await self.fragments()
+            self._is_in_doubt = False
+        return self._last_batch

@@ -27,6 +27,7 @@ from twinbus.store.catalog import (
 from twinbus.store.postgres_errors import (
     ServerLost,
     as_unknown,
+    connecting,
     reading,
     refusal,
 )
@@ -69,15 +70,14 @@ class PostgresCatalog:
         return self._url.location
 
     def exists(self) -> bool:
-        try:
-            with psycopg.connect(self._url.conninfo, connect_timeout=4) as db:
-                found = db.execute(
-                    "SELECT to_regclass(%s) IS NOT NULL",
-                    (f"{self._url.schema}.twinbus_meta",),
-                ).fetchone()
-        except psycopg.Error:
-            return False
-        return found is not None and bool(found[0])
+        """Raises StoreError if the server is away."""
+        asked = f"{self._url.schema}.twinbus_meta"
+        with (
+            connecting(self.location),
+            psycopg.connect(self._url.conninfo, connect_timeout=4) as db,
+        ):
+            found = db.execute("SELECT to_regclass(%s) IS NOT NULL", (asked,))
+            return found.fetchone() == (True,)
 
     async def open(self) -> list[EntityRecord]:
         if self._is_open:

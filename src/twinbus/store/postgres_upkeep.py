@@ -118,12 +118,14 @@ class SegmentUpkeep:
                 await session.rows("SET LOCAL enable_seqscan = on")
                 is_empty = SQL["is_empty"].replace("{segment}", segment.name)
                 ((found,),) = await session.rows(is_empty)
-                if found or not must_be_empty:
+                may_go = found or not must_be_empty
+                if may_go:
                     truncate = SQL["truncate_segment"]
                     await session.rows(truncate.replace("{segment}", segment.name))
-                    table.truncated(segment)
-                else:
-                    segment.live_count = None
+            if may_go:
+                table.truncated(segment)
+            else:
+                segment.live_count = None
         except StoreError as error:
             if not isinstance(error.__cause__, errors.LockNotAvailable):
                 raise
