@@ -47,9 +47,12 @@ class TwinbusServer:
         under: tuple[str, ...] = (),
         module: str = "twinbus",
         stores: int = 1,
+        store: str = "",
     ) -> None:
         self._stores = stores
         self._config = config
+        # A URL; empty: the embedded store, or several of them.
+        self._store = store
         self._program = (*under, sys.executable, "-m", module)
         # A program that watches every instruction takes its time.
         self._patience_seconds = START_PATIENCE_SECONDS * (10 if under else 1)
@@ -136,6 +139,8 @@ class TwinbusServer:
         ]
 
     def _store_flags(self) -> list[str]:
+        if self._store:
+            return ["--store", self._store]
         if self._stores == 1:
             return []
         data = self._folder / "data"

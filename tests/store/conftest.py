@@ -1,10 +1,14 @@
 """Fixtures of the store tests."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .places import MemoryPlace, SqliteApartPlace, SqlitePlace
+from bench.postgres_server import PostgresMissing, PostgresServer
+
+from .places import MemoryPlace, PostgresPlace, SqliteApartPlace, SqlitePlace
 
 
 @pytest.fixture
@@ -12,11 +16,36 @@ def sqlite_place(tmp_path: Path) -> SqlitePlace:
     return SqlitePlace(tmp_path)
 
 
-@pytest.fixture(params=["memory", "memory with a term", "sqlite", "sqlite apart"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> MemoryPlace | SqlitePlace:
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """For all tests of a worker; each has a schema of its own. Continuous integration
+    must have one."""
+    try:
+        server = PostgresServer().__enter__()
+    except PostgresMissing as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))
+    yield server
+    server.__exit__()
+
+
+@pytest.fixture
+def postgres_place(postgres_server: PostgresServer) -> PostgresPlace:
+    return PostgresPlace(postgres_server)
+
+
+@pytest.fixture(
+    params=["memory", "memory with a term", "sqlite", "sqlite apart", "postgres"]
+)
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> MemoryPlace | SqlitePlace | PostgresPlace:
     """Somewhere to keep content, of each backend, and with each kind of lease."""
     if request.param == "sqlite":
         return SqlitePlace(tmp_path)
     if request.param == "sqlite apart":
         return SqliteApartPlace(tmp_path)
+    if request.param == "postgres":
+        return PostgresPlace(request.getfixturevalue("postgres_server"))
     return MemoryPlace(0 if request.param == "memory" else 30_000)

@@ -11,9 +11,20 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
-from twinbus.store import memory_catalog_versions, sqlite_catalog
+from bench.postgres_server import PostgresServer
+from twinbus.store import (
+    memory_catalog_versions,
+    postgres_catalog,
+    sqlite_catalog,
+)
 from twinbus.store.catalog import (
     TOMBSTONE,
     Catalog,
@@ -23,6 +34,8 @@ from twinbus.store.catalog import (
 )
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.store.sqlite_catalog import SqliteCatalog
+
+from .places import PostgresPlace
 
 Result = TypeVar("Result")
 KEPT = 4
@@ -43,6 +56,11 @@ records = st.builds(
 
 def key_of(namespace: str, path: str) -> tuple[str, str]:
     return namespace.lower(), path.lower()
+
+
+def _of_any(answer: Any) -> Any:
+    """Without what differs between any two catalogs."""
+    return replace(answer, identity=b"") if hasattr(answer, "identity") else answer
 
 
 class Follower:
@@ -66,15 +84,17 @@ class Follower:
 class TwoCatalogs(RuleBasedStateMachine):
     """Everything is done to both, and must look the same."""
 
+    def tested(self) -> Catalog:
+        return SqliteCatalog(Path(self.folder.name) / "catalog.sqlite3")
+
     @initialize()
     def open_both(self) -> None:
         self.patch = pytest.MonkeyPatch()
-        for module in (memory_catalog_versions, sqlite_catalog):
+        for module in (memory_catalog_versions, sqlite_catalog, postgres_catalog):
             self.patch.setattr(module, "REMOVALS_KEPT", KEPT)
         self.folder = tempfile.TemporaryDirectory()
         self.loop = asyncio.new_event_loop()
-        path = Path(self.folder.name) / "catalog.sqlite3"
-        self.catalogs: tuple[Catalog, Catalog] = (MemoryCatalog(), SqliteCatalog(path))
+        self.catalogs: tuple[Catalog, Catalog] = (MemoryCatalog(), self.tested())
         self._both("open")
         self.followers = [Follower(0, [])]
 
@@ -89,7 +109,9 @@ class TwoCatalogs(RuleBasedStateMachine):
         return self.loop.run_until_complete(work)
 
     def _both(self, name: str, *given: Any) -> Any:
-        model, tested = (self._run(getattr(c, name)(*given)) for c in self.catalogs)
+        model, tested = (
+            _of_any(self._run(getattr(c, name)(*given))) for c in self.catalogs
+        )
         assert model == tested, name
         return tested
 
@@ -141,3 +163,32 @@ class TwoCatalogs(RuleBasedStateMachine):
 
 TestTwoCatalogs = TwoCatalogs.TestCase
 TestTwoCatalogs.settings = settings(max_examples=25, stateful_step_count=15)
+
+
+def test_postgres_catalog_is_like_the_model(postgres_server: PostgresServer) -> None:
+    class WithPostgres(TwoCatalogs):
+        def tested(self) -> Catalog:
+            return PostgresPlace(postgres_server).catalog()
+
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        WithPostgres, settings=settings(max_examples=8, stateful_step_count=12)
+    )
+
+
+async def test_catalog_made_again_has_another_identity(
+    tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    for first, second in (
+        (MemoryCatalog(), MemoryCatalog()),
+        (SqliteCatalog(tmp_path / "1"), SqliteCatalog(tmp_path / "2")),
+        (
+            PostgresPlace(postgres_server).catalog(),
+            PostgresPlace(postgres_server).catalog(),
+        ),
+    ):
+        found = []
+        for catalog in (first, second):
+            await catalog.open()
+            found.append((await catalog.snapshot()).identity)
+            await catalog.close()
+        assert found[0] != found[1]

@@ -19,19 +19,19 @@ from twinbus.store.lease import HeldLease
 from twinbus.store.memory import MemoryStore
 from twinbus.store.memory_lease import MemoryLease
 
-from .places import MemoryPlace, SqlitePlace
+from .places import MemoryPlace, PostgresPlace, SqlitePlace
 
 
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
 async def test_store_passes(
-    check: StoreCheck, place: MemoryPlace | SqlitePlace
+    check: StoreCheck, place: MemoryPlace | SqlitePlace | PostgresPlace
 ) -> None:
     await check(place)
 
 
 @pytest.mark.parametrize("check", CATALOG_CHECKS, ids=lambda check: check.__name__)
 async def test_catalog_passes(
-    check: CatalogCheck, place: MemoryPlace | SqlitePlace
+    check: CatalogCheck, place: MemoryPlace | SqlitePlace | PostgresPlace
 ) -> None:
     await check(place)
 

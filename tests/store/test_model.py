@@ -1,4 +1,4 @@
-"""SQLite against the model: after any sequence of operations both are the same, even if
+"""Stores against the model: after any sequence of operations both are the same, even if
 an owner died in between."""
 
 import asyncio
@@ -16,8 +16,10 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
+    run_state_machine_as_test,
 )
 
+from bench.postgres_server import PostgresServer
 from twinbus.broker.changes import (
     ChangeSet,
     FragmentRecord,
@@ -42,7 +44,10 @@ from twinbus.broker.row_id import base_of
 from twinbus.store.base import CommitFailed, ExpiryCursor, Opened, Store, WindowRefill
 from twinbus.store.memory import MemoryStore
 from twinbus.store.opening import open_store
+from twinbus.store.postgres import PostgresStore
 from twinbus.store.sqlite import SqliteStore
+
+from .places import PostgresPlace
 
 Result = TypeVar("Result")
 
@@ -111,12 +116,25 @@ def _columns(found: Outlines) -> tuple[list[int], ...]:
 class TwoStores(RuleBasedStateMachine):
     """Everything is done to both stores, and must look the same."""
 
+    def tested(self) -> Store:
+        return SqliteStore(Path(self.folder.name) / "store.sqlite3")
+
+    def abandon(self, store: Store) -> None:
+        """Its process has died."""
+        assert isinstance(store, MemoryStore | SqliteStore)
+        store.abandon()
+
+    def select(self, statement: str) -> list[tuple[Any, ...]]:
+        """What is in the tables of the tested store."""
+        tested = self.stores[1]
+        assert isinstance(tested, SqliteStore)
+        return tested._db.execute(statement).fetchall()
+
     @initialize()
     def open_both(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.loop = asyncio.new_event_loop()
-        path = Path(self.folder.name) / "store.sqlite3"
-        self.stores: tuple[Store, Store] = (MemoryStore(), SqliteStore(path))
+        self.stores: tuple[Store, Store] = (MemoryStore(), self.tested())
         self.opened = self._open()
 
     def teardown(self) -> None:
@@ -356,8 +374,7 @@ class TwoStores(RuleBasedStateMachine):
     @rule()
     def die_and_open(self) -> None:
         for store in self.stores:
-            assert isinstance(store, MemoryStore | SqliteStore)
-            store.abandon()
+            self.abandon(store)
         self.opened = self._open()
 
     @invariant()
@@ -444,11 +461,9 @@ class TwoStores(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "stores"))
     def bodies_are_those_that_are_used(self) -> None:
         used = Counter(m.body_id for m in self._found() if m.is_shared)
-        tested = self.stores[1]
-        assert isinstance(tested, SqliteStore)
-        uses = tested._db.execute("SELECT body_id, use_count FROM body_use")
+        uses = self.select("SELECT body_id, use_count FROM body_use")
         assert dict(uses) == used
-        bodies = tested._db.execute("SELECT body_id FROM shared_body")
+        bodies = self.select("SELECT body_id FROM shared_body")
         assert {body_id for (body_id,) in bodies} == set(used)
 
     @invariant()
@@ -479,3 +494,24 @@ class TwoStores(RuleBasedStateMachine):
 
 TestTwoStores = TwoStores.TestCase
 TestTwoStores.settings = settings(max_examples=30, stateful_step_count=25)
+
+
+def test_postgres_is_like_the_model(postgres_server: PostgresServer) -> None:
+    class WithPostgres(TwoStores):
+        def tested(self) -> Store:
+            self.place = PostgresPlace(postgres_server)
+            return self.place.store()
+
+        def abandon(self, store: Store) -> None:
+            if isinstance(store, PostgresStore):
+                self.loop.run_until_complete(store.abandon())
+                self.loop.run_until_complete(self.place.orphan())
+            else:
+                super().abandon(store)
+
+        def select(self, statement: str) -> list[tuple[Any, ...]]:
+            return self.place.run(statement)
+
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        WithPostgres, settings=settings(max_examples=6, stateful_step_count=15)
+    )

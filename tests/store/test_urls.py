@@ -1,15 +1,24 @@
 """Which store a URL selects."""
 
 import contextlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from twinbus.store import urls
 from twinbus.store.base import StoreError
 from twinbus.store.memory import MemoryStore
 from twinbus.store.opening import open_store
+from twinbus.store.postgres import PostgresStore
 from twinbus.store.sqlite import SqliteStore
-from twinbus.store.urls import open_store_url, open_store_urls, without_password
+from twinbus.store.urls import (
+    open_catalog_url,
+    open_store_url,
+    open_store_urls,
+    without_password,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +51,9 @@ def test_malformed_url_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["redis://host", "data/bus.sqlite3", ""])
 def test_unknown_scheme_is_told_what_there_is(url: str) -> None:
-    with pytest.raises(StoreError, match="Available: memory, sqlite"):
+    with pytest.raises(
+        StoreError, match="Available: memory, postgres, postgresql, sqlite"
+    ):
         open_store_url(url)
 
 
@@ -84,4 +95,60 @@ def test_texts_have_no_password() -> None:
     with pytest.raises(StoreError) as refused:
         open_store_url("oracle://me:s3cret@host/x")
     assert "s3cret" not in str(refused.value)
-    assert "memory, sqlite" in str(refused.value)
+    assert "memory, postgres, postgresql, sqlite" in str(refused.value)
+
+
+def test_postgresql_url_names_a_schema() -> None:
+    store = open_store_url("postgresql://bus@db1,db2/site?schema=a&sslmode=require")
+    assert isinstance(store, PostgresStore)
+    shown = "postgresql://bus@db1,db2/site?sslmode=require&schema=a"
+    assert store.location == shown
+    catalog = open_catalog_url("postgres://db/site")
+    assert catalog.location == "postgresql://db/site?schema=twinbus_catalog"
+
+
+def test_catalog_url_names_a_file_or_memory(tmp_path: Path) -> None:
+    catalog = open_catalog_url(f"sqlite:///{tmp_path}/catalog.sqlite3")
+    assert catalog.location == f"{tmp_path}/catalog.sqlite3"
+    assert open_catalog_url("memory:").exists()
+    with pytest.raises(StoreError, match="no catalog of the kind 'redis'"):
+        open_catalog_url("redis://h")
+
+
+def test_missing_driver_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(urls, "find_spec", lambda name: None)
+    for open_url in (open_store_url, open_catalog_url):
+        with pytest.raises(StoreError, match=r"pip install 'twinbus\[postgres\]'"):
+            open_url("postgresql://h/d")
+
+
+def test_base_install_does_not_import_the_driver() -> None:
+    code = (
+        "import sys; import twinbus.process.server, twinbus.cli.main;"
+        "sys.exit('psycopg' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://bus:s3cret@db/site",
+        "postgresql://bus:s3c/ret@x:s3cret@db/site?schema=a",
+        "postgresql://db/site?user=bus&password=s3cret&sslpassword=s3cret",
+        "mysql://bus:s3cret@db/site?password=s3cret",
+        "postgresql://bus:s3cret@db/site?schema=Not%20Ours",
+        "postgresql://bus:s3cret@",
+    ],
+)
+def test_password_is_never_shown(url: str) -> None:
+    assert "s3cret" not in without_password(url)
+    try:
+        store = open_store_url(url)
+    except StoreError as error:
+        assert "s3cret" not in str(error)
+    else:
+        assert isinstance(store, PostgresStore)
+        url_of_store = store._server.url
+        assert "s3cret" not in f"{store.location} {store!r} {url_of_store!r}"
+        assert "s3cret" in url_of_store.conninfo

@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "fragments": {"broker", "encoding", "errors"},
     "topics": {"broker", "encoding", "rules"},
     "links": {"amqp", "broker", "encoding", "errors", "fragments", "limits"},
-    "store": {"broker", "errors", "limits"},
+    "store": {"broker", "clock", "errors", "limits"},
     "client": {"amqp", "auth", "clock", "encoding", "errors", "limits"},
     # Private parts of the vendor's SDK: a package that needs nothing of ours.
     "sdk_internals": set(),

@@ -5,14 +5,19 @@ renewal that fails is tried again; when the term is nearly over by our own clock
 lease counts as lost: from then on another owner may have it.
 """
 
+import asyncio
 import logging
+from typing import Final
 
 from twinbus.clock import Clock
-from twinbus.store.base import LeaseLost, Opened, Store, StoreError
+from twinbus.store.base import LeaseInDoubt, LeaseLost, Opened, Store, StoreError
 from twinbus.store.lease import HeldLease
 from twinbus.store.opening import another_store, open_store, refuse_missing
 
 _log = logging.getLogger(__name__)
+
+_WATCH_SECONDS: Final = 0.25
+"""How often a lease is looked at whose holder may be dead."""
 
 
 class LeaseKeeper:
@@ -24,6 +29,18 @@ class LeaseKeeper:
         self._held = HeldLease(0, 0, 0)
         # Otherwise there is nothing to renew.
         self.has_term = False
+
+    async def take_from_the_dead(
+        self, description: str, store_uuid: bytes = b""
+    ) -> Opened:
+        """As `take`, but waits for the end of a lease whose holder is not heard of: it
+        may be that of this broker before it was killed."""
+        while True:
+            try:
+                return await self.take(description, store_uuid)
+            except LeaseInDoubt as error:
+                _log.info("waiting for a lease to end: %s", error)
+            await asyncio.sleep(_WATCH_SECONDS)
 
     async def take(self, description: str, store_uuid: bytes = b"") -> Opened:
         """Become the owner, and learn what there is. Raises StoreError, also if it is

@@ -73,6 +73,9 @@ from twinbus.store.base import (
 
 _log = logging.getLogger(__name__)
 
+# Takes the lease of a store, by the owner's description and the expected uuid.
+_Take = Callable[[str, bytes], Awaitable[Opened]]
+
 _STUCK_MS: Final = 1_000
 """A commit that takes longer than this, while too much waits for it, is stuck."""
 
@@ -199,7 +202,7 @@ class StoreOwner(Home):
     async def open(self, description: str) -> None:
         """Take the lease and learn what there is. Raises StoreError."""
         self._description = description
-        opened = await self._open_store()
+        opened = await self._open_store(self._lease.take_from_the_dead)
         self.store_uuid = opened.store_uuid
         self.table = FragmentTable(opened.epoch, opened.fragments, self)
         self.table.purging().update(opened.purging)
@@ -216,9 +219,11 @@ class StoreOwner(Home):
         elif self.away_since == 0:
             self.away_since = self.clock.now()
 
-    async def _open_store(self) -> Opened:
+    async def _open_store(
+        self, take: Callable[[str, bytes], Awaitable[Opened]]
+    ) -> Opened:
         self._opened_at = self.clock.now()
-        opened = await self._lease.take(self._description, self.store_uuid)
+        opened = await take(self._description, self.store_uuid)
         self._epoch = opened.epoch
         self._batch = opened.last_batch
         self.outbox.begin(opened.epoch)
@@ -455,7 +460,7 @@ class StoreOwner(Home):
         """Take the lease again, and believe what the store says. Raises StoreError."""
         with contextlib.suppress(StoreError):
             await self._store.close()
-        opened = await self._open_store()
+        opened = await self._open_store(self._lease.take)
         leases, rules = await self._store.reader_leases(), await self._store.rules()
         outbox = await self._store.outbox_totals()
         begin = await self._first_opening(opened)

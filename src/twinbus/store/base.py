@@ -46,6 +46,10 @@ class StoreInUse(StoreError):
     """Another live process owns the store."""
 
 
+class LeaseInDoubt(StoreInUse):
+    """Another owns the store, or died and has not given it back: ask again soon."""
+
+
 class StoreUnreadable(StoreError):
     """The store is damaged, or written by a version this one cannot read."""
 

@@ -99,6 +99,8 @@ class RemovedEntity:
 class CatalogSnapshot:
     """All entities, as they were in one version."""
 
+    # Of the catalog. One that was made again has another, and begins with version 1.
+    identity: bytes
     version: int
     entities: list[EntityRecord]
 
@@ -111,6 +113,8 @@ class CatalogChanges:
     never have been known.
     """
 
+    # If it is not that of the snapshot, the catalog was made again: read another one.
+    identity: bytes
     # That the broker knows with these changes.
     version: int
     created: list[EntityRecord]

@@ -18,8 +18,8 @@ that holds it, which others can see.
 
 from typing import Final, Protocol, final
 
-_RENEWALS_PER_TERM: Final = 3
-"""Two of three may fail before the lease is over for its holder."""
+_RENEWALS_PER_TERM: Final = 6
+"""Every second of a usual term of six; three in a row may fail."""
 
 _MARGIN_PART: Final = 5
 """The holder stops when this part of the term is left: clocks do not run equally fast,

@@ -43,6 +43,7 @@ class MemoryCatalog:
     async def snapshot(self) -> CatalogSnapshot:
         self._check_open()
         return CatalogSnapshot(
+            identity=self._versions.identity,
             version=self._versions.last,
             entities=[entity for _, entity in sorted(self._entities.items())],
         )

@@ -4,6 +4,7 @@ For an entity that exists two numbers are kept, however often it changes. Of tho
 are gone only the last ones are remembered.
 """
 
+import secrets
 from collections.abc import Mapping
 from typing import final
 
@@ -23,6 +24,8 @@ class CatalogVersions:
     """Of one catalog."""
 
     def __init__(self) -> None:
+        # Each catalog that is made has its own.
+        self.identity: bytes = secrets.token_bytes(16)
         # Of the last write.
         self.last: int = 1
         # Removals up to this version may be forgotten.
@@ -74,6 +77,7 @@ class CatalogVersions:
         changed = sorted(key for key, at in self._changed.items() if at > version)
         removed = sorted(key for key, (at, _) in self._removed.items() if at > version)
         return CatalogChanges(
+            identity=self.identity,
             version=self.last,
             created=[entities[k] for k in changed if self._created[k] > version],
             updated=[entities[k] for k in changed if self._created[k] <= version],

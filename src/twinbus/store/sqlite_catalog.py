@@ -36,7 +36,7 @@ FORMAT: Final = SqliteFormat(
     noun="catalog",
     application_id=0x74776263,  # "twbc"
     migrations="catalog_migrations",
-    version=3,
+    version=4,
     tables=frozenset({"meta", "entity", "removed_entity", "broker", "unfinished"}),
 )
 
@@ -122,15 +122,17 @@ class SqliteCatalog:
 
     async def snapshot(self) -> CatalogSnapshot:
         with self._one_moment() as db:
-            version, _ = db.execute(_SQL["versions"]).fetchone()
+            version, _, identity = db.execute(_SQL["versions"]).fetchone()
             rows = db.execute(_SQL["entities"]).fetchall()
         return CatalogSnapshot(
-            version=version, entities=[_entity_record(row) for row in rows]
+            identity=identity,
+            version=version,
+            entities=[_entity_record(row) for row in rows],
         )
 
     async def changes_since(self, version: int) -> CatalogChanges | None:
         with self._one_moment() as db:
-            last, forgotten_through = db.execute(_SQL["versions"]).fetchone()
+            last, forgotten_through, identity = db.execute(_SQL["versions"]).fetchone()
             if not forgotten_through <= version <= last:
                 return None
             created, updated, removed = (
@@ -138,6 +140,7 @@ class SqliteCatalog:
                 for name in ("created_since", "updated_since", "removed_since")
             )
         return CatalogChanges(
+            identity=identity,
             version=last,
             created=[_entity_record(row) for row in created],
             updated=[_entity_record(row) for row in updated],

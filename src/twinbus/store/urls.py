@@ -3,33 +3,43 @@
 sqlite:///data/bus.sqlite3     a file, relative to the working directory
 sqlite:////var/lib/bus.sqlite3 a file, absolute
 memory:                        gone when the process ends
+postgresql://HOST/DB?schema=S  a schema of a PostgreSQL database
 
 `_SCHEMES` has the opener of each kind. Texts for people never have a password in them.
 """
 
 import re
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from twinbus.store.base import Store, StoreError
+from twinbus.store.catalog import Catalog
 from twinbus.store.memory import MemoryStore
+from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_apart import ApartLog
+from twinbus.store.sqlite_catalog import SqliteCatalog
 
-_PASSWORD: Final = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
-_PASSWORD_PARAMETER: Final = re.compile(r"(?i)([?&]password=)[^&]*")
+# A password may have an @ or a / of its own, if whoever wrote it did not know better.
+_PASSWORD: Final = re.compile(r"(?<=://)([^/@:]*):[^?]*@")
+_PASSWORD_PARAMETER: Final = re.compile(r"(?i)([?&](?:ssl)?password=)[^&]*")
 
 _MEMORY: Final = "memory:"
 
 
-def _sqlite(rest: str, *, is_alone: bool) -> Store:
+def _file_of(rest: str) -> Path:
     if not rest.startswith("///") or rest == "///":
         raise StoreError(
             f"'sqlite:{rest}' names no file. Write sqlite:///PATH; a path from the "
             "root has four slashes."
         )
-    path = Path(rest.removeprefix("///"))
+    return Path(rest.removeprefix("///"))
+
+
+def _sqlite(rest: str, *, is_alone: bool) -> Store:
+    path = _file_of(rest)
     if is_alone:
         return SqliteStore(path)
     # The catalog remembers where a store is, whatever the working directory is then.
@@ -43,9 +53,18 @@ def _memory(rest: str, *, is_alone: bool) -> Store:
     return MemoryStore()
 
 
+def _postgres(rest: str, *, is_alone: bool) -> Store:
+    require_psycopg()
+    from twinbus.store.postgres import PostgresStore
+
+    return PostgresStore(f"postgresql:{rest}")
+
+
 _SCHEMES: Final[dict[str, Callable[..., Store]]] = {
     "sqlite": _sqlite,
     "memory": _memory,
+    "postgresql": _postgres,
+    "postgres": _postgres,
 }
 """Takes what follows the colon, and `is_alone`: no other store is in the process."""
 
@@ -81,6 +100,32 @@ def open_store_urls(urls: Sequence[str]) -> list[Store]:
             )
         stores[place] = store
     return list(stores.values())
+
+
+def open_catalog_url(url: str) -> Catalog:
+    """The catalog that the URL means, not opened yet. Raises StoreError."""
+    scheme, _, rest = url.partition(":")
+    if scheme.lower() in ("postgresql", "postgres"):
+        require_psycopg()
+        from twinbus.store.postgres_catalog import PostgresCatalog
+
+        return PostgresCatalog(f"postgresql:{rest}")
+    if scheme.lower() == "sqlite":
+        return SqliteCatalog(_file_of(rest))
+    if url == _MEMORY:
+        return MemoryCatalog()
+    raise StoreError(
+        f"There is no catalog of the kind '{scheme}' (in '{without_password(url)}'). "
+        "Available: memory, postgresql, sqlite."
+    )
+
+
+def require_psycopg() -> None:
+    """Raises StoreError if the driver of PostgreSQL is not installed."""
+    if find_spec("psycopg") is None:
+        raise StoreError(
+            "PostgreSQL needs the package psycopg: pip install 'twinbus[postgres]'."
+        )
 
 
 def is_volatile(urls: Sequence[str]) -> bool:

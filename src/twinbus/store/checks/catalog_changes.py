@@ -57,11 +57,18 @@ def _changes(
     removed: list[RemovedEntity] | None = None,
 ) -> CatalogChanges:
     return CatalogChanges(
+        identity=b"",
         version=version,
         created=created or [],
         updated=updated or [],
         removed=removed or [],
     )
+
+
+async def _since(catalog: Catalog, version: int) -> CatalogChanges | None:
+    """What changed, of whichever catalog."""
+    found = await catalog.changes_since(version)
+    return None if found is None else replace(found, identity=b"")
 
 
 async def check_every_write_has_a_version(place: CatalogPlace) -> None:
@@ -91,16 +98,16 @@ async def check_changes_since_a_version_are_told(place: CatalogPlace) -> None:
     await catalog.put(new)
     await _remove(catalog, gone)
     expect(
-        await catalog.changes_since(known),
+        await _since(catalog, known),
         _changes(known + 3, [new], [after], [_removed(gone)]),
         "created, updated and removed since then",
     )
     expect(
-        await catalog.changes_since(known + 1),
+        await _since(catalog, known + 1),
         _changes(known + 3, [new], [], [_removed(gone)]),
         "each write apart",
     )
-    expect(await catalog.changes_since(known + 3), _changes(known + 3), "nothing since")
+    expect(await _since(catalog, known + 3), _changes(known + 3), "nothing since")
     await catalog.close()
 
 
@@ -110,7 +117,7 @@ async def check_changes_since_nothing_are_everything(place: CatalogPlace) -> Non
     await catalog.put(a)
     await catalog.put(b)
     await catalog.put(replace(a, description={"text": "new"}))
-    found = await catalog.changes_since(0)
+    found = await _since(catalog, 0)
     now = await catalog.snapshot()
     expect(found, _changes(4, now.entities), "all entities were created since 0")
     await catalog.close()
@@ -125,7 +132,7 @@ async def check_changes_outlive_the_one_who_made_them(place: CatalogPlace) -> No
     await catalog.close()
     catalog = await _opened(place)
     expect((await catalog.snapshot()).version, 4, "versions go on")
-    found = await catalog.changes_since(2)
+    found = await _since(catalog, 2)
     expect(found, _changes(4, [b], [], [_removed(a)]), "changes of before")
     await catalog.close()
 
@@ -136,14 +143,14 @@ async def check_each_path_is_told_once(place: CatalogPlace) -> None:
     await catalog.put(a)
     await _remove(catalog, a)
     await catalog.put(again)
-    found = await catalog.changes_since(2)
+    found = await _since(catalog, 2)
     expect(found, _changes(4, [again]), "a new life of a path is a creation")
     await catalog.put(replace(again, description={"text": "new"}))
-    found = await catalog.changes_since(2)
+    found = await _since(catalog, 2)
     now = (await catalog.snapshot()).entities
     expect(found, _changes(5, now), "created since then, though changed later")
     await _remove(catalog, again)
-    found = await catalog.changes_since(2)
+    found = await _since(catalog, 2)
     expect(found, _changes(6, [], [], [_removed(again)]), "the last that happened")
     await catalog.close()
 
@@ -155,7 +162,7 @@ async def check_path_taken_by_another_generation_is_created(
     await catalog.put(_entity("path"))
     other = _entity("path", number=2)
     await catalog.put(other)
-    found = await catalog.changes_since(2)
+    found = await _since(catalog, 2)
     expect(found, _changes(3, [other]), "another generation is another entity")
     await catalog.close()
 
@@ -163,7 +170,7 @@ async def check_path_taken_by_another_generation_is_created(
 async def check_removal_of_nothing_tells_nothing(place: CatalogPlace) -> None:
     catalog = await _opened(place)
     await _remove(catalog, _entity("never there"))
-    found = await catalog.changes_since(0)
+    found = await _since(catalog, 0)
     expect(found, _changes(2), "nothing was removed")
     await catalog.close()
 
@@ -171,11 +178,11 @@ async def check_removal_of_nothing_tells_nothing(place: CatalogPlace) -> None:
 async def check_unknown_version_is_told(place: CatalogPlace) -> None:
     catalog = await _opened(place)
     await catalog.put(_entity("a"))
-    expect(await catalog.changes_since(3), None, "there was no such version yet")
-    expect(await catalog.changes_since(-1), None, "nor one before the first")
+    expect(await _since(catalog, 3), None, "there was no such version yet")
+    expect(await _since(catalog, -1), None, "nor one before the first")
     await catalog.close()
     with refused(StoreError, "a closed catalog tells nothing"):
-        await catalog.changes_since(1)
+        await _since(catalog, 1)
     with refused(StoreError, "a closed catalog has no snapshot"):
         await catalog.snapshot()
 
@@ -190,21 +197,36 @@ async def check_old_removals_are_forgotten(place: CatalogPlace) -> None:
         await catalog.put(*made)
         await _remove(catalog, *made)
     last = (await catalog.snapshot()).version
-    expect(await catalog.changes_since(2), None, "the first removals are forgotten")
+    expect(await _since(catalog, 2), None, "the first removals are forgotten")
     oldest = last - 2 * (REMOVALS_KEPT // portion)
-    expect(await catalog.changes_since(oldest - 1), None, "the version is too old")
-    found = await catalog.changes_since(oldest)
+    expect(await _since(catalog, oldest - 1), None, "the version is too old")
+    found = await _since(catalog, oldest)
     count = 0 if found is None else len(found.removed)
     expect(count, REMOVALS_KEPT, "the last removals are kept")
     for number in range(50):
         await catalog.put(_entity("kept", text=str(number)))
-    found = await catalog.changes_since(last)
+    found = await _since(catalog, last)
     updated = [] if found is None else found.updated
     expect(updated, [_entity("kept", text="49")], "many changes of one are one")
     await catalog.close()
 
 
+async def check_a_catalog_has_an_identity(place: CatalogPlace) -> None:
+    catalog = await _opened(place)
+    identity = (await catalog.snapshot()).identity
+    expect(len(identity), 16, "an identity has 16 bytes")
+    await catalog.put(_entity("a"))
+    found = await catalog.changes_since(1)
+    assert found is not None
+    expect(found.identity, identity, "changes are of the same catalog")
+    await catalog.close()
+    catalog = await _opened(place)
+    expect((await catalog.snapshot()).identity, identity, "it stays what it is")
+    await catalog.close()
+
+
 CHECKS = (
+    check_a_catalog_has_an_identity,
     check_every_write_has_a_version,
     check_changes_since_a_version_are_told,
     check_changes_since_nothing_are_everything,

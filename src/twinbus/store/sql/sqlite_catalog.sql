@@ -30,7 +30,7 @@ DELETE FROM entity WHERE namespace_key = ? AND path_key = ?;
 UPDATE meta SET version = version + 1;
 
 -- name: versions
-SELECT version, forgotten_through FROM meta;
+SELECT version, forgotten_through, identity FROM meta;
 
 -- name: created_since
 SELECT {entity} FROM entity WHERE version > ?1 AND created_version > ?1

@@ -1,0 +1,257 @@
+"""The catalog in a PostgreSQL schema of its own, for the brokers of many machines.
+
+It has no owner: several brokers write it, each change in one transaction that locks the
+row of the version first. So versions are in the order of the commits, and whoever has
+read one knows all that came before. What is read together is read in one snapshot.
+
+A connection that was lost is made again by the next request. A change whose answer was
+lost may have happened: all changes can be made twice.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, Final, final
+
+import psycopg
+
+from twinbus.store.base import StoreError, StoreInUse
+from twinbus.store.catalog import (
+    REMOVALS_KEPT,
+    CatalogChanges,
+    CatalogSnapshot,
+    EntityRecord,
+    RemovedEntity,
+    Unfinished,
+)
+from twinbus.store.postgres_errors import (
+    ServerLost,
+    as_unknown,
+    connecting,
+    reading,
+    refusal,
+)
+from twinbus.store.postgres_schema import PostgresFormat, open_schema
+from twinbus.store.postgres_session import PostgresSession, Rows, Step, connect
+from twinbus.store.postgres_url import PostgresUrl, parse_postgres_url
+from twinbus.store.statements import named_statements
+
+_SQL: Final = named_statements("postgres_catalog.sql")
+
+DEFAULT_SCHEMA: Final = "twinbus_catalog"
+
+FORMAT: Final = PostgresFormat(
+    kind="catalog",
+    migrations="postgres_catalog_migrations",
+    version=1,
+    tables=frozenset(
+        {"twinbus_meta", "entity", "removed_entity", "broker", "unfinished"}
+    ),
+)
+
+_ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+
+
+@final
+class PostgresCatalog:
+    """Entity descriptions in a schema, which is made when it is first opened."""
+
+    def __init__(self, url: PostgresUrl | str) -> None:
+        if isinstance(url, str):
+            url = parse_postgres_url(url, DEFAULT_SCHEMA)
+        self._url: PostgresUrl = url
+        self._session: PostgresSession | None = None
+        self._is_open: bool = False
+        # Requests of this broker take turns.
+        self._asking = asyncio.Lock()
+
+    @property
+    def location(self) -> str:
+        return self._url.location
+
+    def exists(self) -> bool:
+        """Raises StoreError if the server is away."""
+        asked = f"{self._url.schema}.twinbus_meta"
+        with (
+            connecting(self.location),
+            psycopg.connect(self._url.conninfo, connect_timeout=4) as db,
+        ):
+            found = db.execute("SELECT to_regclass(%s) IS NOT NULL", (asked,))
+            return found.fetchone() == (True,)
+
+    async def open(self) -> list[EntityRecord]:
+        if self._is_open:
+            raise StoreInUse(f"{self.location} is open already.")
+        session = await connect(self._url, "twinbus catalog")
+        try:
+            await open_schema(session, self._url, FORMAT)
+            with reading(self.location):
+                rows = await session.rows(_SQL["entities"])
+        except BaseException:
+            await session.close()
+            raise
+        self._session, self._is_open = session, True
+        return [_entity_record(row) for row in rows]
+
+    async def close(self) -> None:
+        self._is_open = False
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    # --- reading --------------------------------------------------------------
+
+    async def unfinished(self) -> list[Unfinished]:
+        (rows,) = await self._read([(_SQL["unfinished"], ())])
+        return [_unfinished(row) for row in rows]
+
+    async def snapshot(self) -> CatalogSnapshot:
+        versions, rows = await self._read(
+            [(_SQL["versions"], ()), (_SQL["entities"], ())]
+        )
+        version, _, identity = versions[0]
+        return CatalogSnapshot(
+            identity=identity,
+            version=version,
+            entities=[_entity_record(row) for row in rows],
+        )
+
+    async def changes_since(self, version: int) -> CatalogChanges | None:
+        names = {"version": version}
+        versions, created, updated, removed = await self._read(
+            [
+                (_SQL["versions"], ()),
+                (_SQL["created_since"], names),
+                (_SQL["updated_since"], names),
+                (_SQL["removed_since"], names),
+            ]
+        )
+        last, forgotten_through, identity = versions[0]
+        if not forgotten_through <= version <= last:
+            return None
+        return CatalogChanges(
+            identity=identity,
+            version=last,
+            created=[_entity_record(row) for row in created],
+            updated=[_entity_record(row) for row in updated],
+            removed=[_removed_entity(row) for row in removed],
+        )
+
+    async def _read(self, steps: list[Step]) -> list[Rows]:
+        """Of one moment, though others write. Raises StoreError."""
+        steps = [(_ONE_SNAPSHOT, ()), *steps]
+        async with self._asking:
+            with reading(self.location):
+                try:
+                    answers = await (await self._connected()).transaction(steps)
+                except ServerLost:
+                    answers = await (await self._connected()).transaction(steps)
+        return answers[1:]
+
+    async def _connected(self) -> PostgresSession:
+        if not self._is_open:
+            raise StoreError(f"{self.location} is not open.")
+        if self._session is None or not self._session.is_open:
+            self._session = await connect(self._url, "twinbus catalog")
+        return self._session
+
+    # --- writing --------------------------------------------------------------
+
+    async def intend(self, intents: Sequence[Unfinished]) -> None:
+        await self._write([(_SQL["lock"], ()), *_notes(intents)])
+
+    async def put(self, *entities: EntityRecord) -> None:
+        steps: list[Step] = [(_SQL["next_version"], ())]
+        for entity in entities:
+            row = _entity_row(entity)
+            steps.append((_SQL["put_entity"], row))
+            steps.append((_SQL["forget_removal"], row[:2]))
+            steps.append((_SQL["finish_generation"], (entity.generation,)))
+        await self._write(steps)
+
+    async def remove(self, tombstones: Sequence[Unfinished]) -> None:
+        steps: list[Step] = [(_SQL["next_version"], ())]
+        for one in tombstones:
+            key = (one.namespace.lower().encode(), one.path.lower().encode())
+            steps.append((_SQL["note_removal"], key))
+            steps.append((_SQL["remove_entity"], key))
+        steps.append((_SQL["forget_through"], (REMOVALS_KEPT,)))
+        steps.append((_SQL["forget_removals"], ()))
+        await self._write([*steps, *_notes(tombstones)])
+
+    async def finish(self, dropped: Sequence[Unfinished]) -> None:
+        finished: list[Step] = [
+            (_SQL["finish"], (one.generation, one.store_uuid)) for one in dropped
+        ]
+        await self._write([(_SQL["lock"], ()), *finished])
+
+    async def _write(self, steps: list[Step]) -> None:
+        """Raises StoreFull, CommitFailed, CommitUnknown."""
+        async with self._asking:
+            try:
+                await (await self._connected()).transaction(steps)
+            except psycopg.Error as error:
+                raise refusal(self.location, error) from error
+            except ServerLost as error:
+                raise as_unknown(error) from error
+
+
+def _notes(noted: Sequence[Unfinished]) -> list[Step]:
+    return [
+        (
+            _SQL["put_unfinished"],
+            (
+                *(one.kind, one.namespace.encode(), one.path.encode()),
+                *(one.generation, one.store_uuid, one.noted_at),
+            ),
+        )
+        for one in noted
+    ]
+
+
+def _entity_row(entity: EntityRecord) -> tuple[Any, ...]:
+    return (
+        entity.namespace.lower().encode(),
+        entity.path.lower().encode(),
+        entity.namespace.encode(),
+        entity.path.encode(),
+        entity.kind,
+        entity.generation,
+        json.dumps(dict(entity.description)),
+        entity.created_at,
+        entity.updated_at,
+        " ".join(uuid.hex() for uuid in entity.placement),
+    )
+
+
+def _entity_record(row: tuple[Any, ...]) -> EntityRecord:
+    namespace, path, kind, generation, description, created, updated, placement = row
+    return EntityRecord(
+        namespace=namespace.decode(),
+        path=path.decode(),
+        kind=kind,
+        generation=generation,
+        description=json.loads(description),
+        created_at=created,
+        updated_at=updated,
+        placement=tuple(bytes.fromhex(uuid) for uuid in placement.split()),
+    )
+
+
+def _removed_entity(row: tuple[Any, ...]) -> RemovedEntity:
+    namespace, path, generation = row
+    return RemovedEntity(
+        namespace=namespace.decode(), path=path.decode(), generation=generation
+    )
+
+
+def _unfinished(row: tuple[Any, ...]) -> Unfinished:
+    kind, namespace, path, generation, store_uuid, noted_at = row
+    return Unfinished(
+        kind=kind,
+        namespace=namespace.decode(),
+        path=path.decode(),
+        generation=generation,
+        store_uuid=store_uuid,
+        noted_at=noted_at,
+    )

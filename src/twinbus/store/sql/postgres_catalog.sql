@@ -1,0 +1,93 @@
+-- Statements of `postgres_catalog.py`.
+
+-- part: entity
+namespace, path, kind, generation, description, created_at, updated_at, placement
+
+-- name: entities
+SELECT {entity} FROM entity ORDER BY namespace_key, path_key;
+
+-- name: put_entity
+INSERT INTO entity AS e (namespace_key, path_key, {entity}, created_version, version)
+SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, m.version, m.version
+FROM twinbus_meta AS m
+ON CONFLICT (namespace_key, path_key) DO UPDATE SET
+    namespace = excluded.namespace,
+    path = excluded.path,
+    kind = excluded.kind,
+    generation = excluded.generation,
+    description = excluded.description,
+    created_at = excluded.created_at,
+    updated_at = excluded.updated_at,
+    placement = excluded.placement,
+    created_version = CASE WHEN e.generation = excluded.generation
+        THEN e.created_version ELSE excluded.created_version END,
+    version = excluded.version;
+
+-- name: remove_entity
+DELETE FROM entity WHERE namespace_key = %s AND path_key = %s;
+
+-- name: next_version
+UPDATE twinbus_meta SET version = version + 1;
+
+-- name: lock
+-- Of writes that make no version.
+SELECT 1 FROM twinbus_meta FOR UPDATE;
+
+-- name: versions
+SELECT version, forgotten_through, identity FROM twinbus_meta;
+
+-- name: created_since
+SELECT {entity} FROM entity
+WHERE version > %(version)s AND created_version > %(version)s
+ORDER BY namespace_key, path_key;
+
+-- name: updated_since
+SELECT {entity} FROM entity
+WHERE version > %(version)s AND created_version <= %(version)s
+ORDER BY namespace_key, path_key;
+
+-- name: removed_since
+SELECT namespace, path, generation FROM removed_entity WHERE version > %(version)s
+ORDER BY namespace_key, path_key;
+
+-- name: note_removal
+-- Nothing, if there is no such entity.
+INSERT INTO removed_entity
+SELECT e.namespace_key, e.path_key, e.namespace, e.path, e.generation, m.version
+FROM entity AS e, twinbus_meta AS m WHERE e.namespace_key = %s AND e.path_key = %s
+ON CONFLICT (namespace_key, path_key) DO UPDATE SET
+    namespace = excluded.namespace,
+    path = excluded.path,
+    generation = excluded.generation,
+    version = excluded.version;
+
+-- name: forget_removal
+DELETE FROM removed_entity WHERE namespace_key = %s AND path_key = %s;
+
+-- name: forget_through
+-- The version of the first removal that is too many.
+UPDATE twinbus_meta SET forgotten_through = greatest(forgotten_through, coalesce((
+    SELECT version FROM removed_entity ORDER BY version DESC LIMIT 1 OFFSET %s), 0));
+
+-- name: forget_removals
+DELETE FROM removed_entity
+WHERE version <= (SELECT forgotten_through FROM twinbus_meta);
+
+-- name: unfinished
+SELECT kind, namespace, path, generation, store_uuid, noted_at
+FROM unfinished ORDER BY generation, store_uuid;
+
+-- name: put_unfinished
+INSERT INTO unfinished (kind, namespace, path, generation, store_uuid, noted_at)
+VALUES (%s, %s, %s, %s, %s, %s)
+ON CONFLICT (generation, store_uuid) DO UPDATE SET
+    kind = excluded.kind,
+    namespace = excluded.namespace,
+    path = excluded.path,
+    noted_at = excluded.noted_at;
+
+-- name: finish_generation
+DELETE FROM unfinished WHERE generation = %s;
+
+-- name: finish
+DELETE FROM unfinished WHERE generation = %s AND store_uuid = %s;

@@ -1,0 +1,1 @@
+"""Formats of a PostgreSQL store, from the first: see `postgres_format.py`."""
