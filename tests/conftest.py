@@ -6,6 +6,7 @@ Fixtures are next to the tests that use them; the in-process bus comes from
 """
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from groups import Groups
 from hypothesis import HealthCheck, settings
 from spark_classes import JAVA_OPTIONS
 
+from bench.postgres_server import PostgresMissing, PostgresServer
 from twinbus import compilation
 
 # No deadline per example: machines that run several tests at once are slow at
@@ -32,6 +34,20 @@ settings.load_profile("repeatable" if os.environ.get("CI") else "default")
 
 # For Spark, in every process that a test starts.
 os.environ["JDK_JAVA_OPTIONS"] = JAVA_OPTIONS
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """For all tests of a worker; each has schemas of its own. Continuous integration
+    must have one."""
+    try:
+        server = PostgresServer().__enter__()
+    except PostgresMissing as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))
+    yield server
+    server.__exit__()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

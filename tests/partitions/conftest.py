@@ -1,6 +1,7 @@
 """A bus with several stores, and partitioned entities on it."""
 
 import itertools
+import secrets
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -17,11 +18,21 @@ FRAGMENTS = 16
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def bus() -> Iterator[Bus]:
-    """The bus that the cases of a module share."""
-    with Bus(stores=STORES) as running:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
+    """The bus that the cases of a module share, on each kind of store."""
+    with bus_on(request, request.param, STORES) as running:
         yield running
+
+
+def bus_on(request: pytest.FixtureRequest, kind: str, count: int) -> Bus:
+    """A bus with so many stores of a kind."""
+    if kind == "sqlite":
+        return Bus(stores=count)
+    server = request.getfixturevalue("postgres_server")
+    name = f"t_{secrets.token_hex(8)}"
+    urls = tuple(server.url(f"{name}_{number}") for number in range(count))
+    return Bus(settings={"store": urls})
 
 
 @pytest.fixture(scope="module")

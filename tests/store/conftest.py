@@ -1,12 +1,10 @@
 """Fixtures of the store tests."""
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench.postgres_server import PostgresMissing, PostgresServer
+from bench.postgres_server import PostgresServer
 
 from .places import MemoryPlace, PostgresPlace, SqliteApartPlace, SqlitePlace
 
@@ -14,20 +12,6 @@ from .places import MemoryPlace, PostgresPlace, SqliteApartPlace, SqlitePlace
 @pytest.fixture
 def sqlite_place(tmp_path: Path) -> SqlitePlace:
     return SqlitePlace(tmp_path)
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """For all tests of a worker; each has a schema of its own. Continuous integration
-    must have one."""
-    try:
-        server = PostgresServer().__enter__()
-    except PostgresMissing as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(missing))
-    yield server
-    server.__exit__()
 
 
 @pytest.fixture
