@@ -11,7 +11,7 @@ import os
 import secrets
 import sqlite3
 from dataclasses import dataclass
-from errno import EACCES, ENOSPC, EPERM, EROFS
+from errno import ENOSPC, EROFS
 from pathlib import Path
 
 from twinbus.store.base import (
@@ -84,7 +84,7 @@ def open_file(path: Path, kind: SqliteFormat) -> sqlite3.Connection:
     except OSError as error:
         if error.errno == ENOSPC:
             raise StoreFull(f"There is no room on the disk of {path}.") from error
-        if error.errno in (EROFS, EACCES, EPERM):
+        if error.errno == EROFS:
             raise read_only(path) from error
         raise StoreError(f"{path} could not be opened: {error}") from error
     except sqlite3.Error as error:
