@@ -11,13 +11,13 @@ This file commits. `postgres_changes.py` knows what a commit writes,
 `sql/postgres_store.sql`; [decision 0014] says why.
 """
 
-from typing import final
+from typing import Final, final
 
 from twinbus.broker.changes import ChangeSet, FragmentRecord
 from twinbus.store.base import TRIMMED_IDS, CommitFailed, CommitUnknown, Opened
 from twinbus.store.postgres_changes import CommitSteps, CurrentSegments
 from twinbus.store.postgres_connection import SQL, PostgresConnection
-from twinbus.store.postgres_errors import lease_lost
+from twinbus.store.postgres_errors import ServerLost, as_unknown, lease_lost
 from twinbus.store.postgres_format import FORMAT
 from twinbus.store.postgres_journal import (
     UnwrittenRecords,
@@ -37,7 +37,10 @@ from twinbus.store.postgres_url import PostgresUrl, parse_postgres_url
 
 __all__ = ["FORMAT", "PostgresStore"]
 
-DEFAULT_SCHEMA = "twinbus"
+DEFAULT_SCHEMA: Final = "twinbus"
+
+_ASKED_AGAIN: Final = 5
+"""How often the last commit is asked for while connections are lost at once."""
 
 
 @final
@@ -222,7 +225,15 @@ class PostgresStore(PostgresReads):
 
     async def last_batch(self) -> int:
         self._server.check_open()
-        await self._server.settled()
+        for _ in range(_ASKED_AGAIN):
+            await self._server.settled()
+            try:
+                return await self._found_out()
+            except ServerLost as error:
+                why = error
+        raise as_unknown(why)
+
+    async def _found_out(self) -> int:
         await self._learn_batch()
         if self._is_in_doubt:
             # What that commit said of fragments is in the journal, if it happened.
