@@ -20,6 +20,11 @@ class PlainQueue:
     accessed_at: int = 0
     message_counts: MessageCounts = field(default_factory=MessageCounts)
 
+    all_stores_serve: bool = True
+
+    def is_available(self) -> bool:
+        return self.all_stores_serve
+
     def counts(self) -> MessageCounts:
         return self.message_counts
 

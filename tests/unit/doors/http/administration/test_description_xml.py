@@ -206,3 +206,14 @@ def test_rules_are_written_with_their_type() -> None:
         "ClaimType ClaimValue Rights CreatedTime ModifiedTime KeyName PrimaryKey "
         "SecondaryKey"
     ).split()
+
+
+@pytest.mark.parametrize(
+    ("all_stores_serve", "status"), [(True, "Available"), (False, "Limited")]
+)
+def test_availability_is_limited_while_a_store_is_away(
+    all_stores_serve: bool, status: str
+) -> None:
+    xml = written(PlainQueue(all_stores_serve=all_stores_serve))
+    element = f"<EntityAvailabilityStatus>{status}</EntityAvailabilityStatus>"
+    assert element in xml
