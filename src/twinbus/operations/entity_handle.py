@@ -29,6 +29,7 @@ from twinbus.errors import (
 )
 from twinbus.fragments.hashing import fragment_index
 from twinbus.links.arrivals import Arrivals
+from twinbus.links.detour import StoreDetour
 from twinbus.operations.caller import Caller
 from twinbus.operations.entity_arrivals import entity_arrivals
 from twinbus.operations.fragment_handle import FragmentHandle
@@ -66,6 +67,10 @@ class EntityHandle:
 
     def now(self) -> int:
         return self._namespace.clock.now()
+
+    def detour(self) -> StoreDetour | None:
+        """Takes messages whose fragment cannot be reached; None with one store."""
+        return self._namespace.detour_of(self.entity)
 
     # --- the caller -----------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from twinbus.auth.claims import Claim
 from twinbus.broker.home import Home
 from twinbus.broker.message import Message
-from twinbus.errors import StoreRefused
+from twinbus.errors import FragmentUnavailable, ServerBusy, StoreRefused
 from twinbus.fragments.hashing import fragment_index
 from twinbus.links.routes import any_with_room
 from twinbus.links.sending import Sending, check
@@ -22,14 +22,41 @@ from twinbus.operations.fragment_handle import FragmentHandle
 
 async def send(handle: EntityHandle, encoded: Sequence[bytes]) -> list[int]:
     """Send all these encoded messages or none. Returns their sequence numbers: 0 for
-    a duplicate and for a ping.
+    a duplicate, for a ping, and if they are kept elsewhere while their store is away.
 
     Raises EntityDisabled, NotAllowed, QuotaExceeded, ServerBusy, MessageSizeExceeded.
     """
     check_may_send(handle)
     messages = [read(handle, raw) for raw in encoded]
-    part = await sent(handle, route(handle, messages), messages)
+    try:
+        part = route(handle, messages)
+        check_order(part)
+        part = await sent(handle, part, messages)
+    except (FragmentUnavailable, StoreRefused) as error:
+        await _divert(handle, messages, error)
+        return [0] * len(messages)
     return [number_of(part.fragment, message) for message in messages]
+
+
+def check_order(part: FragmentHandle) -> None:
+    """Raises FragmentUnavailable if what was sent before is still on its way."""
+    if part.fragment.is_awaited():
+        raise FragmentUnavailable.numbered(part.index, part.path)
+
+
+async def _divert(
+    handle: EntityHandle, messages: list[Message], error: ServerBusy
+) -> None:
+    """Have the messages kept until their store is back. Raises the error if they take
+    no detour."""
+    detour, commit = handle.detour(), AwaitedCommit()
+    if detour is None:
+        raise error
+    try:
+        detour.send(messages, commit, 0)
+    except FragmentUnavailable:
+        raise error from None
+    await commit.done()
 
 
 async def sent(

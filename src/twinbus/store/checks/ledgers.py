@@ -32,6 +32,53 @@ async def check_outbox_is_a_queue(place: StorePlace) -> None:
     await owner.store.close()
 
 
+async def check_outbox_has_lanes(place: StorePlace) -> None:
+    owner = await owner_of(place)
+    entries = [
+        OutboxEntry(entry_id=n, target=target, raw=bytes(10 * n), origin=origin)
+        for n, target, origin in (
+            *((1, "aa/1", b"d"), (2, "bb/1", b"d"), (3, "aa/2", b"d")),
+            *((4, "aa/1", b"f"), (5, "aa/1", b"d")),
+        )
+    ]
+    changes = ChangeSet()
+    changes.outbox_added += entries
+    await owner.commit(changes)
+    owner = await owner.reopened()
+    store = owner.store
+    first, second, third, fourth, fifth = entries
+    found = await store.outbox(9, lane="aa")
+    expect(found, [first, third, fourth, fifth], "the entries of a lane, in order")
+    found = await store.outbox(2, lane="aa", after=1)
+    expect(found, [third, fourth], "the oldest after an id")
+    found = await store.outbox(9, lane="aa", limit_bytes=40)
+    expect(found, [first, third], "no more once they have the bytes")
+    found = await store.outbox(9, lane="bb", limit_bytes=1)
+    expect(found, [second], "one at least")
+    totals = {
+        (one.target, one.origin): (one.entry_count, one.size_bytes)
+        for one in await store.outbox_totals()
+    }
+    expected = {
+        ("aa/1", b"d"): (2, 60),
+        ("aa/1", b"f"): (1, 40),
+        ("aa/2", b"d"): (1, 30),
+        ("bb/1", b"d"): (1, 20),
+    }
+    expect(totals, expected, "counts and bytes by target and origin")
+    await store.close()
+
+
+async def check_a_range_from_zero_grows(place: StorePlace) -> None:
+    """As lanes of an outbox record how far they have come."""
+    owner = await owner_of(place)
+    for last in (1 << 40, (1 << 40) + 7, 1 << 60):
+        await _restore(owner, (0, last))
+        found = await owner.store.restored("site", GENERATION, [0, 5, last, last + 1])
+        expect(found, {0, 5, last}, f"numbers through {last}")
+    await owner.store.close()
+
+
 async def _restore(owner: Owner, *ranges: tuple[int, int]) -> None:
     changes = ChangeSet()
     changes.ledger_ranges += [
@@ -161,6 +208,8 @@ async def check_operations_are_logged(place: StorePlace) -> None:
 
 CHECKS = (
     check_outbox_is_a_queue,
+    check_outbox_has_lanes,
+    check_a_range_from_zero_grows,
     check_ranges_add_up,
     check_ranges_are_of_one_source,
     check_ids_are_remembered_for_their_time,

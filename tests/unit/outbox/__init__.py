@@ -1,0 +1,1 @@
+"""Tests of messages that go from one store to another."""

@@ -1,0 +1,187 @@
+"""Messages from one store to another: forwarded, sent via, sent in a transaction."""
+
+import pytest
+from unit.entities.world import Fault
+
+from twinbus.broker.fragment import DEAD_LETTER, TRANSFER_DEAD_LETTER
+from twinbus.broker.transaction import Transaction, TransactionLimits
+from twinbus.errors import NotAllowed
+from twinbus.links.outcomes import COMPLETE, Settlement
+from twinbus.links.sending import accept
+from twinbus.links.transaction_commit import Commit, TransactionListener
+from twinbus.links.transactional_work import (
+    TransactionalSend,
+    TransactionalSettlement,
+)
+from twinbus.links.via import Via
+from twinbus.store.base import CommitFailed, CommitUnknown
+
+from .world import NOW, Answers, World, message, received
+
+
+def send(world: World, *bodies: str, queue: str = "here") -> None:
+    fragment = world.namespace.queue(queue).fragment()
+    for body in bodies:
+        accept(fragment, message(body), 1, world.clock.now())
+    fragment.home.wake()
+
+
+async def forward(world: World) -> None:
+    await world.namespace.update_queue("here", {"forward_to": "there"})
+
+
+async def test_forwarded_messages_arrive_in_order(world: World) -> None:
+    await forward(world)
+    send(world, "1", "2", "3")
+    await world.delivered()
+    assert received(world.there.fragment()) == ["1", "2", "3"]
+    assert world.here.counts().total == 0
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(CommitFailed("no")),
+        Fault(CommitUnknown("perhaps"), happens=True),
+        Fault(CommitUnknown("perhaps")),
+    ],
+)
+@pytest.mark.parametrize("commit", [1, 2])
+async def test_a_failed_commit_neither_loses_nor_doubles(
+    world: World, fault: Fault, commit: int
+) -> None:
+    """The first commit of the source moves to the outbox, the second one removes."""
+    await forward(world)
+    await world.delivered()
+    store = world.store_of(world.first)
+    send(world, "1", "2")
+    await world.until(world.first.is_idle)
+    store.faults.append(fault)
+    if commit == 1:
+        send(world, "3")
+    await world.delivered()
+    await world.until(lambda: not store.faults)
+    await world.delivered()
+    found = received(world.there.fragment())
+    expected = ["1", "2", "3"] if commit == 1 else ["1", "2"]
+    if commit == 1 and not fault.happens:
+        expected = ["1", "2"]
+    assert found == expected
+
+
+async def test_a_target_that_was_deleted_meanwhile_leaves_a_dead_letter(
+    world: World,
+) -> None:
+    await forward(world)
+    world.store_of(world.second).gate.clear()
+    send(world, "1")
+    await world.until(lambda: world.first.outbox.transfer_count(generation(world)) == 1)
+    world.second.table.drop(world.there.record.generation, world.second.changes)
+    world.store_of(world.second).gate.set()
+    await world.delivered()
+    dead = world.here.fragment(DEAD_LETTER)
+    assert received(dead) == ["1"]
+    assert dead.settings.is_dead_letter_queue
+
+
+def generation(world: World) -> bytes:
+    return world.here.record.generation
+
+
+def via(world: World) -> Via:
+    return Via(world.here.fragment(), world.there.routing, 1)
+
+
+async def test_a_send_via_another_store_arrives(world: World) -> None:
+    answers = Answers()
+    via(world).send([message("1"), message("2")], 7, answers)
+    await world.delivered()
+    assert answers.accepted == [7]
+    assert received(world.there.fragment()) == ["1", "2"]
+
+
+async def test_a_refused_send_via_another_store_is_kept_by_the_way(
+    world: World,
+) -> None:
+    """The destination requires sessions by the time at which the message arrives."""
+    there = await world.namespace.create_queue("sessions", {"requires_session": True})
+    assert there.fragment().home is world.first
+    way = world.there.fragment()
+    answers = Answers()
+    Via(way, there.routing, 1).send([message("1")], 7, answers)
+    await world.delivered()
+    assert answers.accepted == [7]
+    assert received(world.there.fragment(TRANSFER_DEAD_LETTER)) == ["1"]
+
+
+class Discharge(TransactionListener):
+    """Waits for the end of one transaction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_committed = False
+        self.error: Exception | None = None
+
+    def applied(self, transaction: Transaction, answer_to: int) -> None:
+        self.note(transaction.home, answer_to)
+
+    def refused(self, answer_to: int, error: Exception) -> None:
+        self.error = error
+
+    def committed(self, items: list[int]) -> None:
+        self.is_committed = True
+
+    def failed(self, items: list[int], error: Exception) -> None:
+        self.error = error
+
+
+async def settled_in_transaction(world: World) -> Transaction:
+    """A transaction that completes the message of `here`."""
+    send(world, "settled")
+    await world.until(world.first.is_idle)
+    fragment = world.here.fragment()
+    [lock] = fragment.lock(1, 1, NOW, bytes(16), world.first.changes)
+    transaction = Transaction(b"id", NOW, TransactionLimits())
+    settlement = Settlement(COMPLETE)
+    work = TransactionalSettlement(fragment, lock, settlement, 1)
+    transaction.enlist_lock(lock, work)
+    return transaction
+
+
+async def test_a_transaction_settles_here_and_sends_there(world: World) -> None:
+    transaction = await settled_in_transaction(world)
+    there = world.there.fragment()
+    transaction.enlist(TransactionalSend(there, [message("sent")], 1))
+    assert transaction.home is world.first
+    discharge = Discharge()
+    world.first.admit(Commit(transaction, 0, discharge))
+    await world.delivered()
+    assert discharge.is_committed
+    assert received(there) == ["sent"]
+    assert world.here.counts().total == 0
+
+
+async def test_the_store_of_a_settlement_is_that_of_the_transaction(
+    world: World,
+) -> None:
+    """Also if the transaction has sent to another store before."""
+    there = world.there.fragment()
+    transaction = Transaction(b"id", NOW, TransactionLimits())
+    transaction.enlist(TransactionalSend(there, [message("sent")], 1))
+    assert transaction.home is world.second
+    other = await settled_in_transaction(world)
+    [work] = other.work()
+    transaction.enlist(work)
+    assert transaction.home is world.first
+
+
+async def test_settlements_in_two_stores_are_refused(world: World) -> None:
+    transaction = await settled_in_transaction(world)
+    send(world, "other", queue="there")
+    await world.until(world.second.is_idle)
+    there = world.there.fragment()
+    [lock] = there.lock(1, 1, NOW, bytes(16), world.second.changes)
+    settlement = Settlement(COMPLETE)
+    work = TransactionalSettlement(there, lock, settlement, 1)
+    with pytest.raises(NotAllowed, match="one message store only"):
+        transaction.enlist_lock(lock, work)
