@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from twinbus.spark.syphon.errors import NotOffered, SideAway, SideRefuses
 from twinbus.spark.syphon.running import SyphonRun
 from twinbus.testing import Bus
 
+from .running import until as wait_for
 from .syphon_pair import (
     ENTITIES,
     QUEUES,
@@ -449,10 +450,6 @@ def test_a_continuous_run_waits_for_its_sides_and_tells_of_each_outage(
         summary = ended.result(PATIENCE_SECONDS)
     assert summary.restored + summary.known >= 3
     assert bodies(pair.primary, "orders") == ["000", "001", "002"]
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    asyncio.run(until(condition))
 
 
 # --- sides that will not do ---------------------------------------------------------
