@@ -65,6 +65,8 @@ class TwoStores:
             tls_port=0,
             key="key",
             queues={"one": {}, "two": {}},
+            # Otherwise another store takes what is sent to the one that is away.
+            transfer_conventional="off",
         )
         stores = [
             SqliteStore(path, log) for path, log in zip(self._paths, logs, strict=True)

@@ -33,7 +33,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 def stores(folder: Path) -> tuple[str, ...]:
     first, second = folder / "disk" / "first.sqlite3", folder / "second.sqlite3"
-    return ("--store", f"sqlite:///{first}", "--store", f"sqlite:///{second}")
+    urls = ("--store", f"sqlite:///{first}", "--store", f"sqlite:///{second}")
+    # Otherwise the other store takes what is sent to the one that is away.
+    return (*urls, "--transfer-conventional", "off")
 
 
 def holds(store: Path, queue: str) -> bool:
