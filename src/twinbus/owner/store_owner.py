@@ -51,6 +51,7 @@ from twinbus.errors import (
 from twinbus.limits import SEND_ID_WINDOW_MS
 from twinbus.owner.absence import Absence
 from twinbus.owner.admissions import Admissions
+from twinbus.owner.commit_meter import CommitMeter
 from twinbus.owner.deliveries import Deliveries
 from twinbus.owner.housekeeping import Housekeeping
 from twinbus.owner.lease_keeper import LeaseKeeper
@@ -113,7 +114,8 @@ class StoreOwner(Home):
         *("is_under_pressure", "_must_serve", "state", "_is_alone", "_description"),
         *("on_first_opening", "health", "name"),
         *("_lease", "_room", "_absence", "_timed", "_deliveries", "housekeeping"),
-        *("reading", "_wake_up", "is_stopping", "_task"),
+        *("meter", "turn_count", "_throttled_for", "reading", "_wake_up"),
+        *("is_stopping", "_task"),
     )
 
     def __init__(
@@ -172,6 +174,12 @@ class StoreOwner(Home):
         self._deliveries = Deliveries(self, store, self._timed, entropy)
         self._next_actor = operation_log.THE_BUS + 1
         self.housekeeping = Housekeeping(self, store)
+        # Told of each commit; None if nobody wants to know.
+        self.meter: CommitMeter | None = None
+        # The last reason of `refuse_for`.
+        self._throttled_for = ""
+        # Rises with every turn of the loop.
+        self.turn_count = 0
         # Held by the loop, and by requests that read the store and then change what
         # they read. Meanwhile only the open change set can change it.
         self.reading = asyncio.Lock()
@@ -388,6 +396,14 @@ class StoreOwner(Home):
             failure=health.failure,
         )
 
+    def has_work(self) -> bool:
+        """The loop has something to do."""
+        return self.must_turn or self._must_commit() or bool(self._admissions)
+
+    def is_lease_over(self) -> bool:
+        """By our own clock another may have the store."""
+        return self._lease.is_over()
+
     def is_idle(self) -> bool:
         """Nothing that was asked for waits to be committed."""
         return self.changes.is_empty() and not self._admissions
@@ -500,9 +516,22 @@ class StoreOwner(Home):
             await self._deliveries.refills.read()
         if not self.changes.is_empty():
             self.must_turn = True
+        self.turn_count += 1
         # Also without a commit: what was admitted may all have been refused.
         self._relieve()
         self._after_turn()
+
+    def refuse_for(self, reason: str, until: int) -> None:
+        """Refuse messages for another reason than a full store, which goes first."""
+        if not self._room.is_full and until > self.refuses_until:
+            self.refuses_until = until
+            self.refusal = self._throttled_for = reason
+
+    def refuse_no_more(self) -> None:
+        """The reason of `refuse_for` is gone."""
+        if self._throttled_for and self.refusal == self._throttled_for:
+            self.refuses_until = 0
+            self._throttled_for = ""
 
     @property
     def is_full(self) -> bool:
@@ -549,16 +578,23 @@ class StoreOwner(Home):
         promises = self._deliveries.promises.take()
         changes.seal(self._epoch, self._batch + 1, self.clock.now())
         self.is_committing = True
-        self.health.begin(self.clock.monotonic())
+        is_done, began_at = False, self.clock.monotonic()
+        self.health.begin(began_at)
+        if self.meter is not None:
+            self.meter.begin(began_at)
         try:
             error = await self._try_commit(changes)
+            is_done = error is None
         except StoreError as fatal:
             # The outcome is unknown, but all who wait must get an answer.
             self._answer_failure(listeners, durable, _cannot_go_on(fatal))
             raise
         finally:
             self.is_committing = False
-            self.health.end(self.clock.monotonic())
+            ended_at = self.clock.monotonic()
+            self.health.end(ended_at)
+            if self.meter is not None:
+                self.meter.end(changes, ended_at, is_done=is_done)
         if error is None:
             self._batch = changes.batch
             changes.publish()
