@@ -73,13 +73,13 @@ def _written_settings(settings: Settings) -> Mapping[str, str]:
 
 
 def _store(owner: StoreOwner, monotonic: int) -> Mapping[str, Any]:
-    meter = owner.meter
+    meter = owner.health.meter
     fragments = list(owner.table.loaded())
     return {
         "location": _PASSWORD.sub("//***@", owner.store.location),
         "uuid": owner.store_uuid.hex(),
         "state": owner.state.value,
-        "turns": owner.turn_count,
+        "turns": owner.health.turn_count,
         "last_commit": owner.last_batch,
         "has_work": owner.has_work(),
         "is_committing": owner.is_committing,
@@ -110,7 +110,7 @@ def _store(owner: StoreOwner, monotonic: int) -> Mapping[str, Any]:
 
 
 def _operations(owner: StoreOwner) -> Mapping[str, Any]:
-    recent = [] if owner.meter is None else list(owner.meter.recent)
+    recent = [] if owner.health.meter is None else list(owner.health.meter.recent)
     return {
         "store": _PASSWORD.sub("//***@", owner.store.location),
         "commits": [_commit(each) for each in recent],

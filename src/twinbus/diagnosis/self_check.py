@@ -45,7 +45,9 @@ class SelfCheck:
         self._looked_at = clock.monotonic()
         self._lags: deque[int] = deque(maxlen=_LATE_LOOKS)
         # Of each owner: its turns at the last look, and when that number was new.
-        self._turns = {owner: (owner.turn_count, self._looked_at) for owner in owners}
+        self._turns = {
+            owner: (owner.health.turn_count, self._looked_at) for owner in owners
+        }
         # Of each owner: those whose messages are counted next.
         self._fragments: dict[StoreOwner, Iterator[Fragment]] = {}
 
@@ -67,14 +69,14 @@ class SelfCheck:
     def _look_at(self, owner: StoreOwner, now: int) -> Sickness | None:
         where = owner.store.location
         if owner.state is not OwnerState.SERVING or not owner.has_started:
-            self._turns[owner] = (owner.turn_count, now)
+            self._turns[owner] = (owner.health.turn_count, now)
             return None
-        if owner.is_lease_over():
+        if owner.lease.is_over():
             return Sickness("lease", f"{where} is served after its lease ran out")
         turn_count, since = self._turns[owner]
-        has_turned = turn_count != owner.turn_count
+        has_turned = turn_count != owner.health.turn_count
         if has_turned or not owner.has_work() or owner.is_committing:
-            self._turns[owner] = (owner.turn_count, now)
+            self._turns[owner] = (owner.health.turn_count, now)
         elif now - since > self._stall_ms:
             text = (
                 f"the owner of {where} has work, and did nothing for {now - since} ms"

@@ -197,7 +197,7 @@ class Server:
             _thresholds(self._config), owners, self._config.namespace, self.clock
         )
         for owner in owners:
-            owner.meter = CommitMeter(throttle.spent)
+            owner.health.meter = CommitMeter(throttle.spent)
         self.namespace.check_not_busy = throttle.check
         return throttle
 

@@ -89,9 +89,9 @@ class Throttle:
         for owner in self._owners:
             reason = self._process or self._rate or self._stores.get(owner)
             if reason is None:
-                owner.refuse_no_more()
+                owner.room.refuse_no_more()
             else:
-                owner.refuse_for(reason, now + _HOLD_MS)
+                owner.room.refuse_for(reason, now + _HOLD_MS)
 
     def _measure(self, monotonic: int) -> None:
         reading = self._gauge.read(monotonic)
@@ -104,7 +104,9 @@ class Throttle:
     def _measure_store(self, owner: StoreOwner, monotonic: int) -> None:
         location = owner.store.location
         reading = StoreReading(
-            commit_ms=0 if owner.meter is None else owner.meter.commit_ms(monotonic),
+            commit_ms=0
+            if owner.health.meter is None
+            else owner.health.meter.commit_ms(monotonic),
             free_bytes=free_bytes(location)
             if self._thresholds.free_megabytes
             else None,

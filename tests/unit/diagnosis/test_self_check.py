@@ -79,10 +79,10 @@ async def test_idle_owner_and_slow_commit_are_no_sickness(
 
 
 async def test_lease_that_ran_out_is_noticed(world: World, check: SelfCheck) -> None:
-    world.owner._lease._held = HeldLease(1, 10_000, world.clock.monotonic())
+    world.owner.lease._held = HeldLease(1, 10_000, world.clock.monotonic())
     assert {look(world, check) for _ in range(7)} == {None}
     assert look(world, check) == "lease"
-    world.owner._lease._held = HeldLease(1, 0, 0)
+    world.owner.lease._held = HeldLease(1, 0, 0)
 
 
 async def test_wrong_counter_is_noticed(world: World, check: SelfCheck) -> None:

@@ -32,7 +32,7 @@ class Stores:
         owners = [self.slow.owner, self.other.owner]
         throttle = Throttle(thresholds, owners, "space", self.slow.clock)
         for owner in owners:
-            owner.meter = CommitMeter(throttle.spent)
+            owner.health.meter = CommitMeter(throttle.spent)
         return throttle
 
     def pass_time(self, milliseconds: int, throttle: Throttle) -> None:
@@ -73,7 +73,7 @@ async def send(world: World, count: int = 1) -> None:
 
 async def test_a2_slow_store_refuses_and_the_other_does_not(stores: Stores) -> None:
     throttle = stores.throttle(Thresholds(commit_ms=1000))
-    meter = stores.slow.owner.meter
+    meter = stores.slow.owner.health.meter
     assert meter is not None
     meter.begin(stores.slow.clock.monotonic())
     stores.pass_time(1500, throttle)
