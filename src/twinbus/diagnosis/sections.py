@@ -15,6 +15,7 @@ from twinbus.broker import operation_log
 from twinbus.broker.operation_log import OperationLog, decode_operations
 from twinbus.config.settings import Settings
 from twinbus.diagnosis.bundle import Parts
+from twinbus.diagnosis.self_check import has_work
 from twinbus.diagnosis.stacks import task_stacks, thread_stacks
 from twinbus.limits import DIAGNOSIS_FRAGMENTS
 from twinbus.owner.commit_meter import MeasuredCommit
@@ -81,7 +82,7 @@ def _store(owner: StoreOwner, monotonic: int) -> Mapping[str, Any]:
         "state": owner.state.value,
         "turns": owner.health.turn_count,
         "last_commit": owner.last_batch,
-        "has_work": owner.has_work(),
+        "has_work": has_work(owner),
         "is_committing": owner.is_committing,
         "commit_under_way_ms": None if meter is None else meter.under_way_ms(monotonic),
         "commit_ms": None if meter is None else meter.commit_ms(monotonic),

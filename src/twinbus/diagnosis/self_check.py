@@ -75,7 +75,7 @@ class SelfCheck:
             return Sickness("lease", f"{where} is served after its lease ran out")
         turn_count, since = self._turns[owner]
         has_turned = turn_count != owner.health.turn_count
-        if has_turned or not owner.has_work() or owner.is_committing:
+        if has_turned or not has_work(owner) or owner.is_committing:
             self._turns[owner] = (owner.health.turn_count, now)
         elif now - since > self._stall_ms:
             text = (
@@ -124,3 +124,8 @@ class SelfCheck:
         return Sickness(
             "counters", f"'{path}' counts {expected} active messages and has others"
         )
+
+
+def has_work(owner: StoreOwner) -> bool:
+    """The loop of the owner has something to do."""
+    return owner.must_turn or not owner.is_idle()

@@ -388,10 +388,6 @@ class StoreOwner(Home):
             failure=health.failure,
         )
 
-    def has_work(self) -> bool:
-        """The loop has something to do."""
-        return self.must_turn or self._must_commit() or bool(self._admissions)
-
     def is_idle(self) -> bool:
         """Nothing that was asked for waits to be committed."""
         return self.changes.is_empty() and not self._admissions
