@@ -326,6 +326,47 @@ TRANSACTIONS_PER_CONNECTION: Final = 1_000
 CONTROL_REQUEST_BYTES: Final = 4 * 1024
 """Size of a declare or discharge; clients need less than a hundred bytes."""
 
+# --- throttling -----------------------------------------------------------------
+
+THROTTLE_MEMORY_PERCENT: Final = 90
+"""Of the memory that the process may have: a setting. Above it the system would soon
+end the process. The CPU has no threshold by default: credit limits what clients send,
+so a bus that is busy all the time is no trouble."""
+
+THROTTLE_COMMIT_MS: Final = 5_000
+THROTTLE_COMMIT_MS_MAX: Final = 600_000
+"""Mean duration of commits above which a store takes no more messages: a setting. A
+healthy disk needs a thousandth of it; at this pace, clients would time out instead."""
+
+THROTTLE_CPU_PERCENT_MAX: Final = 10_000
+THROTTLE_MEGABYTES_MAX: Final = 1_000_000
+
+COMMITS_REMEMBERED: Final = 100
+"""The last commits of each store that a diagnosis shows."""
+
+# --- diagnosis ------------------------------------------------------------------
+
+WATCHDOG_SECONDS: Final = 30
+WATCHDOG_SECONDS_MAX: Final = 3_600
+"""A loop that does not turn for so long is stuck: a setting. A commit on a bad disk may
+take seconds; clients give up after a minute."""
+
+DIAGNOSES: Final = 10
+DIAGNOSES_MAX: Final = 1_000
+"""Diagnoses that are kept: a setting. A bus that is restarted again and again must not
+fill the disk."""
+
+DIAGNOSIS_PART_BYTES: Final = 2 * 1024 * 1024
+"""Size of one file of a diagnosis; there are eight."""
+
+DIAGNOSIS_FRAGMENTS: Final = 1_000
+"""Fragments of each store that a diagnosis shows."""
+
+# --- faults ---------------------------------------------------------------------
+
+FAULTS: Final = 100
+"""Faults that may be set at a time: each operation looks at all of them."""
+
 # --- connections ----------------------------------------------------------------
 
 CONNECTIONS: Final = 5_000

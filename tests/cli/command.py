@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -59,12 +59,16 @@ class Serving:
     """`twinbus serve` from `ready` to its end."""
 
     def __init__(
-        self, *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None
+        self,
+        *arguments: str | Path,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = _COMMAND,
     ) -> None:
         self._cwd = cwd
         self._errors = (cwd / "stderr").open("w+")
         self._process = subprocess.Popen(
-            [*_COMMAND, "serve", *map(str, arguments)],
+            [*program, "serve", *map(str, arguments)],
             cwd=cwd,
             env=environment(env),
             stdin=subprocess.DEVNULL,

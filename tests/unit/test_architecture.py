@@ -56,6 +56,12 @@ MAY_IMPORT = {
         *("broker", "clock", "encoding", "errors", "limits", "links", "owner"),
         "store",
     },
+    "throttling": {"clock", "errors", "owner"},
+    "diagnosis": {
+        *("__init__", "broker", "clock", "compilation", "config", "errors"),
+        *("instants", "limits", "owner", "store", "throttling"),
+    },
+    "faults": {"broker", "clock", "durations", "errors", "limits", "store"},
     "entities": {
         *("auth", "broker", "clock", "config", "encoding", "errors", "fragments"),
         *("limits", "links", "outbox", "owner", "rules", "rules/sql", "store"),
@@ -68,16 +74,18 @@ MAY_IMPORT = {
     "doors": {"clock", "errors", "limits"},
     "doors/http": {
         *("auth", "broker", "clock", "doors", "durations", "entities", "errors"),
-        *("instants", "limits", "operations", "rules", "rules/sql"),
+        *("faults", "instants", "limits", "operations", "rules", "rules/sql"),
     },
     "doors/amqp": {
         *("amqp", "auth", "broker", "clock", "doors", "encoding", "entities"),
-        *("errors", "fragments", "limits", "links", "operations", "owner", "rules"),
+        *("errors", "faults", "fragments", "limits", "links", "operations"),
+        *("owner", "rules"),
         "rules/sql",
     },
     "process": {
         *("auth", "broker", "client", "clock", "compilation", "config", "doors"),
-        *("doors/amqp", "doors/http", "durations", "entities", "errors"),
+        *("doors/amqp", "doors/http", "durations", "entities", "errors", "faults"),
+        *("diagnosis", "throttling"),
         *(
             "instants",
             "limits",
@@ -91,12 +99,20 @@ MAY_IMPORT = {
         ),
     },
     "testing": {
-        *("broker", "clock", "config", "errors", "instants", "owner", "process"),
-        *("rules", "store"),
+        *("broker", "clock", "config", "errors", "faults", "instants", "owner"),
+        *("process", "rules", "store"),
     },
     "cli": {
         *("amqp", "auth", "broker", "client", "clock", "compilation", "config"),
-        *("durations", "entities", "errors", "instants", "limits", "pairing"),
+        *(
+            "diagnosis",
+            "durations",
+            "entities",
+            "errors",
+            "instants",
+            "limits",
+            "pairing",
+        ),
         *("process", "rules"),
         *("sdk_internals", "spark", "store", "testing"),
     },

@@ -62,7 +62,8 @@ class Home:
         # The open change set, and the listeners that wait for it.
         self.changes: ChangeSet = ChangeSet(self)
         self.listeners: Listeners = Listeners()
-        # Until then messages are refused, because the store was full.
+        # Until then messages are refused, because the store is full or too slow, or the
+        # process has too much to do.
         self.refuses_until: int = 0
         # What senders are told until then.
         self.refusal: str = STORE_IS_FULL

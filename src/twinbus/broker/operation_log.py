@@ -99,6 +99,10 @@ class OperationLog:
         """True if it should be committed even if nothing else has to be."""
         return len(self._runs) + len(self._actors) > _LONG
 
+    def entry_count(self) -> int:
+        """How long it is, in numbers and actors."""
+        return len(self._runs) + len(self._actors)
+
     def is_empty(self) -> bool:
         return self._count == 0 and not self._runs and not self._actors
 

@@ -44,3 +44,7 @@ BACKLOG: Final = 11
 
 DAMAGED: Final = 12
 """`twinbus check` found that something is damaged or gone."""
+
+SICK: Final = 13
+"""The server did nothing any more, or found its memory inconsistent. A diagnosis is in
+the data folder; what was confirmed is stored. Start the server again."""

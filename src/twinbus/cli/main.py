@@ -14,6 +14,7 @@ from twinbus.cli import (
     dead_letters_command,
     entities_command,
     exit_codes,
+    faults_command,
     pair_command,
     spark_command,
 )
@@ -22,6 +23,8 @@ from twinbus.cli.check_command import check
 from twinbus.cli.command_group import examples, group
 from twinbus.cli.connection_string_command import EXAMPLES as CONNECTION_EXAMPLES
 from twinbus.cli.connection_string_command import connection_string
+from twinbus.cli.diagnose_command import EXAMPLES as DIAGNOSE_EXAMPLES
+from twinbus.cli.diagnose_command import diagnose
 from twinbus.cli.env_command import EXAMPLES as ENV_EXAMPLES
 from twinbus.cli.env_command import env
 from twinbus.cli.failure import PROGRAM, Failure, complain
@@ -51,6 +54,8 @@ app.add_typer(pair_command.app)
 app.command("syphon", epilog=SYPHON_EXAMPLES)(syphon)
 app.add_typer(dead_letters_command.app)
 app.add_typer(spark_command.app)
+app.add_typer(faults_command.app)
+app.command("diagnose", epilog=DIAGNOSE_EXAMPLES)(diagnose)
 
 
 @app.callback(invoke_without_command=True)

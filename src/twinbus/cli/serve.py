@@ -27,8 +27,11 @@ from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
 from twinbus.cli.log_lines import LogLine
 from twinbus.cli.ports import Ports, ports, trust_instructions
 from twinbus.config.config import Config, ConfigError
+from twinbus.diagnosis.sickness import Sickness
+from twinbus.diagnosis.watchdog import Watchdog
 from twinbus.process.certificates import name_port
 from twinbus.process.server import Server
+from twinbus.process.server_diagnosis import ASKED_FOR, STUCK
 from twinbus.store.base import StoreError, StoreInUse
 from twinbus.store.urls import without_password
 
@@ -64,8 +67,10 @@ async def _serve(config: Config) -> None:
     if found.tls is not None and found.config.port == 0:
         name_port(found.tls, found.config, server.port, server.clock.now())
     _spare_garbage_collection()
+    loop.add_signal_handler(signal.SIGUSR2, server.diagnosis.try_to_write, ASKED_FOR)
+    watchdog = _watchdog(server, found.config)
     _announce(server, found)
-    await _until_the_end(server, told_to_stop)
+    await _until_the_end(server, told_to_stop, watchdog)
 
 
 def _made(found: Ports) -> Server:
@@ -107,6 +112,27 @@ def _port_failure(error: OSError, config: Config) -> Failure:
     return Failure(why_not_listen(error, config.host, port, flag), exit_codes.PORT)
 
 
+def _watchdog(server: Server, config: Config) -> Watchdog | None:
+    """Ends the process if it is sick, so that somebody starts it again."""
+
+    def end(sickness: Sickness) -> None:
+        complain(f"sick: {sickness.text}")
+        # Not by `stop`: that would wait for what does not happen any more.
+        os._exit(exit_codes.SICK)
+
+    if config.watchdog_seconds == 0:
+        return None
+    server.condition.on_sick = end
+    watchdog = Watchdog(
+        config.watchdog_seconds,
+        lambda: server.condition.tick_count,
+        lambda: server.diagnosis.try_to_write(STUCK),
+        exit_codes.SICK,
+    )
+    watchdog.start(server.diagnosis.last_resort)
+    return watchdog
+
+
 def _spare_garbage_collection() -> None:
     """Look for cycles rarely, and never among what was made at the start.
 
@@ -140,12 +166,16 @@ def _announce(server: Server, found: Ports) -> None:
     print("ready", flush=True)
 
 
-async def _until_the_end(server: Server, told_to_stop: asyncio.Event) -> None:
+async def _until_the_end(
+    server: Server, told_to_stop: asyncio.Event, watchdog: Watchdog | None
+) -> None:
     """Raises Failure if it was the store that ended it."""
     assert server.fatal is not None
     waiting = asyncio.ensure_future(told_to_stop.wait())
     await asyncio.wait((waiting, server.fatal), return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
+    if watchdog is not None:
+        watchdog.stop()
     await server.stop()
     if server.fatal.done():
         text = f"The store can't go on: {server.fatal.result()}"

@@ -311,6 +311,68 @@ class Settings:
         "Offer nothing but Service Bus.",
         details="The [extensions](extensions.md) are off.",
     )
+    throttle_cpu_percent: int = setting(
+        0,
+        whole_number(0, limits.THROTTLE_CPU_PERCENT_MAX),
+        "PERCENT",
+        "CPU of the process above which requests are refused; 100: one processor. 0: "
+        "any.",
+        details="See [throttling](../concepts/failures.md#throttling), also for the "
+        "settings that follow.",
+    )
+    throttle_memory_percent: int = setting(
+        limits.THROTTLE_MEMORY_PERCENT,
+        whole_number(0, 100),
+        "PERCENT",
+        "Memory of the process above which requests are refused; 0: any.",
+        details="100 is what its container may have, or the machine has.",
+    )
+    throttle_commit_ms: int = setting(
+        limits.THROTTLE_COMMIT_MS,
+        whole_number(0, limits.THROTTLE_COMMIT_MS_MAX),
+        "MILLISECONDS",
+        "Duration of commits above which their store refuses messages; 0: any.",
+    )
+    throttle_free_megabytes: int = setting(
+        0,
+        whole_number(0, limits.THROTTLE_MEGABYTES_MAX),
+        "MEGABYTES",
+        "Free space below which a store refuses messages; 0: what it needs itself.",
+    )
+    throttle_operations: int = setting(
+        0,
+        whole_number(0, limits.SETTING_COUNT_MAX),
+        "COUNT",
+        "Operations per second above which requests are refused; 0: any number.",
+        details="Each message that is sent, scheduled or settled is one.",
+    )
+    throttle_burst: int = setting(
+        0,
+        whole_number(0, limits.SETTING_COUNT_MAX),
+        "COUNT",
+        "Operations that may be done at once; 0: those of one second.",
+    )
+    watchdog_seconds: int = setting(
+        limits.WATCHDOG_SECONDS,
+        whole_number(0, limits.WATCHDOG_SECONDS_MAX),
+        "SECONDS",
+        "A server that does nothing for so long writes a diagnosis and ends; 0: never.",
+        details="See [diagnoses](../howto/diagnose.md).",
+    )
+    max_diagnoses: int = setting(
+        limits.DIAGNOSES,
+        whole_number(1, limits.DIAGNOSES_MAX),
+        "COUNT",
+        "Diagnoses that are kept.",
+    )
+    allow_faults: bool = setting(
+        False,
+        switch(),
+        "",
+        "Let tests make this bus fail on purpose.",
+        details="See [testing with faults](../howto/test-with-faults.md). Operations "
+        "take longer.",
+    )
     send_id_window: str = setting(
         readable_duration(limits.SEND_ID_WINDOW_MS),
         duration(limits.SEND_ID_WINDOW_MS_MIN, limits.SEND_ID_WINDOW_MS_MAX),

@@ -33,6 +33,10 @@ class ServedConnection(Protocol):
     # Requests that are not answered yet.
     requests: set[asyncio.Task[None]]
 
+    def described(self) -> str:
+        """In one line, without secrets."""
+        ...
+
     def tick(self, now: int, monotonic: int) -> None: ...
 
     def pause_reading(self) -> None: ...

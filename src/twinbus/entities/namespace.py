@@ -104,6 +104,10 @@ _GENERATION_BYTES: Final = 16
 _KINDS: Final = ("queue", "topic", "subscription")
 
 
+def _never_busy(entity_path: str) -> None:
+    """Refuses nothing."""
+
+
 class Namespace(Directory):
     """The entities of one namespace on this server."""
 
@@ -134,6 +138,8 @@ class Namespace(Directory):
         self._owners = owners
         self._stores = EntityStores(owners)
         self.clock = clock
+        # Refuses requests while the server has too much to do. Raises ServerBusy.
+        self.check_not_busy: Callable[[str], None] = _never_busy
         self._entropy = entropy
         self._access_rules = rules
         self._max_entities = max_entities

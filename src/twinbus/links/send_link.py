@@ -94,6 +94,13 @@ class SendLink(CommitListener):
         if self._link.credit <= _TOP_UP_AT:
             self._top_up()
 
+    def refuse(self, delivery: MessageReceived, error: ServiceBusError) -> None:
+        """Answer a message that is not taken whatever it is."""
+        if not delivery.settled:
+            self._reject(delivery.delivery_id, delivery.delivery_id, error)
+        if self._link.credit <= _TOP_UP_AT:
+            self._top_up()
+
     def _top_up(self) -> None:
         """Renew the credit, or detach a client that has exceeded it."""
         if self._link.credit >= 0:

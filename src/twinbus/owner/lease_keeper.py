@@ -60,6 +60,10 @@ class LeaseKeeper:
         """It is time to renew it, or too late for that."""
         return self._held.must_renew(self._clock.monotonic())
 
+    def is_over(self) -> bool:
+        """It was not renewed in time."""
+        return self._held.is_expired(self._clock.monotonic())
+
     async def keep(self) -> None:
         """Renew it if that is due. Raises LeaseLost."""
         at = self._clock.monotonic()

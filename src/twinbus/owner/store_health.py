@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
+from twinbus.broker.changes import ChangeSet
+from twinbus.owner.commit_meter import CommitMeter
 from twinbus.store.base import StoreError, StoreFull, StoreReadOnly
 
 _TELL_AGAIN_MS: Final = 10_000
@@ -40,6 +42,10 @@ class StoreHealth:
     def __init__(self) -> None:
         self.commit_count = 0
         self.commit_ms = 0
+        # Rises with every turn of the owner.
+        self.turn_count = 0
+        # Told of each commit; None if nobody wants to know.
+        self.meter: CommitMeter | None = None
         # By the monotonic clock; None: no commit is under way.
         self._began_at: int | None = None
         self.failed_at = 0
@@ -53,9 +59,13 @@ class StoreHealth:
     def begin(self, monotonic: int) -> None:
         """A commit begins."""
         self._began_at = monotonic
+        if self.meter is not None:
+            self.meter.begin(monotonic)
 
-    def end(self, monotonic: int) -> None:
+    def end(self, monotonic: int, changes: ChangeSet, *, is_done: bool) -> None:
         """It has ended, well or not."""
+        if self.meter is not None:
+            self.meter.end(changes, monotonic, is_done=is_done)
         if self._began_at is not None:
             self.commit_count += 1
             self.commit_ms += monotonic - self._began_at

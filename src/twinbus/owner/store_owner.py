@@ -112,7 +112,7 @@ class StoreOwner(Home):
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
         *("is_under_pressure", "_must_serve", "state", "_is_alone", "_description"),
         *("on_first_opening", "health", "name"),
-        *("_lease", "_room", "_absence", "_timed", "_deliveries", "housekeeping"),
+        *("lease", "room", "_absence", "_timed", "_deliveries", "housekeeping"),
         *("reading", "_wake_up", "is_stopping", "_task"),
     )
 
@@ -160,8 +160,8 @@ class StoreOwner(Home):
         self._epoch = 0
         self._batch = 0
         self._opened_at = 0
-        self._lease = LeaseKeeper(store, clock)
-        self._room = StoreRoom(self, store)
+        self.lease = LeaseKeeper(store, clock)
+        self.room = StoreRoom(self, store)
         self._absence = Absence(self)
         # Ends with the open change set.
         self._durable: asyncio.Future[None] | None = None
@@ -202,7 +202,7 @@ class StoreOwner(Home):
     async def open(self, description: str) -> None:
         """Take the lease and learn what there is. Raises StoreError."""
         self._description = description
-        opened = await self._open_store(self._lease.take_from_the_dead)
+        opened = await self._open_store(self.lease.take_from_the_dead)
         self.store_uuid = opened.store_uuid
         self.table = FragmentTable(opened.epoch, opened.fragments, self)
         self.table.purging().update(opened.purging)
@@ -351,18 +351,18 @@ class StoreOwner(Home):
         now = self.clock.now()
         if self.carrier is not None:
             self.carrier.tick(now)
-        self._room.heed_clock(now)
+        self.room.heed_clock(now)
         if not self._is_alone and pending_bytes(self) > self.pending_limit_bytes:
             self._spare_others(now)
-        is_spared = now < self._room.spared_until
+        is_spared = now < self.room.spared_until
         if not is_spared:
             self._timed.let_time_pass(now, self.changes)
             self.table.drop_again(self.changes)
-        if self._must_serve and now >= self._room.serve_at:
+        if self._must_serve and now >= self.room.serve_at:
             self._must_serve = False
             self._deliveries.serve_everybody()
         is_due = not is_spared and self.housekeeping.is_due(now)
-        if self._must_commit() or is_due or self._room.is_full or self._lease.is_due():
+        if self._must_commit() or is_due or self.room.is_full or self.lease.is_due():
             self.wake()
 
     def has_due_work(self) -> bool:
@@ -460,7 +460,7 @@ class StoreOwner(Home):
         """Take the lease again, and believe what the store says. Raises StoreError."""
         with contextlib.suppress(StoreError):
             await self._store.close()
-        opened = await self._open_store(self._lease.take)
+        opened = await self._open_store(self.lease.take)
         leases, rules = await self._store.reader_leases(), await self._store.rules()
         outbox = await self._store.outbox_totals()
         begin = await self._first_opening(opened)
@@ -485,21 +485,22 @@ class StoreOwner(Home):
     async def turn(self) -> None:
         """Commit what is there, serve receivers, read ahead."""
         async with self.reading:
-            if self._lease.has_term and self._lease.is_due():
-                await self._lease.keep()
+            if self.lease.has_term and self.lease.is_due():
+                await self.lease.keep()
             if self._admissions:
                 await self._admissions.apply(self.clock.now())
             if self._must_commit():
                 await self._commit()
-            if self.clock.now() >= self._room.spared_until:
+            if self.clock.now() >= self.room.spared_until:
                 self._timed.catch_up(self.clock.now(), self.changes)
                 await self.housekeeping.run()
-            if self._room.must_ask(self._batch):
-                await self._room.ask(self._batch, self.clock.now())
+            if self.room.must_ask(self._batch):
+                await self.room.ask(self._batch, self.clock.now())
             await self._deliveries.grant_sessions()
             await self._deliveries.refills.read()
         if not self.changes.is_empty():
             self.must_turn = True
+        self.health.turn_count += 1
         # Also without a commit: what was admitted may all have been refused.
         self._relieve()
         self._after_turn()
@@ -507,7 +508,7 @@ class StoreOwner(Home):
     @property
     def is_full(self) -> bool:
         """The store has no room for messages."""
-        return self._room.is_full
+        return self.room.is_full
 
     def _must_commit(self) -> bool:
         return (
@@ -550,15 +551,17 @@ class StoreOwner(Home):
         changes.seal(self._epoch, self._batch + 1, self.clock.now())
         self.is_committing = True
         self.health.begin(self.clock.monotonic())
+        is_done = False
         try:
             error = await self._try_commit(changes)
+            is_done = error is None
         except StoreError as fatal:
             # The outcome is unknown, but all who wait must get an answer.
             self._answer_failure(listeners, durable, _cannot_go_on(fatal))
             raise
         finally:
             self.is_committing = False
-            self.health.end(self.clock.monotonic())
+            self.health.end(self.clock.monotonic(), changes, is_done=is_done)
         if error is None:
             self._batch = changes.batch
             changes.publish()
@@ -582,7 +585,7 @@ class StoreOwner(Home):
             return None
         except StoreFull as error:
             self._tell("commit %d refused, the store is full: %s", changes.batch, error)
-            self._room.commit_found_none(self.clock.now())
+            self.room.commit_found_none(self.clock.now())
             return StoreRefused(STORE_IS_FULL)
         except StoreReadOnly as error:
             self._tell("commit %d failed: %s", changes.batch, error)

@@ -36,6 +36,8 @@ class StoreRoom:
         # A commit found no room, not even for a removal: until then nothing expires
         # and no lock ends.
         self.spared_until = 0
+        # The last reason of `refuse_for`.
+        self._throttled_for = ""
         # Until then receivers are not served again.
         self.serve_at = 0
 
@@ -70,6 +72,19 @@ class StoreRoom:
             _log.warning("the store has room again: messages are taken")
             self.is_full = False
             home.refuses_until = self.spared_until
+
+    def refuse_for(self, reason: str, until: int) -> None:
+        """Refuse messages for another reason than a full store, which goes first."""
+        home = self._home
+        if not self.is_full and until > home.refuses_until:
+            home.refuses_until = until
+            home.refusal = self._throttled_for = reason
+
+    def refuse_no_more(self) -> None:
+        """The reason of `refuse_for` is gone."""
+        if self._throttled_for and self._home.refusal == self._throttled_for:
+            self._home.refuses_until = 0
+            self._throttled_for = ""
 
     def commit_found_none(self, now: int) -> None:
         """Messages are refused, so that what makes room gets through."""

@@ -14,6 +14,7 @@ from typing import Any, Generic
 from twinbus.clock import Clock
 from twinbus.pairing.entity_health import State
 from twinbus.pairing.events import EventKind, PairEvent
+from twinbus.pairing.failures import ASKS_FOR_PATIENCE
 from twinbus.pairing.paired_entity import PairedEntity
 from twinbus.pairing.paired_sender import PairedSender
 from twinbus.pairing.pinger import Pinger
@@ -93,7 +94,17 @@ class Pair(Generic[M]):
         )
         if state is State.FAILED_OVER:
             door = self.primary.door(entity.path)
-            self.start(Pinger(entity, door, self.settings, self.report).run())
+            pinger = Pinger(
+                *(entity, door, self.settings, self.report),
+                asks_for_patience=self.asks_for_patience,
+            )
+            self.start(pinger.run())
+
+    def asks_for_patience(self, error: Exception) -> bool:
+        """Whoever raised it asks to be left alone for ten seconds (A2)."""
+        if isinstance(error, TimeoutError):
+            return False
+        return self.dialect.kind_of(error) in ASKS_FOR_PATIENCE
 
     # --- backlog queues -------------------------------------------------------------
 
@@ -107,6 +118,8 @@ class Pair(Generic[M]):
         """The queue failed: nobody uses it for a while (P8)."""
         settings = self.settings
         pause_ms = settings.busy_wait_ms if is_busy else settings.backlog_retry_ms
+        if self.asks_for_patience(error):
+            pause_ms = max(pause_ms, settings.busy_wait_ms)
         now = self.clock.monotonic()
         is_news = self.rotation.is_in(queue, now)
         self.rotation.take_out(queue, now + pause_ms, is_busy=is_busy)

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from twinbus.doors.amqp.amqp_connection import AmqpConnection
+from twinbus.doors.amqp.faulty_connection import FaultyAmqpConnection
+from twinbus.doors.http.faulty_connection import FaultyHttpConnection
 from twinbus.doors.http.http_connection import HttpConnection
 from twinbus.errors import ServiceBusError
 
@@ -32,9 +34,12 @@ _FIRST_LETTERS_OF_VERBS: Final = b"GPDHOTC"
 
 def _protocol(first: int, server: "Server") -> AmqpConnection | HttpConnection:
     """The protocol for a connection that begins with this byte."""
-    if first in _FIRST_LETTERS_OF_VERBS:
-        return HttpConnection(server)
-    return AmqpConnection(server)
+    is_http, faults = first in _FIRST_LETTERS_OF_VERBS, server.faults
+    if faults is not None:
+        if is_http:
+            return FaultyHttpConnection(server, faults)
+        return FaultyAmqpConnection(server, faults)
+    return HttpConnection(server) if is_http else AmqpConnection(server)
 
 
 class Arrival:
@@ -113,6 +118,9 @@ class Arrival:
         self._socket.close()
         self._server.left(self)
 
+    def described(self) -> str:
+        return "nothing received yet"
+
     def cut(self, error: ServiceBusError) -> None:
         """No error can be sent yet."""
         self.abort()
@@ -159,6 +167,9 @@ class TlsArrival(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+    def described(self) -> str:
+        return "nothing received yet"
 
     def cut(self, error: ServiceBusError) -> None:
         """No error can be sent yet."""

@@ -41,6 +41,9 @@ class ServerFigures:
 
     def process_figures(self) -> ProcessFigures:
         now = self._clock.now()
+        refusals = {
+            owner.refusal for owner in self._owners if now < owner.refuses_until
+        }
         return ProcessFigures(
             version=__version__,
             form=compilation.describe().partition(":")[0],
@@ -50,10 +53,8 @@ class ServerFigures:
             connections=self._connection_count(),
             commits=sum(owner.last_batch for owner in self._owners),
             is_under_pressure=self._owners.is_under_pressure(),
-            is_store_full=any(
-                now < owner.refuses_until and owner.refusal == STORE_IS_FULL
-                for owner in self._owners
-            ),
+            is_store_full=STORE_IS_FULL in refusals,
+            is_throttled=bool(refusals - {STORE_IS_FULL}),
         )
 
     def store_figures(self) -> list[StoreFigures]:

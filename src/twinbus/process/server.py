@@ -13,6 +13,8 @@ import resource
 import socket
 import ssl
 from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
 from typing import Final
 
 from twinbus.auth.claims import AuthorizationRule, Claim
@@ -24,9 +26,13 @@ from twinbus.config.config import (
     ConfigError,
     local_connection_string,
 )
+from twinbus.doors.amqp.faulty_connection import FaultyAmqpConnection
 from twinbus.doors.connections import Connections, ServedConnection
 from twinbus.doors.http.administration.administration import Administration
 from twinbus.doors.http.bulk.bulk import Bulk
+from twinbus.doors.http.diagnosis_requests import DiagnosisRequests
+from twinbus.doors.http.fault_requests import FaultRequests
+from twinbus.doors.http.faulty_connection import FaultyCaller
 from twinbus.doors.http.gateway import Gateway
 from twinbus.doors.http.health import CheckedStore, Health
 from twinbus.doors.http.held_bytes import HeldBytes
@@ -39,6 +45,10 @@ from twinbus.entities.namespace import Namespace
 from twinbus.entities.partitioning import Partitioning
 from twinbus.entities.topic_quotas import TopicQuotas
 from twinbus.errors import ConnectionForced, ServiceBusError
+from twinbus.faults.fault import InjectedFault
+from twinbus.faults.fault_table import FaultTable
+from twinbus.faults.faults import Faults
+from twinbus.faults.faulty_store import StoreGone, faulty_store
 from twinbus.limits import (
     CLIENT_SPARED_BYTES,
     CLIENTS_BYTES,
@@ -50,6 +60,7 @@ from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.operations.bulk.bulk_entities import BulkEntities
 from twinbus.outbox.transfer_log import TransferSettings
+from twinbus.owner.commit_meter import CommitMeter
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
@@ -60,8 +71,12 @@ from twinbus.process.data_folder import DataFolder
 from twinbus.process.figures import ServerFigures
 from twinbus.process.listener import Listener
 from twinbus.process.pair_syphon import PairSyphon
+from twinbus.process.server_condition import ServerCondition
+from twinbus.process.server_diagnosis import ASKED_FOR, ServerDiagnosis
 from twinbus.store.base import Store, StoreError
 from twinbus.store.catalog import Catalog
+from twinbus.throttling.thresholds import Thresholds
+from twinbus.throttling.throttle import Throttle
 
 _log = logging.getLogger(__name__)
 
@@ -101,6 +116,8 @@ class Server:
         self.entropy: Callable[[int], bytes] = os.urandom
         # None: no TLS.
         self.tls = tls
+        # What fails on purpose; None if that is not allowed.
+        self.faults = self._allowed_faults()
         opened = folder.stores() if stores is None else stores
         self.owners = Owners([self._owner(store) for store in opened])
         self.namespace = Namespace(
@@ -120,6 +137,7 @@ class Server:
             transfer=_transfer_settings(config),
             extensions=self.extensions,
         )
+        self.throttle = self._throttle()
         # The syphon that this server runs, if it is configured.
         self.pair = _pair_of(config, self.clock)
         self._connections = Connections(_places(config.max_connections))
@@ -130,17 +148,11 @@ class Server:
             *(STRANGERS_BYTES, STRANGER_SPARED_BYTES, self.clock),
         )
         self.clients_held = _share_of_clients(config, self.clock)
-        self.gateway = Gateway(
-            Administration(self.namespace, self.clock, os.urandom),
-            Health(
-                [
-                    CheckedStore(name=owner.name, commit=owner.durable)
-                    for owner in self.owners
-                ]
-            ),
-            Metrics(self.figures, self.namespace, self.clock),
-            self._bulk(),
+        self.diagnosis = self._diagnosis()
+        self.condition = ServerCondition(
+            self.diagnosis, list(self.owners), self.clock, config.watchdog_seconds
         )
+        self.gateway = self._gateway()
         self._listeners: list[Listener] = []
         self._ticking: asyncio.Task[None] | None = None
         self._connections_ticked_at = 0
@@ -150,7 +162,25 @@ class Server:
         self.http_port = config.http_port
         self.tls_port = config.tls_port
 
+    def _allowed_faults(self) -> Faults | None:
+        if not self._config.allow_faults:
+            return None
+        table = FaultTable(Random(os.urandom(16)))
+        table.on_set = self._on_fault
+        return Faults(table, self.clock, self._config.namespace)
+
     def _owner(self, store: Store) -> StoreOwner:
+        owner = self._owner_of(store if self.faults is None else self._faulty(store))
+        if self.faults is not None:
+            # It comes back when a fault is cleared, so the process must not end.
+            owner.serve_beside_others()
+        return owner
+
+    def _faulty(self, store: Store) -> Store:
+        assert self.faults is not None
+        return faulty_store(store, self.faults)
+
+    def _owner_of(self, store: Store) -> StoreOwner:
         return StoreOwner(
             store,
             self.clock,
@@ -161,10 +191,48 @@ class Server:
             send_id_window_ms=self.extensions.send_id_window_ms,
         )
 
+    def _throttle(self) -> Throttle:
+        owners = list(self.owners)
+        throttle = Throttle(
+            _thresholds(self._config), owners, self._config.namespace, self.clock
+        )
+        for owner in owners:
+            owner.health.meter = CommitMeter(throttle.spent)
+        self.namespace.check_not_busy = throttle.check
+        return throttle
+
+    def _gateway(self) -> Gateway:
+        stores = [
+            CheckedStore(name=owner.name, commit=owner.durable) for owner in self.owners
+        ]
+        return Gateway(
+            Administration(self.namespace, self.clock, os.urandom),
+            Health(stores),
+            Metrics(self.figures, self.namespace, self.clock),
+            self._bulk(),
+            FaultRequests(self.namespace, self.clock, self.faults),
+            DiagnosisRequests(
+                self.namespace, self.clock, lambda: self.diagnosis.write(ASKED_FOR)
+            ),
+        )
+
+    def _diagnosis(self) -> ServerDiagnosis:
+        return ServerDiagnosis(
+            self._config,
+            self.root_key.text,
+            self.clock,
+            list(self.owners),
+            lambda: [each.described() for each in self._connections],
+        )
+
     def _bulk(self) -> Bulk | None:
         if self._config.strict:
             return None
-        return Bulk(BulkEntities(self.namespace), self.clock, self.held)
+        entities = BulkEntities(self.namespace)
+        if self.faults is None:
+            return Bulk(entities, self.clock, self.held)
+        caller = partial(FaultyCaller, self.faults)
+        return Bulk(entities, self.clock, self.held, caller)
 
     def _measured(self) -> ServerFigures:
         return ServerFigures(
@@ -191,7 +259,9 @@ class Server:
 
     async def start(self) -> None:
         """Get ready to send and receive. Raises StoreError, OSError, ConfigError."""
-        self.fatal = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.fatal = loop.create_future()
+        self.diagnosis.loop = loop
         try:
             remembered = await self.namespace.remembered_stores()
             await self.owners.open(
@@ -261,6 +331,12 @@ class Server:
     def left(self, connection: ServedConnection) -> None:
         self._connections.remove(connection)
 
+    def _on_fault(self, fault: InjectedFault) -> None:
+        for connection in self._connections:
+            if isinstance(connection, FaultyAmqpConnection):
+                connection.on_fault(fault)
+        self.outputs.flush()
+
     def _on_pressure(self, _: bool) -> None:
         is_high = self.owners.is_under_pressure()
         for connection in self._connections:
@@ -284,7 +360,9 @@ class Server:
 
     def tick(self) -> None:
         """Do what is due."""
+        self.condition.tick()
         self.owners.tick()
+        self.throttle.tick()
         monotonic = self.clock.monotonic()
         if monotonic - self._connections_ticked_at >= _CONNECTION_TICK_MS:
             self._connections_ticked_at = monotonic
@@ -298,7 +376,8 @@ class Server:
 
     def _on_store_failed(self, error: StoreError) -> None:
         """Its fragments are out of service; without any store the process ends."""
-        if not self.owners.serving():
+        is_on_purpose = isinstance(error, StoreGone)
+        if not self.owners.serving() and not is_on_purpose:
             self._on_fatal(error)
 
     def _on_fatal(self, error: StoreError) -> None:
@@ -307,11 +386,14 @@ class Server:
 
     async def stop(self) -> None:
         """Finish what was accepted, then release everything."""
+        if self.faults is not None:
+            self.faults.table.clear()
         if self.pair is not None:
             await self.pair.close()
         self._close_listeners()
         if self._ticking is not None:
             self._ticking.cancel()
+        self.condition.stop()
         await self._finish()
         await self._close_connections()
         await self._close_data()
@@ -398,6 +480,17 @@ def _places(max_connections: int) -> int:
         *(max_connections, files, places),
     )
     return places
+
+
+def _thresholds(config: Config) -> Thresholds:
+    return Thresholds(
+        cpu_percent=config.throttle_cpu_percent,
+        memory_percent=config.throttle_memory_percent,
+        commit_ms=config.throttle_commit_ms,
+        free_megabytes=config.throttle_free_megabytes,
+        operations_per_second=config.throttle_operations,
+        burst=config.throttle_burst or config.throttle_operations,
+    )
 
 
 def _topic_quotas(config: Config) -> TopicQuotas:

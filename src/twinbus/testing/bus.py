@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -33,6 +33,7 @@ from twinbus.store.base import Store
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.testing.clock import ManualClock
+from twinbus.testing.faults import BusFaults
 from twinbus.testing.rules import rule
 
 T = TypeVar("T")
@@ -257,6 +258,24 @@ class Bus:
         """Remove a rule. New subscriptions have `$Default`, which selects
         everything."""
         self._run(self.server.namespace.remove_rule(topic, subscription, name))
+
+    # --- faults ---------------------------------------------------------------
+
+    @property
+    def faults(self) -> BusFaults:
+        """What fails on purpose. The bus needs the setting `allow_faults`."""
+        faults = self.server.faults
+        if faults is None:
+            raise ValueError('start the bus with settings={"allow_faults": True}')
+        return BusFaults(faults, self._call)
+
+    def _call(self, function: Callable[[], Any]) -> Any:
+        """Call a function in the loop of the bus."""
+
+        async def call() -> Any:
+            return function()
+
+        return self._run(call())
 
     # --- time -----------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from twinbus.broker.changes import ChangeSet
 from twinbus.owner.store_health import StoreHealth, short_names
 from twinbus.store.base import CommitFailed, StoreError, StoreFull, StoreReadOnly
 
@@ -24,7 +25,7 @@ def test_commits_are_counted_with_their_time() -> None:
     health = StoreHealth()
     health.begin(100)
     assert health.committing_ms(130) == 30
-    health.end(150)
+    health.end(150, ChangeSet(), is_done=True)
     assert (health.commit_count, health.commit_ms) == (1, 50)
     assert health.committing_ms(500) == 0
 

@@ -38,6 +38,17 @@ def test_pings_come_once_per_interval_until_one_is_accepted() -> None:
     play(scene, **SETTINGS)
 
 
+def test_a2_busy_primary_is_left_alone_for_ten_seconds() -> None:
+    async def scene(world: World) -> None:
+        await fail_over(world)
+        world.primary.answers["orders"] = Failure(FailureKind.BUSY, "throttled")
+        await asyncio.sleep(26)
+        pings = [at for at, what, _ in world.primary.calls if what == "ping"]
+        assert pings == [5_000, 15_000, 25_000]
+
+    play(scene, **SETTINGS)
+
+
 def test_ping_that_hangs_is_given_up() -> None:
     async def scene(world: World) -> None:
         await fail_over(world)

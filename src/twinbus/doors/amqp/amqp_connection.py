@@ -90,6 +90,8 @@ _LARGE_READ_BYTES: Final = 16 * 1024
 _FRAMES_AT_A_TIME: Final = 64
 """Frames that are processed between two looks at the clock."""
 
+_SHOWN_LINKS: Final = 20
+
 _SYMBOL: Final = 0xA3
 """Constructor of an array of short symbols."""
 
@@ -548,6 +550,14 @@ class AmqpConnection(asyncio.Protocol):
             self.output.mark()
         elif self._transport is not None:
             self._transport.close()
+
+    def described(self) -> str:
+        paths = ", ".join(sorted({link.path for link in self._links})[:_SHOWN_LINKS])
+        who = "no key" if self._is_stranger else "a key"
+        return (
+            f"AMQP {self._peer}, {who}, {len(self.requests)} requests, "
+            f"{self._held_bytes} bytes held, {len(self._links)} links: {paths}"
+        )
 
     def cut(self, error: ServiceBusError) -> None:
         """Close at once; send the error if the peer reads."""

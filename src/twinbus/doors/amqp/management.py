@@ -73,6 +73,10 @@ _BESIDE_TRANSACTIONS: Final = {
 """Operations that change nothing durable. .NET marks all requests inside a transaction
 scope; these are answered as if they were outside."""
 
+_OF_RECEIVED: Final = ("update-disposition", "renew-lock", "renew-session-lock")
+"""Requests about messages that were received before. A bus that is throttled answers
+them, because they end work and do not begin it."""
+
 
 class ManagementNode:
     """Answers the management requests of one connection to one entity.
@@ -108,6 +112,8 @@ class ManagementNode:
     async def answer(self, request: Request) -> Response:
         claim, operation = self._operation(request.operation)
         self._caller.require(claim, self._path)
+        if request.operation.removeprefix(_PREFIX) not in _OF_RECEIVED:
+            self._namespace.check_not_busy(self._path)
         self._check_transaction(request)
         handle = open_entity(self._namespace, self._entity, self._caller, claim)
         return await operation(handle, request)

@@ -66,6 +66,7 @@ class NamespaceNode:
         operation = self._operations.get(request.operation.removeprefix(_PREFIX))
         if operation is None:
             raise NotSupported(f"A namespace has no operation '{request.operation}'.")
+        self._namespace.check_not_busy("")
         return Response(value={"result": json.dumps(await operation(request))})
 
     async def _create_queue(self, request: Request) -> object:

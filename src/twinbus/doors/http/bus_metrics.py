@@ -63,6 +63,8 @@ class ProcessFigures:
     is_under_pressure: bool
     # The store was full recently.
     is_store_full: bool
+    # A threshold is passed, of the process or of a store.
+    is_throttled: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,9 @@ def process_families(figures: ProcessFigures) -> Iterable[Metric]:
         figures.is_under_pressure,
     )
     yield _gauge("store_full", "1: the store has no room.", figures.is_store_full)
+    yield _gauge(
+        "throttled", "1: messages are refused to spare the bus.", figures.is_throttled
+    )
 
 
 def store_families(stores: Sequence[StoreFigures]) -> Iterable[Metric]:

@@ -379,6 +379,15 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def described(self) -> str:
+        transport = self._transport
+        peer = None if transport is None else transport.get_extra_info("peername")
+        who = "no key" if self._is_stranger else "a key"
+        return (
+            f"HTTP {peer}, {who}, {len(self.requests)} requests, "
+            f"{self._held_bytes} bytes held"
+        )
+
     def cut(self, error: ServiceBusError) -> None:
         """Between two requests no error can be sent; clients connect again."""
         self.abort()

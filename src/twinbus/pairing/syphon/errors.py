@@ -1,7 +1,7 @@
 """Errors that end a round of the syphon, or the whole syphon."""
 
 from twinbus.pairing.errors import PairingError
-from twinbus.pairing.failures import REFUSED, FailureKind
+from twinbus.pairing.failures import ASKS_FOR_PATIENCE, REFUSED, FailureKind
 
 
 class SecondaryError(PairingError):
@@ -13,6 +13,12 @@ class SecondaryError(PairingError):
         self.is_refused = kind in REFUSED
         # The queue does not exist any more; a new one of its name is another queue.
         self.is_gone = kind is FailureKind.NOT_FOUND
+        # As what it closes a gate: one that is busy is left alone for longer (A2).
+        self.gate_kind = FailureKind.SERVICE
+        if self.is_refused:
+            self.gate_kind = FailureKind.AUTHORIZATION
+        elif kind in ASKS_FOR_PATIENCE:
+            self.gate_kind = kind
 
 
 class PrimaryAway(PairingError):

@@ -89,7 +89,10 @@ class SyphonService:
     async def _pause(self, error: Exception) -> None:
         self._troubles.begin(WHOLE, str(error) or type(error).__name__)
         now = self._clock.monotonic()
-        if self._gate.close(RestoreRefusal(FailureKind.SERVICE, str(error)), now):
+        kind = FailureKind.SERVICE
+        if isinstance(error, SecondaryError):
+            kind = error.gate_kind
+        if self._gate.close(RestoreRefusal(kind, str(error)), now):
             _log.warning("the syphon of %s waits: %s", self._primary_name, error)
         await asyncio.sleep((self._gate.retry_at - now) / 1000)
 

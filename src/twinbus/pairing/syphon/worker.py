@@ -19,7 +19,6 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from twinbus.pairing.events import EventKind, PairEvent
-from twinbus.pairing.failures import FailureKind
 from twinbus.pairing.syphon.deferrals import Deferrals
 from twinbus.pairing.syphon.errors import PrimaryAway, SecondaryError
 from twinbus.pairing.syphon.gates import Gate
@@ -104,8 +103,8 @@ class Worker(Generic[M]):
     async def _pause(self, error: SecondaryError) -> None:
         """The secondary failed: leave it alone for a while."""
         now = self._now()
-        kind = FailureKind.AUTHORIZATION if error.is_refused else FailureKind.SERVICE
-        if self._secondary.close(RestoreRefusal(kind, str(error)), now):
+        refusal = RestoreRefusal(error.gate_kind, str(error))
+        if self._secondary.close(refusal, now):
             level = logging.ERROR if error.is_refused else logging.WARNING
             _log.log(level, "backlog queue %s: %s", self._source.path, error)
         self._restorer.troubles.begin(self._source.path, str(error))

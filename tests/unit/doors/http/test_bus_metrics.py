@@ -52,6 +52,7 @@ def test_the_bus_says_what_it_is_and_how_it_is() -> None:
                 commits=7,
                 is_under_pressure=False,
                 is_store_full=True,
+                is_throttled=True,
             )
         )
     )
@@ -60,6 +61,7 @@ def test_the_bus_says_what_it_is_and_how_it_is() -> None:
     assert found.value("connections") == 3
     assert found.value("commits_total") == 7
     assert (found.value("strict"), found.value("store_full")) == (1, 1)
+    assert found.value("throttled") == 1
     assert found.value("reading_paused") == 0
 
 

@@ -36,6 +36,7 @@ class SmallBus:
             commits=1,
             is_under_pressure=False,
             is_store_full=False,
+            is_throttled=False,
         )
 
     def store_figures(self) -> list[StoreFigures]:

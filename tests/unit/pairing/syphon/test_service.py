@@ -109,6 +109,27 @@ def test_an_engine_that_cannot_be_opened_is_opened_later(
     assert str(failure) in caplog.text
 
 
+def test_a2_busy_secondary_is_opened_again_after_ten_seconds() -> None:
+    async def act(service: SyphonService, secondary: OneQueue) -> None:
+        await asyncio.sleep(9.9)
+        assert not service.is_running
+        await asyncio.sleep(0.2)
+        assert service.is_running
+
+    serve(act, SecondaryError("busy", FailureKind.BUSY))
+
+
+def test_a2_busy_backlog_queue_is_left_alone_for_ten_seconds() -> None:
+    async def act(service: SyphonService, secondary: OneQueue) -> None:
+        secondary.failures.append(SecondaryError("busy", FailureKind.BUSY))
+        await asyncio.sleep(9.9)
+        assert (secondary.failures, secondary.sources[0].waits) == ([], [])
+        await asyncio.sleep(0.2)
+        assert len(secondary.sources[0].waits) == 1
+
+    serve(act)
+
+
 def test_a_worker_that_ended_by_a_bug_begins_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

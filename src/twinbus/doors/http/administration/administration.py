@@ -81,6 +81,7 @@ class Administration:
             if not grant.allows(Claim.MANAGE, request.path, now):
                 self._check_is_there(request, resource)
             require((grant,), Claim.MANAGE, request.path, now)
+            self._namespace.check_not_busy(request.path)
             return await self._operate(request, resource)
         except (ServiceBusError, Refusal) as error:
             return refusal_response(error)

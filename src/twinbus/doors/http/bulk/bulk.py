@@ -13,18 +13,23 @@ on each entity that is written. A strict bus does not have these requests.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Final, TypeVar
 
 from twinbus.auth.claims import Claim
+from twinbus.auth.policy import Policy
 from twinbus.clock import Clock
 from twinbus.doors.http.bulk import arrow
 from twinbus.doors.http.bulk.append_body import decode_append
 from twinbus.doors.http.bulk.fields import Fields, read_fields
 from twinbus.doors.http.bulk.http_caller import Actors, HttpCaller
 from twinbus.doors.http.held_bytes import HeldBytes
+from twinbus.doors.http.json_response import (
+    json_refusal,
+    json_response,
+    json_text,
+)
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse
 from twinbus.errors import (
@@ -85,10 +90,19 @@ _COUNT: Final = "x-twinbus-messages"
 class Bulk:
     """Answers the bulk requests for one namespace."""
 
-    def __init__(self, namespace: BulkEntities, clock: Clock, held: HeldBytes) -> None:
+    def __init__(
+        self,
+        namespace: BulkEntities,
+        clock: Clock,
+        held: HeldBytes,
+        make_caller: Callable[[HttpRequest, Policy, int, Actors], HttpCaller] = (
+            HttpCaller
+        ),
+    ) -> None:
         self._namespace = namespace
         self._clock = clock
         self._held = held
+        self._make_caller = make_caller
         self._turns = asyncio.Semaphore(BULK_ANSWERS)
         self._actors = Actors()
         self._requests: dict[
@@ -115,7 +129,7 @@ class Bulk:
         try:
             return await self._answer(request)
         except ServiceBusError as error:
-            return _refusal(error)
+            return json_refusal(error)
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         # First: a client without a valid token must not learn which requests exist.
@@ -130,7 +144,7 @@ class Bulk:
                 f"There is no bulk request '{name[:60]}'; there are {known}."
             )
         if request.method != "POST":
-            return _refusal(ArgumentError("Use POST."), status=405)
+            return json_refusal(ArgumentError("Use POST."), status=405)
         if name in _WITH_ARROW and not arrow.is_available():
             raise NotSupported(
                 f"'{name}' needs pyarrow, which this server does not have: install "
@@ -140,7 +154,7 @@ class Bulk:
 
     def _caller(self, request: HttpRequest) -> HttpCaller:
         """Raises AuthenticationFailed."""
-        return HttpCaller(
+        return self._make_caller(
             request, self._namespace.policy, self._clock.now(), self._actors
         )
 
@@ -162,7 +176,7 @@ class Bulk:
         missing = [p for p, runtime in zip(paths, found, strict=True) if not runtime]
         there = [runtime for runtime in found if runtime is not None]
         return _joined_response(
-            entities=await _json_list(there, _shown_runtime), missing=_json(missing)
+            entities=await _json_list(there, _shown_runtime), missing=json_text(missing)
         )
 
     async def _readable(self, caller: HttpCaller, pattern: str) -> list[str]:
@@ -190,12 +204,12 @@ class Bulk:
             wanted.append(LeaseRequest(path=path, epoch=epoch))
         if fields.flag("release"):
             released = await self._namespace.release(caller, reader, wanted)
-            return _json_response({"released": released})
+            return json_response({"released": released})
         duration_ms = fields.number(
             "duration_ms", READER_LEASE_MS_MIN, READER_LEASE_MS_MAX
         )
         grants = await self._namespace.lease(caller, reader, duration_ms, wanted)
-        return _json_response({"leases": [asdict(grant) for grant in grants]})
+        return json_response({"leases": [asdict(grant) for grant in grants]})
 
     async def _plan(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
         fields = read_fields(request.body)
@@ -219,7 +233,7 @@ class Bulk:
             for entity in fields.objects("entities", BULK_ENTITIES)
         ]
         planned = await self._namespace.plan(caller, reader, wanted, limits)
-        return _json_response({"fragments": [_shown_plan(part) for part in planned]})
+        return json_response({"fragments": [_shown_plan(part) for part in planned]})
 
     async def _browse(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
         fields = read_fields(request.body)
@@ -269,7 +283,7 @@ class Bulk:
             for entity in fields.objects("entities", BULK_ENTITIES)
         ]
         settled = await self._namespace.settle(caller, reader, wanted)
-        return _json_response({"entities": [asdict(part) for part in settled]})
+        return json_response({"entities": [asdict(part) for part in settled]})
 
     async def _append(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
         entities, messages = await decode_append(request.body)
@@ -284,17 +298,17 @@ class Bulk:
             caller, [path.strip("/") for path in entities], messages
         )
         return _joined_response(
-            applied=_json(appended.applied_count),
-            known=_json(appended.known),
+            applied=json_text(appended.applied_count),
+            known=json_text(appended.known),
             refused=await _json_list(appended.refused, _shown_refusal),
         )
 
 
 def _offer(request: HttpRequest) -> HttpResponse:
     if request.method not in ("GET", "HEAD"):
-        return _refusal(ArgumentError("Use GET."), status=405)
+        return json_refusal(ArgumentError("Use GET."), status=405)
     names = _WITHOUT_ARROW + (_WITH_ARROW if arrow.is_available() else ())
-    return _json_response(
+    return json_response(
         {
             "server": "twinbus",
             "version": VERSION,
@@ -415,44 +429,20 @@ def _shown_refusal(refused: RefusedRow) -> dict[str, Any]:
     }
 
 
-def _json(content: object) -> str:
-    return json.dumps(content, separators=(",", ":"))
-
-
 async def _json_list(items: Sequence[T], show: Callable[[T], dict[str, Any]]) -> str:
     """Encode a list that may be long; other tasks run in between."""
     texts: list[str] = []
     for first in range(0, len(items), _CHECKS):
-        texts += [_json(show(item)) for item in items[first : first + _CHECKS]]
+        texts += [json_text(show(item)) for item in items[first : first + _CHECKS]]
         await asyncio.sleep(0)
     return f"[{','.join(texts)}]"
 
 
-def _json_response(content: dict[str, Any], status: int = 200) -> HttpResponse:
-    return HttpResponse(
-        status=status,
-        body=_json(content).encode(),
-        headers={"content-type": "application/json"},
-    )
-
-
 def _joined_response(**members: str) -> HttpResponse:
     """A JSON object whose members are already encoded."""
-    texts = [f"{_json(name)}:{text}" for name, text in members.items()]
+    texts = [f"{json_text(name)}:{text}" for name, text in members.items()]
     return HttpResponse(
         status=200,
         body=f"{{{','.join(texts)}}}".encode(),
         headers={"content-type": "application/json"},
     )
-
-
-def _refusal(error: ServiceBusError, status: int = 0) -> HttpResponse:
-    content = {
-        "error": {
-            "condition": error.condition,
-            "message": error.text,
-            "entity": error.entity_path,
-            "retryable": error.retryable,
-        }
-    }
-    return _json_response(content, status or error.http_status)

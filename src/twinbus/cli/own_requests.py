@@ -1,0 +1,87 @@
+"""Requests of a command to what only twinbus servers have, over HTTP.
+
+`flags` are those of a command that takes `entity_flags.SERVER`. Every port of a server
+speaks HTTP.
+"""
+
+import http.client
+import json
+import os
+import ssl
+from collections.abc import Mapping
+from typing import Any, Final
+
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import Failure
+from twinbus.cli.server_address import server_address
+from twinbus.cli.settings import settings
+from twinbus.client.connection_string import ConnectionString
+from twinbus.client.credentials import token_source
+from twinbus.clock import SystemClock
+
+_PATIENCE_SECONDS: Final = 30.0
+
+_CODES: Final = {
+    400: exit_codes.USAGE,
+    401: exit_codes.UNAUTHORIZED,
+    404: exit_codes.NOT_FOUND,
+}
+
+
+def ask_own(
+    flags: Mapping[str, Any], method: str, path: str, content: object = None
+) -> Any:
+    """The answer of the server that the flags name. Raises Failure."""
+    config = settings(data=flags["data"], port=flags["port"])
+    server = server_address(flags["connection_string"], config, os.environ)
+    try:
+        status, body = _exchange(server, method, path, content)
+    except ssl.SSLError as error:
+        raise Failure(
+            f"{server.address} can't be trusted: {error.reason or error}. "
+            "SSL_CERT_FILE names the authority.",
+            exit_codes.UNREACHABLE,
+        ) from None
+    except (OSError, http.client.HTTPException) as error:
+        why = str(error) or type(error).__name__
+        text = f"No server answers at {server.address}: {why}."
+        raise Failure(text, exit_codes.UNREACHABLE) from None
+    return _understood(server, status, body)
+
+
+def _exchange(
+    server: ConnectionString, method: str, path: str, content: object
+) -> tuple[int, bytes]:
+    if server.is_tls:
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            server.host, server.port, timeout=_PATIENCE_SECONDS
+        )
+    else:
+        connection = http.client.HTTPConnection(
+            server.host, server.port, timeout=_PATIENCE_SECONDS
+        )
+    token = token_source(server, SystemClock()).token().text
+    body = None if content is None else json.dumps(content).encode()
+    try:
+        connection.request(method, path, body, {"authorization": token})
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def _understood(server: ConnectionString, status: int, body: bytes) -> Any:
+    """Raises Failure."""
+    try:
+        content = json.loads(body)
+        error = content.get("error")
+    except (ValueError, AttributeError):
+        raise Failure(
+            f"{server.address} answers with status {status}, and not as a twinbus "
+            "server of this version does.",
+            exit_codes.FAILED,
+        ) from None
+    if error is not None:
+        code = _CODES.get(status, exit_codes.FAILED)
+        raise Failure(str(error["message"]), code)
+    return content

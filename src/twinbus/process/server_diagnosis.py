@@ -1,0 +1,81 @@
+"""Writes a diagnosis of a running server into its data folder."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from twinbus.clock import Clock
+from twinbus.config.config import Config
+from twinbus.diagnosis.bundle import FOLDER, write_bundle
+from twinbus.diagnosis.sections import parts_of
+from twinbus.diagnosis.sickness import Sickness
+from twinbus.owner.store_owner import StoreOwner
+
+_log = logging.getLogger(__name__)
+
+ASKED_FOR: Final = Sickness("asked", "somebody asked for it")
+STUCK: Final = Sickness("stuck", "the loop does not turn any more")
+
+
+class ServerDiagnosis:
+    """Of one server."""
+
+    def __init__(
+        self,
+        config: Config,
+        root_key: str,
+        clock: Clock,
+        owners: Sequence[StoreOwner],
+        connections: Callable[[], Iterable[str]],
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._owners = owners
+        # Describes those that are open.
+        self._connections = connections
+        self._secrets = _secrets(config, root_key)
+        # Set when the server starts: a thread asks, too.
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def last_resort(self) -> Path:
+        """The file for the stacks of a process in which no Python code runs."""
+        return self._config.data / FOLDER / "last-resort.txt"
+
+    def write(self, why: Sickness) -> Path:
+        """The folder of the diagnosis. Raises OSError."""
+        loop = self.loop
+        assert loop is not None, "the server has not started"
+        parts = parts_of(
+            *(self._config, self._owners, self._connections()),
+            *(loop, self._clock.monotonic()),
+        )
+        return write_bundle(
+            self._config.data,
+            why,
+            parts,
+            self._secrets,
+            now=self._clock.now(),
+            kept_count=self._config.max_diagnoses,
+        ).absolute()
+
+    def try_to_write(self, why: Sickness) -> None:
+        """For those who cannot do anything about an error."""
+        try:
+            folder = self.write(why)
+        except OSError as error:
+            _log.error("the diagnosis can't be written: %s", error)
+        else:
+            level = logging.WARNING if why is ASKED_FOR else logging.CRITICAL
+            _log.log(level, "%s; a diagnosis is in %s", why.text, folder)
+
+
+def _secrets(config: Config, root_key: str) -> tuple[str, ...]:
+    keys = [root_key, config.key]
+    for rule in config.rules:
+        keys += [rule.primary_key, rule.secondary_key]
+    if config.pair is not None:
+        keys += [config.pair.primary, config.pair.secondary]
+    return tuple(key for key in keys if key)
