@@ -73,7 +73,7 @@ def test_store_can_be_taken_away_and_comes_back(
     run(*here(serving, "faults", "set", "gone"), cwd=tmp_path)
     assert run(*created, cwd=tmp_path).returncode == 1
     run(*here(serving, "faults", "clear"), cwd=tmp_path)
-    while "the store is back" not in serving.errors:
+    while "is back" not in serving.errors:
         assert run(*here(serving, "entities", "list"), cwd=tmp_path).returncode == 0
     assert run(*created, cwd=tmp_path).returncode == 0
     assert serving.stop() == 0

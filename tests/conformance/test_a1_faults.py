@@ -19,10 +19,11 @@ from azure.servicebus.exceptions import (
 )
 
 from twinbus.auth.sas import make
+from twinbus.owner.owner_state import OwnerState
 from twinbus.testing import Bus
 
 from .administration import SyncAdministration
-from .sdk import SyncSdk, receive, text_of, texts_of
+from .sdk import SyncSdk, eventually, receive, text_of, texts_of
 
 # The SDK does not close the socket of a connection that was cut.
 pytestmark = pytest.mark.filterwarnings(
@@ -218,6 +219,7 @@ def test_a1_store_that_is_gone_comes_back_when_the_fault_is_cleared(
         sender.send_messages(message("refused"))
     bus.faults.clear()
     bus.advance(11)
+    eventually(lambda: bus.owner.state is OwnerState.SERVING, "the store is back")
     sender.send_messages(message("after"))
     assert texts_of(receive(faulty.receiver("orders"), 2)) == ["kept", "after"]
 
