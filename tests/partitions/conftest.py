@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage
-from azure.servicebus.management import ServiceBusAdministrationClient
 
 from twinbus.testing import Bus
 
@@ -25,27 +24,21 @@ def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
         yield running
 
 
-def bus_on(request: pytest.FixtureRequest, kind: str, count: int) -> Bus:
+def bus_on(
+    request: pytest.FixtureRequest, kind: str, count: int, **settings: Any
+) -> Bus:
     """A bus with so many stores of a kind."""
     if kind == "sqlite":
-        return Bus(stores=count)
+        return Bus(stores=count, settings=settings)
     server = request.getfixturevalue("postgres_server")
     name = f"t_{secrets.token_hex(8)}"
     urls = tuple(server.url(f"{name}_{number}") for number in range(count))
-    return Bus(settings={"store": urls})
+    return Bus(settings={**settings, "store": urls})
 
 
 @pytest.fixture(scope="module")
 def client(bus: Bus) -> Iterator[ServiceBusClient]:
     with ServiceBusClient.from_connection_string(bus.connection_string) as connected:
-        yield connected
-
-
-@pytest.fixture(scope="module")
-def administration(bus: Bus) -> Iterator[ServiceBusAdministrationClient]:
-    with ServiceBusAdministrationClient.from_connection_string(
-        bus.connection_string
-    ) as connected:
         yield connected
 
 

@@ -69,14 +69,22 @@ class FaultyStore:
         await self._store.close()
 
     async def commit(self, changes: ChangeSet) -> None:
-        self.check_is_there()
+        self._check_before_commit()
         occasion = self._occasion(changes)
         await self._wait(occasion, changes)
         fault = self._table.find(_FAILING, occasion, self._clock.now())
         if fault is not None:
             raise CommitFailed(f"fault {fault.number}, set for a test, lets it fail")
-        self.check_is_there()
+        self._check_before_commit()
         await self._store.commit(changes)
+
+    def _check_before_commit(self) -> None:
+        """A store that is gone before a commit begins has done nothing of it. Raises
+        CommitFailed."""
+        try:
+            self.check_is_there()
+        except StoreGone as gone:
+            raise CommitFailed(str(gone)) from gone
 
     async def _wait(self, occasion: StoreOccasion, changes: ChangeSet) -> None:
         """Until a store that is as slow as the fault says would be done."""

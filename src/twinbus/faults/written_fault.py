@@ -143,7 +143,8 @@ def _pattern(written: Mapping[str, Any], name: str) -> str:
     value = written.get(name) or EVERYTHING
     if not isinstance(value, str):
         raise ArgumentError.about(name, value=value, expected="a name or a pattern")
-    return value.strip("/")
+    # A path of an entity has no slash at its ends, that of a file may.
+    return value if name == "store" else value.strip("/")
 
 
 def _duration(written: Mapping[str, Any], name: str) -> int:

@@ -69,3 +69,9 @@ def test_what_has_no_meaning_is_refused(
 ) -> None:
     with pytest.raises(ArgumentError, match=complaint):
         read_fault(written, 0)
+
+
+def test_file_of_a_store_keeps_its_slashes() -> None:
+    written = {"effect": "gone", "store": "/data/bus.sqlite3"}
+    assert read_fault(written, 0).store == "/data/bus.sqlite3"
+    assert read_fault({"effect": "busy", "entity": "/orders/"}, 0).entity == "orders"
