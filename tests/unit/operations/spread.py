@@ -52,7 +52,7 @@ def encoded(
         Sent(
             message_annotations=annotations or None,
             properties=Properties(message_id=message_id, group_id=session_id),
-            body=Data([body.encode()]),
+            body=Data((body.encode(),)),
         )
     )
 
