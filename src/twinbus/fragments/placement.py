@@ -1,7 +1,7 @@
 """In which stores the fragments of a new entity are.
 
 Fragments of a partitioned entity are spread over all stores that serve, and begin with
-the one that has the fewest. The result is recorded in the catalog and never computed
+the one that has the fewest; of equal ones with the first. The result is recorded in the catalog and never computed
 again: a new store changes nothing for entities that exist.
 """
 
@@ -13,5 +13,9 @@ def spread(
 ) -> tuple[bytes, ...]:
     """The store of each fragment, by index. `stores` are the number of fragments that
     a store has, and its UUID."""
-    by_load = [uuid for _, uuid in sorted(stores)]
+    by_load = [uuid for _, uuid in sorted(stores, key=_load_of)]
     return tuple(by_load[index % len(by_load)] for index in range(fragment_count))
+
+
+def _load_of(store: tuple[int, bytes]) -> int:
+    return store[0]
