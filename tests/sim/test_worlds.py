@@ -97,6 +97,6 @@ def test_the_faults_of_the_table_happen() -> None:
         " is committed",
         "asks for its commit",
         "MessageLockLost, rolled back",
-        "ServerBusy, rolled back",
+        "StoreRefused, rolled back",
     ):
         assert any(what in line for line in stories), f"no world had: {what}"
