@@ -365,6 +365,7 @@ class OutboxWorld:
         return (
             all(owner.state is OwnerState.SERVING for owner in self._owners)
             and self._owners.is_idle()
+            and not any(owner.is_committing for owner in self._owners)
             and not any(owner.outbox.lanes() for owner in self._owners)
             and not any(queue.counts().active for queue in sources)
         )

@@ -28,8 +28,8 @@ SENT: Final = b"s"
 DIVERTED: Final = b"d"
 
 _EPOCH_SHIFT: Final = 39
-_GENERATION_END: Final = 17
-"""Kind and generation come first in an origin; then index and sub-queue."""
+_PLACE_BYTES: Final = 3
+"""Index and sub-queue, at the end of an origin; kind and generation come first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,8 @@ def origin_of(kind: bytes, source: "Fragment") -> bytes:
 
 def source_of(origin: bytes) -> OutboxSource:
     """The fragment that a forwarded or transferred entry came from."""
-    generation = origin[1:_GENERATION_END]
-    index = int.from_bytes(origin[_GENERATION_END:-1], "big")
-    return OutboxSource(generation, index, origin[-1])
+    index = int.from_bytes(origin[-_PLACE_BYTES:-1], "big")
+    return OutboxSource(origin[1:-_PLACE_BYTES], index, origin[-1])
 
 
 @final
@@ -104,7 +103,7 @@ class StoreOutbox:
             if diverted[target] == 0:
                 del diverted[target], diverted_bytes[target]
         elif origin != SENT:
-            _add(self._from, origin[1:_GENERATION_END], count)
+            _add(self._from, origin[1:-_PLACE_BYTES], count)
 
     # --- entries --------------------------------------------------------------
 

@@ -1,8 +1,12 @@
 """Messages from one store to another: forwarded, sent via, sent in a transaction."""
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 from unit.entities.world import Fault
 
+from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import DEAD_LETTER, TRANSFER_DEAD_LETTER
 from twinbus.broker.transaction import Transaction, TransactionLimits
 from twinbus.errors import NotAllowed
@@ -46,46 +50,46 @@ async def test_forwarded_messages_arrive_in_order(world: World) -> None:
         Fault(CommitUnknown("perhaps")),
     ],
 )
-@pytest.mark.parametrize("commit", [1, 2])
+@pytest.mark.parametrize("column", ["outbox_added", "ledger_ranges", "outbox_removed"])
 async def test_a_failed_commit_neither_loses_nor_doubles(
-    world: World, fault: Fault, commit: int
+    world: World, fault: Fault, column: str
 ) -> None:
-    """The first commit of the source moves to the outbox, the second one removes."""
+    """Of the move to the outbox, of the append at the target, of the removal."""
     await forward(world)
-    await world.delivered()
-    store = world.store_of(world.first)
+    owner = world.second if column == "ledger_ranges" else world.first
+    store, has_failed = world.store_of(owner), asyncio.Event()
+    commit = store.commit
+
+    async def fail_once(changes: ChangeSet) -> None:
+        if getattr(changes, column) and not has_failed.is_set():
+            has_failed.set()
+            store.faults.append(fault)
+        await commit(changes)
+
+    store.commit = fail_once  # type: ignore[method-assign]
     send(world, "1", "2")
-    await world.until(world.first.is_idle)
-    store.faults.append(fault)
-    if commit == 1:
-        send(world, "3")
+    await world.until(has_failed.is_set)
+    await world.until(lambda: world.here.counts().total == 0)
     await world.delivered()
-    await world.until(lambda: not store.faults)
-    await world.delivered()
-    found = received(world.there.fragment())
-    expected = ["1", "2", "3"] if commit == 1 else ["1", "2"]
-    if commit == 1 and not fault.happens:
-        expected = ["1", "2"]
-    assert found == expected
+    assert received(world.there.fragment()) == ["1", "2"]
+    assert world.here.counts().total == 0
 
 
-async def test_a_target_that_was_deleted_meanwhile_leaves_a_dead_letter(
+async def test_a_target_that_refuses_what_arrives_leaves_a_dead_letter(
     world: World,
 ) -> None:
     await forward(world)
-    world.store_of(world.second).gate.clear()
+    await world.leave(world.second)
     send(world, "1")
-    await world.until(lambda: world.first.outbox.transfer_count(generation(world)) == 1)
-    world.second.table.drop(world.there.record.generation, world.second.changes)
-    world.store_of(world.second).gate.set()
+    await world.until(lambda: world.here.counts().transfer == 1)
+    there = world.there.fragment()
+    disabled = replace(world.there.description, status="SendDisabled")
+    there.settings = disabled.settings("there")
+    await world.come_back(world.second)
     await world.delivered()
-    dead = world.here.fragment(DEAD_LETTER)
-    assert received(dead) == ["1"]
-    assert dead.settings.is_dead_letter_queue
-
-
-def generation(world: World) -> bytes:
-    return world.here.record.generation
+    assert received(there) == []
+    assert received(world.here.fragment(DEAD_LETTER)) == ["1"]
+    assert world.here.counts().transfer == 0
 
 
 def via(world: World) -> Via:
