@@ -1,8 +1,9 @@
 """In which stores the fragments of a new entity are.
 
-Fragments of a partitioned entity are spread over all stores that serve, and begin with
-the one that has the fewest; of equal ones with the first. The result is recorded in the catalog and never computed
-again: a new store changes nothing for entities that exist.
+Fragments of a partitioned entity are spread over all stores that serve. They begin with
+the store that has the fewest; of equal ones with the first. The result is recorded in
+the catalog and never computed again: a new store changes nothing for entities that
+exist.
 """
 
 from collections.abc import Sequence
