@@ -62,6 +62,7 @@ MAY_IMPORT = {
         *("instants", "limits", "owner", "store", "throttling"),
     },
     "faults": {"broker", "clock", "durations", "errors", "limits", "store"},
+    "cluster": {"clock", "errors", "limits", "owner", "store"},
     "entities": {
         *("auth", "broker", "clock", "config", "encoding", "errors", "fragments"),
         *("limits", "links", "outbox", "owner", "rules", "rules/sql", "store"),
