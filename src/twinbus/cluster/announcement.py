@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from twinbus.store.catalog import BrokerRecord
-from twinbus.store.process_identity import ProcessIdentity
+from twinbus.store.formats import FORMATS
+from twinbus.store.process_identity import ProcessIdentity, process_of_json
 
 OPENING: Final = 0
 """Stands for the epoch of a store that is being taken."""
@@ -48,8 +49,8 @@ class Announcement:
         """For the catalog."""
         description = {
             "name": self.name,
-            "process": _process_json(self.process),
-            "formats": dict(self.formats),
+            "process": self.process.to_json(),
+            FORMATS: dict(self.formats),
             "stores": {uuid.hex(): epoch for uuid, epoch in self.stores.items()},
             "reach": sorted(uuid.hex() for uuid in self.reach),
         }
@@ -72,32 +73,14 @@ def announcement_of(record: BrokerRecord) -> Announcement | None:
             name=str(found["name"]),
             address=record.address,
             beat=record.beat,
-            process=_process(found["process"]),
-            formats={str(kind): int(n) for kind, n in found["formats"].items()},
+            process=process_of_json(found["process"]),
+            formats={str(kind): int(n) for kind, n in found[FORMATS].items()},
             stores={bytes.fromhex(u): int(e) for u, e in found["stores"].items()},
             reach=frozenset(map(bytes.fromhex, found["reach"])),
             last_takeover=_takeover(found.get("last_takeover")),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
-
-
-def _process_json(process: ProcessIdentity) -> dict[str, Any]:
-    return {
-        "pid": process.pid,
-        "start": process.start,
-        "host": process.host,
-        "pid_namespace": process.pid_namespace,
-    }
-
-
-def _process(found: Mapping[str, Any]) -> ProcessIdentity:
-    return ProcessIdentity(
-        pid=int(found["pid"]),
-        start=str(found["start"]),
-        host=str(found["host"]),
-        pid_namespace=str(found["pid_namespace"]),
-    )
 
 
 def _takeover_json(takeover: Takeover) -> dict[str, Any]:

@@ -41,6 +41,14 @@ class BrokerDirectory:
             return None
         return owner.address
 
+    def serves_all(self, store_uuids: Iterable[bytes]) -> bool:
+        """All these stores have owners that serve them."""
+        owners = self._owners
+        return all(
+            uuid in owners and owners[uuid].stores[uuid] != OPENING
+            for uuid in store_uuids
+        )
+
     def brokers(self) -> tuple[Announcement, ...]:
         """Those that are alive."""
         return self._alive

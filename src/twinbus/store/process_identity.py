@@ -12,9 +12,10 @@ import os
 import select
 import signal
 import socket
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 _PROC = Path("/proc")
 _BOOT_ID = _PROC / "sys/kernel/random/boot_id"
@@ -38,6 +39,19 @@ class ProcessIdentity:
     host: str
     # In which process ids mean the same; empty where that is not known.
     pid_namespace: str = field(default="", compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def process_of_json(found: Mapping[str, Any]) -> ProcessIdentity:
+    """Raises KeyError, TypeError, ValueError."""
+    return ProcessIdentity(
+        pid=int(found["pid"]),
+        start=str(found["start"]),
+        host=str(found["host"]),
+        pid_namespace=str(found["pid_namespace"]),
+    )
 
 
 def this_process() -> ProcessIdentity:

@@ -9,10 +9,14 @@ soon.
 
 import json
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, final
 
+from twinbus.store.base import StoreInUse
 from twinbus.store.catalog import BrokerRecord
+from twinbus.store.formats import CATALOG, unready_brokers
+from twinbus.store.process_identity import is_running, process_of_json
 from twinbus.store.sqlite_errors import reading, transaction
 from twinbus.store.sqlite_file import connect_to_write
 from twinbus.store.statements import named_statements
@@ -50,6 +54,26 @@ class SqliteBrokers:
 
     def close(self) -> None:
         self._db.close()
+
+
+def refuse_to_leave_behind(db: sqlite3.Connection, path: Path, version: int) -> None:
+    """Raises StoreInUse if a broker that runs could not read that format of the
+    catalog, and the file is to be brought to it."""
+    try:
+        (found,) = db.execute("SELECT format_version FROM meta").fetchone()
+        rows = db.execute(_SQL["brokers"]).fetchall() if found < version else []
+    except (sqlite3.OperationalError, TypeError):
+        # It is damaged, which whoever reads it next can tell better.
+        return
+    for broker in unready_brokers(map(_broker_record, rows), CATALOG, version):
+        with suppress(KeyError, TypeError, ValueError):
+            process = process_of_json(broker.description["process"])
+            if is_running(process):
+                raise StoreInUse(
+                    f"{path} has format {found}. A broker with an older version of "
+                    f"twinbus uses it (process {process.pid}), and could not read "
+                    f"format {version}. Stop it first."
+                )
 
 
 def _broker_record(row: tuple[Any, ...]) -> BrokerRecord:

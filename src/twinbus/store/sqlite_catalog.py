@@ -28,7 +28,7 @@ from twinbus.store.catalog import (
     RemovedEntity,
     Unfinished,
 )
-from twinbus.store.sqlite_brokers import SqliteBrokers
+from twinbus.store.sqlite_brokers import SqliteBrokers, refuse_to_leave_behind
 from twinbus.store.sqlite_errors import Busy, locked, reading, rolled_back, transaction
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
 from twinbus.store.statements import named_statements
@@ -81,6 +81,7 @@ class SqliteCatalog:
         db = open_file(self.path, FORMAT)
         try:
             with transaction(db, self.path), reading(self.path):
+                refuse_to_leave_behind(db, self.path, FORMAT.version)
                 migrate(db, self.path, FORMAT)
                 rows = db.execute(_SQL["entities"]).fetchall()
         except Busy as error:
