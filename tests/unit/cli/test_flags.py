@@ -16,7 +16,8 @@ VALUES = {
     **{"log_level": "debug", "send_id_window": "2d"},
     **{"transfer_conventional": "off", "transfer_keyed": "on", "transfer_limit": "5m"},
     # More would start processes.
-    **{"brokers": "1", "fragments": "8"},
+    **{"brokers": "1", "fragments": "8", "max_diagnoses": "9"},
+    **{"throttle_memory_percent": "80"},
 }
 """For the settings that are not whole numbers, or small ones."""
 
