@@ -245,7 +245,8 @@ class Broker:
         if shared.needs_migration() and _cannot_read(alive, self._formats):
             _log.info("%s waits until all brokers are updated", shared.location)
             return
-        if not self._predecessors.are_gone(shared, silent, alive):
+        others = [one for one in alive if one.broker_uuid != self.uuid]
+        if not self._predecessors.are_gone(shared, silent, others):
             return
         before = owners_of_stores(silent).get(shared.uuid)
         if before is not None:

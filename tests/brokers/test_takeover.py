@@ -11,7 +11,7 @@ from crash import messages
 from twinbus.client.errors import NotAccepted
 from twinbus.store.process_identity import is_running
 
-from .brokers import Brokers, until
+from .processes import Brokers, until
 
 TAKEOVER_SECONDS = 10.0
 

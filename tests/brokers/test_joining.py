@@ -4,7 +4,7 @@ import signal
 
 from twinbus.cli import exit_codes
 
-from .brokers import Brokers, until
+from .processes import Brokers, until
 
 
 async def test_broker_that_joins_gets_its_share(brokers: Brokers) -> None:

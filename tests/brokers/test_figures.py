@@ -15,7 +15,7 @@ from crash.server_process import environment
 from twinbus.cli import exit_codes
 from twinbus.config.config import ROOT_KEY_NAME
 
-from .brokers import Brokers, until
+from .processes import Brokers, until
 
 
 async def shown(brokers: Brokers, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -88,7 +88,7 @@ async def test_each_broker_tells_its_health_and_what_it_knows(
     brokers.stores = brokers.stores[:1]
     await brokers.start("--brokers=2")
     for name in "12":
-        assert await get(brokers, name, "/health") == (200, "healthy")
+        assert await get(brokers, name, "/health") == (200, "healthy\n")
 
     async def is_known() -> bool:
         texts = [(await get(brokers, name, "/metrics"))[1] for name in "12"]

@@ -11,7 +11,7 @@ from twinbus.client import connect
 from twinbus.config.config import ROOT_KEY_NAME
 from twinbus.store.process_identity import is_running
 
-from .brokers import PATIENCE_SECONDS, Brokers, until
+from .processes import PATIENCE_SECONDS, Brokers, until
 
 # In /proc/net/tcp.
 _ESTABLISHED = "01"

@@ -11,7 +11,7 @@ from crash import messages
 from twinbus.client.errors import ClientError, LinkClosed
 from twinbus.errors import EntityAlreadyExists, ServerBusy, ServiceBusError
 
-from .brokers import Brokers, as_json, until
+from .processes import Brokers, as_json, until
 
 
 async def _known_to_all(brokers: Brokers, paths: set[str]) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .brokers import Brokers
+from .processes import Brokers
 
 
 @pytest.fixture

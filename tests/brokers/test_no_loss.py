@@ -10,7 +10,7 @@ from twinbus.client import ClientConnection
 from twinbus.client.errors import ClientError
 from twinbus.errors import ServiceBusError
 
-from .brokers import Brokers, until
+from .processes import Brokers, until
 
 _TROUBLE = (ClientError, ServiceBusError, OSError, KeyError, TimeoutError)
 _PAUSE_SECONDS = 0.05
