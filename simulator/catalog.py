@@ -12,6 +12,7 @@ from typing import final
 from simulator.sighting import Violation
 from simulator.store import Faults, Surroundings
 from twinbus.store.catalog import (
+    BrokerRecord,
     Catalog,
     CatalogChanges,
     CatalogSnapshot,
@@ -54,12 +55,14 @@ class FaultyCatalog:
         await write()
         await self._perhaps_crash(self.faults.crash_after, f"after a {what}")
 
-    async def _put(self, entities: Sequence[EntityRecord]) -> None:
-        await self.catalog.put(*entities)
+    async def _put(self, entities: Sequence[EntityRecord], known: int | None) -> None:
+        await self.catalog.put(*entities, known=known)
         await self._follow()
 
-    async def _remove(self, tombstones: Sequence[Unfinished]) -> None:
-        await self.catalog.remove(tombstones)
+    async def _remove(
+        self, tombstones: Sequence[Unfinished], known: int | None
+    ) -> None:
+        await self.catalog.remove(tombstones, known)
         await self._follow()
 
     async def _follow(self) -> None:
@@ -91,14 +94,28 @@ class FaultyCatalog:
     async def intend(self, intents: Sequence[Unfinished]) -> None:
         await self._write(lambda: self.catalog.intend(intents), "catalog intent")
 
-    async def put(self, *entities: EntityRecord) -> None:
-        await self._write(lambda: self._put(entities), "catalog write")
+    async def put(self, *entities: EntityRecord, known: int | None = None) -> None:
+        await self._write(lambda: self._put(entities, known), "catalog write")
 
-    async def remove(self, tombstones: Sequence[Unfinished]) -> None:
-        await self._write(lambda: self._remove(tombstones), "catalog removal")
+    async def remove(
+        self, tombstones: Sequence[Unfinished], known: int | None = None
+    ) -> None:
+        await self._write(lambda: self._remove(tombstones, known), "catalog removal")
 
     async def finish(self, dropped: Sequence[Unfinished]) -> None:
         await self._write(lambda: self.catalog.finish(dropped), "catalog clearing")
+
+    async def cluster_key(self) -> bytes:
+        return await self.catalog.cluster_key()
+
+    async def announce(self, broker: BrokerRecord) -> None:
+        await self.catalog.announce(broker)
+
+    async def brokers(self) -> list[BrokerRecord]:
+        return await self.catalog.brokers()
+
+    async def withdraw(self, broker_uuid: bytes) -> None:
+        await self.catalog.withdraw(broker_uuid)
 
     async def close(self) -> None:
         await self.catalog.close()

@@ -256,6 +256,9 @@ PENDING_BYTES: Final = 64 * 1024 * 1024
 """Bytes accepted but not yet durable, over the whole process. Beyond this limit,
 reading from sockets pauses."""
 
+BROKERS_MAX: Final = 64
+"""Processes that `twinbus serve` starts. More than a machine has cores do not help."""
+
 SYNC_SECONDS: Final = 10
 """How long a sync of one of several stores may take. Then its outcome counts as
 unknown, and the store is out of service until its disk answers. Clients wait for 60

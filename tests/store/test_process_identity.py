@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from twinbus.store import process_identity
-from twinbus.store.process_identity import ProcessIdentity, is_running, this_process
+from twinbus.store.process_identity import (
+    ProcessIdentity,
+    end_process,
+    is_running,
+    this_process,
+)
 
 from .places import DEAD_PID
 
@@ -78,3 +83,54 @@ def test_without_proc_the_id_decides(
     assert is_running(me)
     assert is_running(replace(me, pid=1)), "even if it is not ours"
     assert not is_running(replace(me, pid=DEAD_PID))
+
+
+# --- ending it ------------------------------------------------------------------------
+
+
+def test_process_is_ended_though_it_is_stopped(child: subprocess.Popen[bytes]) -> None:
+    identity = identity_of(child.pid)
+    child.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, child.pid, os.WSTOPPED)
+    assert end_process(identity)
+    assert not is_running(identity)
+    assert child.wait() == -signal.SIGKILL
+
+
+def test_process_that_has_ended_needs_no_signal(
+    child: subprocess.Popen[bytes],
+) -> None:
+    identity = identity_of(child.pid)
+    child.kill()
+    child.wait()
+    assert end_process(identity)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"host": "elsewhere.example"},
+        {"pid_namespace": "pid:[1]"},
+        {"pid_namespace": ""},
+        {"start": "another boot:1"},
+    ],
+)
+def test_process_of_elsewhere_is_not_touched(
+    child: subprocess.Popen[bytes], other: dict[str, str]
+) -> None:
+    identity = identity_of(child.pid)
+    assert not end_process(replace(identity, **other))
+    assert is_running(identity)
+
+
+def test_another_process_of_the_same_id_is_not_touched(
+    child: subprocess.Popen[bytes],
+) -> None:
+    identity = identity_of(child.pid)
+    boot = identity.start.partition(":")[0]
+    assert end_process(replace(identity, start=f"{boot}:1")), "that one has ended"
+    assert is_running(identity)
+
+
+def test_own_process_is_not_ended() -> None:
+    assert not end_process(this_process())

@@ -1,5 +1,6 @@
 """A catalog of an older format is opened, with a copy kept and every entity there."""
 
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -7,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from twinbus.store.base import StoreUnreadable
+from twinbus.store.base import StoreInUse, StoreUnreadable
 from twinbus.store.catalog import TOMBSTONE, EntityRecord, unfinished
+from twinbus.store.formats import CATALOG, FORMATS
+from twinbus.store.process_identity import ProcessIdentity, this_process
 from twinbus.store.sqlite_catalog import FORMAT, SqliteCatalog
 from twinbus.store.sqlite_file import migrate, open_file
+
+from .places import DEAD_PID
 
 SECOND = replace(FORMAT, version=2, tables=frozenset())
 ORDERS = EntityRecord(
@@ -114,3 +119,39 @@ async def test_many_changes_leave_no_more_rows_than_are_kept(
         assert db.execute("SELECT count(*) FROM removed_entity").fetchone() == (5,)
         assert db.execute("SELECT count(*) FROM entity").fetchone() == (1,)
         assert db.execute("SELECT version FROM meta").fetchone() == (301,)
+
+
+# --- brokers that run an older version ------------------------------------------------
+
+
+def announce(path: Path, process: ProcessIdentity, format_version: int) -> None:
+    """As a broker of that version would have done it."""
+    description = {"process": process.to_json(), FORMATS: {CATALOG: format_version}}
+    with closing(sqlite3.connect(path)) as db, db:
+        row = (b"b" * 16, "", 1, json.dumps(description))
+        db.execute("INSERT OR REPLACE INTO broker VALUES (?, ?, ?, ?)", row)
+
+
+async def test_catalog_is_not_taken_from_a_broker_that_could_not_read_it(
+    path: Path,
+) -> None:
+    announce(path, this_process(), FORMAT.version - 1)
+    with pytest.raises(StoreInUse, match="could not read format"):
+        await SqliteCatalog(path).open()
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT format_version FROM meta").fetchone() == (2,)
+
+
+async def test_catalog_is_migrated_when_all_brokers_can_read_it(path: Path) -> None:
+    announce(path, this_process(), FORMAT.version)
+    catalog = SqliteCatalog(path)
+    assert await catalog.open() == [ORDERS]
+    await catalog.close()
+
+
+async def test_broker_that_has_ended_keeps_nobody_from_migrating(path: Path) -> None:
+    gone = replace(this_process(), pid=DEAD_PID)
+    announce(path, gone, FORMAT.version - 1)
+    catalog = SqliteCatalog(path)
+    assert await catalog.open() == [ORDERS]
+    await catalog.close()

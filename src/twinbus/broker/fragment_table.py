@@ -195,6 +195,12 @@ class FragmentTable:
         for fragment in self._fragments.values():
             fragment.renew_epoch(epoch)
 
+    def forget_drops(self) -> None:
+        """Another owner may have had the store since: it has purged what was dropped,
+        and used the numbers again."""
+        self._purging.clear()
+        self._undropped.clear()
+
     def purging(self) -> set[int]:
         return self._purging
 
@@ -363,9 +369,14 @@ class FragmentTable:
         self._purging.difference_update(undropped)
         for number, fragment in fragments.items():
             found = self._records.get(number) or self._unwritten(fragment)
-            if found is not None:
+            if found is None:
+                continue
+            if _is_of(found, fragment):
                 fragment.restore(found)
                 self._fragments[number] = fragment
+            else:
+                # Another owner has dropped it, and used its number again.
+                fragment.drop()
 
     def _unwritten(self, fragment: Fragment) -> FragmentRecord | None:
         """The record of a dead-letter queue that has receivers but is not stored."""
@@ -381,6 +392,14 @@ def _settings_of(main: FragmentSettings, sub_queue: int) -> FragmentSettings:
     if sub_queue == MAIN:
         return main
     return dead_letter_settings(main, _SUFFIXES[sub_queue])
+
+
+def _is_of(record: FragmentRecord, fragment: Fragment) -> bool:
+    return (
+        record.generation == fragment.generation
+        and record.index == fragment.index
+        and record.sub_queue == fragment.sub_queue
+    )
 
 
 def _empty_record(number: int, fragment: Fragment, sub_queue: int) -> FragmentRecord:

@@ -3,6 +3,7 @@
 The numbers are public and do not change; a new kind of failure gets a new number.
 """
 
+import signal
 from typing import Final
 
 OK: Final = 0
@@ -48,3 +49,13 @@ DAMAGED: Final = 12
 SICK: Final = 13
 """The server did nothing any more, or found its memory inconsistent. A diagnosis is in
 the data folder; what was confirmed is stored. Start the server again."""
+
+
+def named(code: int) -> str:
+    """What the end of a process means, for people; below 0 it is a signal."""
+    if code < 0:
+        return f"signal {signal.Signals(-code).name}"
+    for name, value in globals().items():
+        if name.isupper() and value == code:
+            return f"exit code {code}, {name.lower().replace('_', ' ')}"
+    return f"exit code {code}"

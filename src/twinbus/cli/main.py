@@ -18,6 +18,8 @@ from twinbus.cli import (
     pair_command,
     spark_command,
 )
+from twinbus.cli.brokers_command import EXAMPLES as BROKERS_EXAMPLES
+from twinbus.cli.brokers_command import brokers
 from twinbus.cli.check_command import EXAMPLES as CHECK_EXAMPLES
 from twinbus.cli.check_command import check
 from twinbus.cli.command_group import examples, group
@@ -45,6 +47,7 @@ app = group(
     ),
 )
 app.command("serve", epilog=SERVE_EXAMPLES)(serve)
+app.command("brokers", epilog=BROKERS_EXAMPLES)(brokers)
 app.command("check", epilog=CHECK_EXAMPLES)(check)
 app.command("connection-string", epilog=CONNECTION_EXAMPLES)(connection_string)
 app.command("recover", epilog=RECOVER_EXAMPLES)(recover)

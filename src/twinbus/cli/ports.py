@@ -24,6 +24,7 @@ from twinbus.process.certificates import (
     java_file,
     tls_context,
 )
+from twinbus.process.seat import HTTP_PORT, PORT, TLS_PORT, Seat
 from twinbus.store.urls import is_volatile
 
 _FURTHER_PORTS: Final = {"http_port": "--http-port", "tls_port": "--tls-port"}
@@ -57,6 +58,13 @@ def ports(config: Config) -> Ports:
         troubles.append(trouble)
         without[name] = 0
     return Ports(config=replace(config, **without), tls=tls, troubles=tuple(troubles))
+
+
+def inherited_ports(config: Config, seat: Seat) -> Ports:
+    """The ports that a supervisor has opened. Raises Failure."""
+    numbers = {name: seat.port_of(name) for name in (PORT, HTTP_PORT, TLS_PORT)}
+    settings: dict[str, Any] = dict(numbers)
+    return Ports(config=replace(config, **settings), tls=_tls(config), troubles=())
 
 
 def _tls(config: Config) -> ssl.SSLContext | None:

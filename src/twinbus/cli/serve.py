@@ -13,6 +13,9 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 import uvloop
@@ -25,11 +28,15 @@ from twinbus.cli.failure import Failure, complain
 from twinbus.cli.key_warnings import key_warnings
 from twinbus.cli.listening import is_loopback, listening_error, why_not_listen
 from twinbus.cli.log_lines import LogLine
-from twinbus.cli.ports import Ports, ports, trust_instructions
+from twinbus.cli.ports import Ports, inherited_ports, ports, trust_instructions
 from twinbus.config.config import Config, ConfigError
 from twinbus.diagnosis.sickness import Sickness
 from twinbus.diagnosis.watchdog import Watchdog
+from twinbus.owner.sharing import Sharing
 from twinbus.process.certificates import name_port
+from twinbus.process.data_folder import RootKey
+from twinbus.process.preparation import prepare_stores
+from twinbus.process.seat import FIRST, Seat
 from twinbus.process.server import Server
 from twinbus.process.server_diagnosis import ASKED_FOR, STUCK
 from twinbus.store.base import StoreError, StoreInUse
@@ -46,9 +53,7 @@ threads (decision 0015)."""
 
 def run_server(config: Config) -> None:
     """Serve until told to stop. Raises Failure."""
-    to_stderr = logging.StreamHandler()
-    to_stderr.setFormatter(LogLine())
-    logging.basicConfig(level=config.log_level.upper(), handlers=[to_stderr])
+    begin_log(config)
     give_memory_back()
     if len(config.store) > 1:
         # Their syncs are in threads, which must get their turn from a busy loop.
@@ -56,27 +61,84 @@ def run_server(config: Config) -> None:
     uvloop.run(_serve(config))
 
 
-async def _serve(config: Config) -> None:
-    told_to_stop = asyncio.Event()
+def run_broker(config: Config, seat: Seat) -> None:
+    """Be one of several brokers, until told to stop. Raises Failure."""
+    begin_log(config)
+    give_memory_back()
+    # A store that is shared is synced in a thread, even if it is the only one.
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    uvloop.run(_serve_with_others(config, seat))
+
+
+def begin_log(config: Config) -> None:
+    to_stderr = logging.StreamHandler()
+    to_stderr.setFormatter(LogLine())
+    logging.basicConfig(level=config.log_level.upper(), handlers=[to_stderr])
+
+
+def told_to_stop() -> asyncio.Event:
+    """Set by the signals that end a server cleanly."""
+    told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_stop.set)
+        loop.add_signal_handler(number, told.set)
+    return told
+
+
+async def _serve(config: Config) -> None:
+    told = told_to_stop()
     found = ports(config)
-    server = _made(found)
+    server = _made(found, Sharing.ALONE, None)
     await _start(server, found.config)
     if found.tls is not None and found.config.port == 0:
         name_port(found.tls, found.config, server.port, server.clock.now())
     _spare_garbage_collection()
-    loop.add_signal_handler(signal.SIGUSR2, server.diagnosis.try_to_write, ASKED_FOR)
-    watchdog = _watchdog(server, found.config)
-    _announce(server, found)
-    await _until_the_end(server, told_to_stop, watchdog)
+    watchdog = _watched(server, found.config)
+    announce(found, server.port, server.root_key)
+    await _until_the_end(server, told, watchdog)
 
 
-def _made(found: Ports) -> Server:
+async def _serve_with_others(config: Config, seat: Seat) -> None:
+    """Of a supervisor, or by hand, with `--join`."""
+    told = told_to_stop()
+    is_supervised = bool(seat.sockets)
+    if seat.name != FIRST:
+        # One of them runs the syphon of the pair.
+        config = replace(config, pair=None)
+    if is_supervised:
+        found = inherited_ports(config, seat)
+        asyncio.get_running_loop().add_reader(seat.life_line, told.set)
+    else:
+        found = ports(config)
+        with start_failures(found.config):
+            await prepare_stores(found.config)
+    server = _made(found, Sharing.SHARED, seat)
+    await _start(server, found.config)
+    _spare_garbage_collection()
+    watchdog = _watched(server, found.config)
+    if not is_supervised and await _is_settled(server, told):
+        announce(found, server.port, server.root_key)
+    await _until_the_end(server, told, watchdog)
+
+
+async def _is_settled(server: Server, told: asyncio.Event) -> bool:
+    """Wait until all stores have an owner; False if the end comes before."""
+    assert server.broker is not None and server.fatal is not None
+    settled, ended = (
+        asyncio.ensure_future(e.wait()) for e in (server.broker.settled, told)
+    )
+    await asyncio.wait(
+        (settled, ended, server.fatal), return_when=asyncio.FIRST_COMPLETED
+    )
+    settled.cancel()
+    ended.cancel()
+    return server.broker.settled.is_set()
+
+
+def _made(found: Ports, sharing: Sharing, seat: Seat | None) -> Server:
     config = found.config
     try:
-        return Server(config, tls=found.tls)
+        return Server(config, tls=found.tls, sharing=sharing, seat=seat)
     except ConfigError as error:
         raise Failure(str(error), exit_codes.USAGE) from None
     except OSError as error:
@@ -88,8 +150,15 @@ def _made(found: Ports) -> Server:
 
 
 async def _start(server: Server, config: Config) -> None:
-    try:
+    with start_failures(config):
         await server.start()
+
+
+@contextmanager
+def start_failures(config: Config) -> Iterator[None]:
+    """Errors of a start as failures of the command."""
+    try:
+        yield
     except StoreInUse as error:
         raise Failure(str(error), exit_codes.IN_USE) from None
     except StoreError as error:
@@ -110,6 +179,14 @@ def _port_failure(error: OSError, config: Config) -> Failure:
         if further and listening_error(config.host, port) is None:
             port, flag = further, further_flag
     return Failure(why_not_listen(error, config.host, port, flag), exit_codes.PORT)
+
+
+def _watched(server: Server, config: Config) -> Watchdog | None:
+    """From now on diagnoses are written: when somebody asks, and when it is stuck."""
+    asyncio.get_running_loop().add_signal_handler(
+        signal.SIGUSR2, server.diagnosis.try_to_write, ASKED_FOR
+    )
+    return _watchdog(server, config)
 
 
 def _watchdog(server: Server, config: Config) -> Watchdog | None:
@@ -143,7 +220,7 @@ def _spare_garbage_collection() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
-def _announce(server: Server, found: Ports) -> None:
+def announce(found: Ports, port: int, root_key: RootKey) -> None:
     """Tell people what they need; `ready` is the last line, for scripts."""
     config = found.config
     if not is_loopback(config.host):
@@ -151,17 +228,17 @@ def _announce(server: Server, found: Ports) -> None:
             f"warning: plain TCP on {config.host} is open to the network: keys and "
             "messages can be read on the way. Use TLS, or --host 127.0.0.1."
         )
-    for warning in key_warnings(config, server.root_key):
+    for warning in key_warnings(config, root_key):
         complain(f"warning: {warning}")
     for trouble in found.troubles:
-        complain(f"note: port {server.port} serves everything alone. {trouble}")
+        complain(f"note: port {port} serves everything alone. {trouble}")
     urls = [without_password(url) for url in config.store]
     data = ", ".join(urls) or config.data
     print(f"twinbus {__version__} ({compilation.describe()}), messages in {data}")
-    for line in connection_lines(config, server.port, server.root_key):
+    for line in connection_lines(config, port, root_key):
         print(line)
     if found.tls is not None:
-        for line in trust_instructions(config, server.port):
+        for line in trust_instructions(config, port):
             print(line)
     print("ready", flush=True)
 

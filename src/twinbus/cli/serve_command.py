@@ -3,6 +3,7 @@
 Besides `--config` the flags are the settings, from the table in `config/settings.py`.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -15,6 +16,7 @@ from twinbus.config.settings import SETTINGS
 EXAMPLES: Final = examples(
     "twinbus serve",
     "twinbus serve --data /var/lib/twinbus --config bus.toml",
+    "twinbus serve --brokers 2 --store sqlite:///a.sqlite3 --store sqlite:///b.sqlite3",
     "twinbus serve --store memory: --port 0 --http-port 0 --tls-port 0",
     "TWINBUS_PORT=5680 twinbus serve --host 0.0.0.0",
 )
@@ -39,7 +41,18 @@ def serve(
 
     Prints the connection string, and `ready` when it can send and receive.
     """
-    from twinbus.cli.serve import run_server
+    from twinbus.cli.serve import run_broker, run_server
     from twinbus.cli.settings import settings
+    from twinbus.process.seat import Seat, inherited_seat
 
-    run_server(settings(config, **flags))
+    found, seat = settings(config, **flags), inherited_seat()
+    if seat is not None:
+        run_broker(found, seat)
+    elif found.brokers > 1:
+        from twinbus.cli.supervise import run_supervisor
+
+        run_supervisor(found)
+    elif found.join:
+        run_broker(found, Seat(name=f"of process {os.getpid()}"))
+    else:
+        run_server(found)

@@ -181,6 +181,20 @@ class Settings:
         if_empty="messages.sqlite3 in the data folder",
         is_repeatable=True,
     )
+    brokers: int = setting(
+        1,
+        whole_number(1, limits.BROKERS_MAX),
+        "COUNT",
+        "Processes that share the stores and the ports.",
+        details="See [several brokers](../howto/several-brokers.md).",
+    )
+    join: bool = setting(
+        False,
+        switch(),
+        "",
+        "Share the stores with brokers that run already, as a further one.",
+        details="It has the same data folder and stores as they, and ports of its own.",
+    )
     namespace: str = setting(
         "twinbus",
         text(may_be_empty=False),

@@ -26,6 +26,10 @@ class Directory:
             raise MessagingEntityNotFound(entity_path=path)
         return entity
 
+    def find(self, path: str) -> Entity | None:
+        """The entity of that path, if there is one."""
+        return self._entities.get(path.lower())
+
     def check_exists(self, path: str) -> None:
         """Check that an entity has this path or is below it; an empty path is the
         namespace. Raises MessagingEntityNotFound."""

@@ -9,8 +9,14 @@ import asyncio
 from collections.abc import Sequence
 
 from twinbus.broker.changes import StoredRule
+from twinbus.broker.descriptions.forward_path import forward_path
+from twinbus.broker.descriptions.queue import QueueDescription
+from twinbus.broker.descriptions.subscription import SubscriptionDescription
+from twinbus.broker.entity_path import split_subscription_path
 from twinbus.broker.fragment_table import FragmentTable
-from twinbus.entities.entity import misplaced
+from twinbus.entities.directory import Directory
+from twinbus.entities.entity import Description, misplaced
+from twinbus.entities.partitioning import partitioned
 from twinbus.entities.subscription_rules import stored_rule
 from twinbus.errors import FragmentUnavailable
 from twinbus.owner.owners import Owners
@@ -38,6 +44,32 @@ class EntityStores:
     def tables_of(self, record: EntityRecord) -> tuple[FragmentTable, ...]:
         """The table of each fragment, by index. Raises StoreUnreadable."""
         return tuple(owner.table for owner in self.owners_of(record))
+
+    def placement(
+        self,
+        directory: Directory,
+        fragment_count: int,
+        path: str,
+        description: Description,
+    ) -> tuple[bytes, ...]:
+        """The stores of a new entity's fragments. Those of a subscription are beside
+        its topic's. A queue that forwards is in the store of its target, if that has
+        one: then it takes one commit to forward a message."""
+        if isinstance(description, SubscriptionDescription):
+            return directory.topic(split_subscription_path(path)[0]).record.placement
+        if partitioned(description):
+            return self._owners.for_new_fragments(fragment_count)
+        beside = ""
+        if isinstance(description, QueueDescription):
+            beside = forward_path(
+                description.forward_to or description.forward_dead_lettered_messages_to
+            )
+        if beside and beside.lower() != path.lower():
+            target = directory.entity(beside).record
+            owners = self.owners_of(target)
+            if len(owners) == 1 and owners[0].is_serving:
+                return target.placement
+        return (self._owners.for_new_entity().store_uuid,)
 
     def check_room(self, record: EntityRecord) -> None:
         """All stores have room for their fragments. Raises QuotaExceeded,

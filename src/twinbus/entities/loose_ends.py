@@ -47,10 +47,12 @@ class LooseEnds:
         self._tying: asyncio.Task[None] | None = None
 
     def drop(self, noted: Iterable[Unfinished]) -> None:
-        """Drop their fragments with the next commit, then remove their notes."""
+        """Drop their fragments with the next commit, then remove their notes. In a
+        store of another broker that one does it."""
         for one in noted:
             self._drop(one)
-            self._dropped.add(one)
+            if not self._is_elsewhere(one.store_uuid):
+                self._dropped.add(one)
             # A dropped entity must not be recorded again.
             self._records.pop((one.generation, one.store_uuid), None)
 
@@ -62,9 +64,20 @@ class LooseEnds:
     def record(self, entity: EntityRecord) -> None:
         """The catalog has this record; write it to its stores, too."""
         for store_uuid in dict.fromkeys(entity.placement):
-            # Another broker may serve that store.
-            if self._owners.find(store_uuid) is not None:
+            if not self._is_elsewhere(store_uuid):
                 self._records[entity.generation, store_uuid] = entity
+
+    def _is_elsewhere(self, store_uuid: bytes) -> bool:
+        """Another broker has the store, or none: whoever takes it finds by itself what
+        is to be done."""
+        owner = self._owners.find(store_uuid)
+        return owner is None or (owner.is_shared and not owner.is_serving)
+
+    def leave(self, store_uuid: bytes) -> None:
+        """The store has another owner now, which does what is left to do."""
+        self._dropped = {one for one in self._dropped if one.store_uuid != store_uuid}
+        for key in [key for key in self._records if key[1] == store_uuid]:
+            del self._records[key]
 
     def renew(
         self,

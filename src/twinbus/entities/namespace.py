@@ -9,7 +9,6 @@ Rules are not entities. They are in the store, because one transaction may chang
 and messages (`subscription_rules.py`). `forwarders.py` moves messages between entities.
 """
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -20,9 +19,8 @@ from typing import Any, Final
 
 from twinbus.auth.claims import AuthorizationRule
 from twinbus.auth.policy import Policy
-from twinbus.broker.changes import StoredRule
-from twinbus.broker.descriptions.forward_path import forward_path
-from twinbus.broker.descriptions.queue import QueueDescription, queue_description
+from twinbus.broker.changes import StoredEntity, StoredRule
+from twinbus.broker.descriptions.queue import queue_description
 from twinbus.broker.descriptions.subscription import (
     SubscriptionDescription,
     subscription_description,
@@ -31,11 +29,11 @@ from twinbus.broker.descriptions.topic import topic_description
 from twinbus.broker.entity_path import (
     check_entity_name,
     check_subscription_name,
-    split_subscription_path,
     subscription_path,
 )
 from twinbus.broker.fragment import MAIN
 from twinbus.clock import Clock
+from twinbus.entities.catalog_follower import CatalogFollower
 from twinbus.entities.directory import Directory
 from twinbus.entities.entity import Description, Entity
 from twinbus.entities.entity_access import own_access_rules, policy_of
@@ -53,6 +51,7 @@ from twinbus.entities.partitioning import (
     without_total,
 )
 from twinbus.entities.queue import Queue
+from twinbus.entities.record_description import description_of, entities_of
 from twinbus.entities.store_entries import (
     NAMESPACE,
     StoreEntries,
@@ -84,6 +83,7 @@ from twinbus.outbox.transfer_log import (
     TransferSettings,
 )
 from twinbus.owner.owners import Owners
+from twinbus.owner.sharing import Sharing
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
 from twinbus.rules.rule import Rule, default_rule
@@ -101,7 +101,6 @@ from twinbus.topics.topic import Subscribed, TopicRouter
 _log = logging.getLogger(__name__)
 
 _GENERATION_BYTES: Final = 16
-_KINDS: Final = ("queue", "topic", "subscription")
 
 
 def _never_busy(entity_path: str) -> None:
@@ -164,9 +163,9 @@ class Namespace(Directory):
         self._busy: set[str] = set()
         # How many of them will be partitioned.
         self._busy_partitioned_count = 0
-        # Held from a check of the entities until catalog and memory are changed, so
-        # that the check stays valid while the catalog writes.
-        self._changing = asyncio.Lock()
+        self.follower = CatalogFollower(
+            self, catalog, is_shared=owners.sharing is Sharing.SHARED
+        )
         # Replaced when authorization rules of entities change.
         self.policy = Policy(rules)
         self.forwarders = Forwarders(self)
@@ -212,23 +211,26 @@ class Namespace(Directory):
         for owner in self._owners:
             owner.on_restored = partial(self.restore_rules, owner)
             if owner not in stored:
-                owner.on_first_opening = partial(self._entries.check_late, owner)
+                owner.on_first_opening = partial(self._take_in, owner)
         self._transfer_log.open()
         self._access_changed()
+
+    async def _take_in(
+        self, owner: StoreOwner, stored: list[StoredEntity]
+    ) -> Callable[[], None]:
+        """A store is opened that was away, or with another broker. Raises StoreError;
+        returns what is to be done when it serves."""
+        await self.follower.follow()
+        return await self._entries.check_late(owner, stored)
 
     async def _read_catalog(self) -> list[EntityRecord]:
         records, self._records = self._records, None
         return await self._catalog.open() if records is None else records
 
     def _admit_all(self, records: list[EntityRecord]) -> None:
-        # Topics come first: a subscription needs its topic.
-        known = [
-            record
-            for record in records
-            if record.kind in _KINDS and record.namespace.lower() == self._key
-        ]
+        known = entities_of(self.name, records)
         check_served(known, records, self._owners)
-        for record in sorted(known, key=lambda record: _KINDS.index(record.kind)):
+        for record in known:
             self._enter(self._admitted(record))
 
     async def _learn_age(self, records: list[EntityRecord]) -> EntityRecord:
@@ -247,9 +249,12 @@ class Namespace(Directory):
     def start(self) -> None:
         """Start forwarding. The owners must be ready to commit."""
         for entity in self._entities.values():
-            # What is away is renewed when it is back.
-            with contextlib.suppress(FragmentUnavailable):
-                self.forwarders.renew(entity)
+            self._renew_forwarders(entity)
+
+    def _renew_forwarders(self, entity: Entity) -> None:
+        # What is away is renewed when it is back.
+        with contextlib.suppress(FragmentUnavailable, MessagingEntityNotFound):
+            self.forwarders.renew(entity)
 
     def restore_rules(self, owner: StoreOwner, rules: list[StoredRule]) -> None:
         """Take the rules of a store: at the start, and after a failed commit."""
@@ -269,12 +274,12 @@ class Namespace(Directory):
     async def _save_rules(self, subscription: Subscription) -> None:
         """Write the rules of a partitioned subscription to the catalog. Raises
         FragmentUnavailable, StoreError."""
-        async with self._changing:
+        async with self.follower.latest():
             self._still(subscription)
             subscription.check_available()
             rules = [rule.to_json() for rule in subscription.rules()]
             record = subscription.record.with_rules(rules, self.clock.now())
-            await self._catalog.put(record)
+            await self.follower.put(record)
             subscription.record = record
             self.loose_ends.record(record)
 
@@ -370,7 +375,7 @@ class Namespace(Directory):
     async def update_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
         """Change the given properties; others stay. Raises the errors of a creation
         except EntityAlreadyExists."""
-        async with self._changing:
+        async with self.follower.latest():
             queue = self.queue(path)
             properties = without_total(properties, queue)
             description = queue_description(properties, queue.path, queue.description)
@@ -393,7 +398,7 @@ class Namespace(Directory):
 
     async def update_topic(self, path: str, properties: Mapping[str, Any]) -> Topic:
         """Raises as `update_queue`."""
-        async with self._changing:
+        async with self.follower.latest():
             topic = self.topic(path)
             properties = without_total(properties, topic)
             await self._update(
@@ -441,14 +446,13 @@ class Namespace(Directory):
         self, topic_path: str, name: str, properties: Mapping[str, Any]
     ) -> Subscription:
         """Raises as `update_queue`."""
-        async with self._changing:
+        async with self.follower.latest():
             found = self.subscription(topic_path, name)
             description = subscription_description(
                 properties, found.path, found.description
             )
             self.forwarders.check(found.path, description)
             await self._update(found, description)
-            self._subscribe(found)
         return found
 
     async def delete_subscription(self, topic_path: str, name: str) -> None:
@@ -506,7 +510,9 @@ class Namespace(Directory):
         self._busy.add(key)
         self._busy_partitioned_count += partitioned(description)
         try:
-            placement = self._placement(path, kind, description)
+            placement = self._stores.placement(
+                self, self._partitioning.fragment_count, path, description
+            )
             record = self._record(path, kind, description.to_json(), placement)
             record = with_internals(record, rules)
             entity = self._admitted(record)
@@ -517,28 +523,6 @@ class Namespace(Directory):
         self._description_changed(None, description)
         self.forwarders.renew(entity)
         return entity
-
-    def _placement(
-        self, path: str, kind: str, description: Description
-    ) -> tuple[bytes, ...]:
-        """The stores of a new entity's fragments. Those of a subscription are beside
-        its topic's. A queue that forwards is in the store of its target, if that has
-        one: then it takes one commit to forward a message."""
-        if kind == "subscription":
-            return self.topic(split_subscription_path(path)[0]).record.placement
-        if partitioned(description):
-            return self._owners.for_new_fragments(self._partitioning.fragment_count)
-        beside = ""
-        if isinstance(description, QueueDescription):
-            beside = forward_path(
-                description.forward_to or description.forward_dead_lettered_messages_to
-            )
-        if beside and beside.lower() != path.lower():
-            target = self.entity(beside).record
-            owners = self._stores.owners_of(target)
-            if len(owners) == 1 and owners[0].is_serving:
-                return target.placement
-        return (self._owners.for_new_entity().store_uuid,)
 
     def _record(
         self,
@@ -566,9 +550,15 @@ class Namespace(Directory):
         try:
             await self._catalog.intend(intents)
             stored = await self._stores.create(record, rules)
-            async with self._changing:
+            async with self.follower.latest():
+                if entity.path.lower() in self._entities:
+                    raise EntityAlreadyExists(entity_path=entity.path)
                 self._check_topic_of(entity, rules)
-                await self._catalog.put(record)
+                if self._owners.sharing is Sharing.SHARED:
+                    # Its stores are still owned here, after the catalog was read: so
+                    # a successor has not dropped its fragments, nor can it now.
+                    await self._stores.durable(record)
+                await self.follower.put(record)
                 self._enter(entity)
         except BaseException:
             # It is not in the catalog, so it does not exist. Drop its fragments.
@@ -598,16 +588,24 @@ class Namespace(Directory):
             with_properties(entity.record, description.to_json()),
             updated_at=self.clock.now(),
         )
-        await self._catalog.put(record)
+        await self.follower.put(record)
+        self._updated(entity, record, description)
+
+    def _updated(
+        self, entity: Entity, record: EntityRecord, description: Description
+    ) -> None:
+        """The catalog has the new record."""
         self.loose_ends.record(record)
         before = entity.description
         entity.record = record
         entity.description = description
         for table in entity.tables():
             table.update(record.generation, entity.settings())
+        if isinstance(entity, Subscription):
+            self._subscribe(entity)
         self._description_changed(before, description)
         entity.detach_links_it_disables()
-        self.forwarders.renew(entity)
+        self._renew_forwarders(entity)
 
     async def delete(self, entity: Entity) -> None:
         """Delete this entity, but not a new one with the same path. Raises
@@ -620,7 +618,7 @@ class Namespace(Directory):
         return entity
 
     async def _delete(self, find: Callable[[], Entity]) -> None:
-        async with self._changing:
+        async with self.follower.latest():
             entity = find()
             # Subscriptions are deleted in the same step as their topic: without it
             # they could not be loaded again. For this reason they also come first.
@@ -628,7 +626,7 @@ class Namespace(Directory):
             entity.check_available()
             now = self.clock.now()
             tombstones = [unfinished(item.record, TOMBSTONE, now) for item in entities]
-            await self._catalog.remove(list(chain.from_iterable(tombstones)))
+            await self.follower.remove(list(chain.from_iterable(tombstones)))
             for item, of_item in zip(entities, tombstones, strict=True):
                 self._forget(item, of_item)
         keys = {item.path.lower() for item in entities}
@@ -649,6 +647,27 @@ class Namespace(Directory):
         entity.detach_all(MessagingEntityNotFound(entity_path=entity.path))
         self.loose_ends.drop(tombstones)
         self._description_changed(entity.description, None)
+
+    # --- what other brokers did -----------------------------------------------
+
+    def admit_followed(self, record: EntityRecord) -> None:
+        """Another broker has created the entity."""
+        entity = self._admitted(record)
+        self._enter(entity)
+        if isinstance(entity, Subscription) and entity.is_partitioned:
+            self._restore_rules_of(entity, rules_of_record(record))
+        self._description_changed(None, entity.description)
+        self._renew_forwarders(entity)
+
+    def update_followed(self, entity: Entity, record: EntityRecord) -> None:
+        """Another broker has updated the entity, or its rules."""
+        self._updated(entity, record, description_of(record))
+        if isinstance(entity, Subscription) and entity.is_partitioned:
+            self._restore_rules_of(entity, rules_of_record(record))
+
+    def forget_followed(self, entity: Entity) -> None:
+        """Another broker has deleted the entity."""
+        self._forget(entity, unfinished(entity.record, TOMBSTONE, self.clock.now()))
 
     def _description_changed(
         self, before: Description | None, after: Description | None

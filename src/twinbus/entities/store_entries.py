@@ -25,6 +25,7 @@ from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import StoreUnreadable
 from twinbus.store.catalog import (
+    INTENT,
     Catalog,
     EntityRecord,
     Unfinished,
@@ -162,8 +163,13 @@ class StoreEntries:
     ) -> Callable[[], None]:
         """A store that was away at the start is there. Raises StoreError; returns what
         is to be done when it serves."""
-        records = (await self._catalog.snapshot()).entities
         noted = await self._catalog.unfinished()
+        if owner.is_shared and any(_is_intent_in(one, owner) for one in noted):
+            # A predecessor that still runs cannot finish its creations any more: the
+            # catalog refuses those who do not know the last version.
+            await self._catalog.put()
+            noted = await self._catalog.unfinished()
+        records = (await self._catalog.snapshot()).entities
         found = self.check(owner, stored, records, noted)
         return partial(self._begin_late, owner, found, stored, records)
 
@@ -174,6 +180,8 @@ class StoreEntries:
         stored: Sequence[StoredEntity],
         records: Sequence[EntityRecord],
     ) -> None:
+        # What was left to do there is found anew.
+        self._namespace.loose_ends.leave(owner.store_uuid)
         self.begin(owner, found, stored, records)
         for entity in self._namespace.entities():
             if entity.is_in(owner.table):
@@ -225,6 +233,10 @@ def check_served(
                     f"{places[store_uuid]}, which is not among the stores of this bus. "
                     "Name it as well, with --store."
                 )
+
+
+def _is_intent_in(noted: Unfinished, owner: StoreOwner) -> bool:
+    return noted.kind == INTENT and noted.store_uuid == owner.store_uuid
 
 
 def _locations(record: EntityRecord) -> Mapping[str, str]:

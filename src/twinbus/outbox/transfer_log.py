@@ -9,7 +9,7 @@ know. If the store that keeps the messages is away for longer than the limit, la
 do not wait for it: that gives up their order, and not the entity.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from twinbus.broker.commit_listener import CommitListener
@@ -23,6 +23,7 @@ from twinbus.limits import TRANSFER_LIMIT_MS
 from twinbus.links.sending import post
 from twinbus.outbox.outbox_carrier import OutboxCarrier
 from twinbus.owner.owners import Owners
+from twinbus.owner.sharing import Sharing
 from twinbus.owner.store_owner import StoreOwner
 
 
@@ -49,6 +50,9 @@ class TransferLog:
     ) -> None:
         self._owners = owners
         self._clock = clock
+        if owners.sharing is Sharing.SHARED:
+            # What is away here is served by another broker, or will be soon.
+            settings = replace(settings, conventional=False, keyed=False)
         self.settings = settings
 
     def open(self) -> None:

@@ -22,6 +22,9 @@ _FIRST_PAUSE_MS: Final = 200
 _LONGEST_PAUSE_MS: Final = 10_000
 """How long a store that failed is left alone before it is opened again."""
 
+_LONGEST_SHARED_PAUSE_MS: Final = 1_000
+"""The same where several brokers share stores: clients wait for the next owner."""
+
 _TELL_AGAIN_MS: Final = 300_000
 """So often the log repeats why a store is still away."""
 
@@ -51,16 +54,29 @@ class Absence:
             while not owner.is_stopping:
                 await owner.woken()
                 if self._is_over():
-                    _log.warning("the store %s is back", owner.store.location)
+                    self._tell_end()
                     return True
                 owner.refuse_all()
             return False
         finally:
             await self._stop_opening()
 
+    def _tell_end(self) -> None:
+        place = self._owner.store.location
+        if self._owner.is_shared:
+            _log.info("the store %s is served here", place)
+        else:
+            _log.warning("the store %s is back", place)
+
+    def end_pause(self) -> None:
+        """Open the store at once."""
+        self._pause_ms = _FIRST_PAUSE_MS
+        self._opens_at = 0
+
     def _is_over(self) -> bool:
         if self._opening is None:
-            if self._owner.clock.now() >= self._opens_at:
+            owner = self._owner
+            if owner.is_wanted and owner.clock.now() >= self._opens_at:
                 self._opening = asyncio.create_task(self._owner.open_again())
                 self._opening.add_done_callback(lambda _: self._owner.wake())
             return False
@@ -74,7 +90,9 @@ class Absence:
 
     def _put_off(self, error: BaseException) -> None:
         now = self._owner.clock.now()
-        self._pause_ms = min(2 * self._pause_ms, _LONGEST_PAUSE_MS)
+        is_shared = self._owner.is_shared
+        longest_ms = _LONGEST_SHARED_PAUSE_MS if is_shared else _LONGEST_PAUSE_MS
+        self._pause_ms = min(2 * self._pause_ms, longest_ms)
         self._opens_at = now + self._pause_ms
         self._owner.health.is_away(error, now)
         if not isinstance(error, StoreError):

@@ -7,6 +7,7 @@ lease counts as lost: from then on another owner may have it.
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from twinbus.clock import Clock
@@ -18,6 +19,10 @@ _log = logging.getLogger(__name__)
 
 _WATCH_SECONDS: Final = 0.25
 """How often a lease is looked at whose holder may be dead."""
+
+
+Take = Callable[[str, bytes], Awaitable[Opened]]
+"""Takes the lease of a store, by the owner's description and the expected uuid."""
 
 
 class LeaseKeeper:

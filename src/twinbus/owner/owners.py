@@ -12,6 +12,7 @@ from twinbus.errors import STORE_TROUBLE, ServerBusy
 from twinbus.fragments.placement import spread
 from twinbus.limits import SYNC_SECONDS
 from twinbus.owner.owner_state import OwnerState
+from twinbus.owner.sharing import Sharing
 from twinbus.owner.store_health import short_names
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import StoreError, StoreInUse, StoreUnreadable
@@ -22,15 +23,20 @@ _log = logging.getLogger(__name__)
 class Owners:
     """All stores of this process."""
 
-    def __init__(self, owners: Sequence[StoreOwner]) -> None:
+    def __init__(
+        self, owners: Sequence[StoreOwner], sharing: Sharing = Sharing.ALONE
+    ) -> None:
         self._all = list(owners)
+        self.sharing = sharing
         # Of those that were opened.
         self._by_uuid: dict[bytes, StoreOwner] = {}
-        if len(self._all) > 1:
+        if self.are_several:
             names = short_names([owner.store.location for owner in self._all])
             for owner, name in zip(self._all, names, strict=True):
                 owner.name = name
                 owner.serve_beside_others()
+                if sharing is Sharing.SHARED:
+                    owner.share()
 
     def __iter__(self) -> Iterator[StoreOwner]:
         return iter(self._all)
@@ -66,18 +72,31 @@ class Owners:
         """Take the leases. Raises StoreError, and then holds no lease.
 
         One of several stores may be away if it is `remembered`, by its location: it is
-        opened as soon as it is there.
+        opened as soon as it is there. Shared ones must all be remembered; their leases
+        are taken later.
         """
         try:
-            if len(self._all) == 1:
-                await self._all[0].open(description)
-            else:
+            if self.sharing is Sharing.SHARED:
+                self._expect_all(description, remembered or {})
+            elif self.are_several:
                 await self._open_several(description, remembered or {})
+            else:
+                await self._all[0].open(description)
             for owner in self._all:
                 self._enter(owner)
         except BaseException:
             await self.stop()
             raise
+
+    def _expect_all(self, description: str, remembered: Mapping[str, bytes]) -> None:
+        for owner in self._all:
+            location = owner.store.location
+            if location not in remembered:
+                raise StoreError(
+                    f"The catalog does not know the store {location}. Stop all "
+                    "brokers, and start them with the same stores."
+                )
+            owner.expect_store(description, remembered[location])
 
     async def _open_several(
         self, description: str, remembered: Mapping[str, bytes]
@@ -138,7 +157,8 @@ class Owners:
 
     @property
     def are_several(self) -> bool:
-        return len(self._all) > 1
+        """Also for one store that is shared, which is handled as one of several."""
+        return self.sharing is not Sharing.ALONE or len(self._all) > 1
 
     # --- all of them ----------------------------------------------------------
 

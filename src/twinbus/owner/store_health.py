@@ -5,11 +5,17 @@ Figures only: what follows from trouble is decided by the owner of the store.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.owner.commit_meter import CommitMeter
 from twinbus.store.base import StoreError, StoreFull, StoreReadOnly
+
+if TYPE_CHECKING:
+    from twinbus.owner.store_owner import StoreOwner
+
+WITH_ANOTHER_BROKER: Final = "is with another broker"
+"""Why a store is not served here, for clients."""
 
 _TELL_AGAIN_MS: Final = 10_000
 """So often the log says that commits fail for the same reason."""
@@ -96,6 +102,22 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, StoreFull):
         return "is full"
     return "is away"
+
+
+def report_of(owner: "StoreOwner") -> StoreReport:
+    """How the store of an owner does."""
+    health = owner.health
+    return StoreReport(
+        name=owner.name,
+        state=owner.state.value,
+        is_serving=owner.is_serving,
+        is_full=owner.is_full,
+        commit_count=health.commit_count,
+        commit_ms=health.commit_ms,
+        committing_ms=health.committing_ms(owner.clock.monotonic()),
+        failed_at=health.failed_at,
+        failure=health.failure,
+    )
 
 
 def short_names(locations: Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from twinbus.broker import operation_log, reader_lease
 from twinbus.broker.admission import Admission
@@ -51,13 +51,14 @@ from twinbus.errors import (
 from twinbus.limits import SEND_ID_WINDOW_MS
 from twinbus.owner.absence import Absence
 from twinbus.owner.admissions import Admissions
+from twinbus.owner.carrier import Carrier
 from twinbus.owner.deliveries import Deliveries
 from twinbus.owner.housekeeping import Housekeeping
-from twinbus.owner.lease_keeper import LeaseKeeper
+from twinbus.owner.lease_keeper import LeaseKeeper, Take
 from twinbus.owner.owner_state import OwnerState
 from twinbus.owner.promises import break_off, keep
 from twinbus.owner.request_store import RequestStore
-from twinbus.owner.store_health import StoreHealth, StoreReport, short_names
+from twinbus.owner.store_health import WITH_ANOTHER_BROKER, StoreHealth, short_names
 from twinbus.owner.store_room import StoreRoom
 from twinbus.owner.timed_fragments import TimedFragments
 from twinbus.store.base import (
@@ -73,32 +74,11 @@ from twinbus.store.base import (
 
 _log = logging.getLogger(__name__)
 
-# Takes the lease of a store, by the owner's description and the expected uuid.
-_Take = Callable[[str, bytes], Awaitable[Opened]]
-
 _STUCK_MS: Final = 1_000
 """A commit that takes longer than this, while too much waits for it, is stuck."""
 
 FirstOpening = Callable[[list[StoredEntity]], Awaitable[Callable[[], None]]]
 """Checks what a store holds, and returns what is to be done when it is served."""
-
-
-class Carrier(Protocol):
-    """Brings what is in the outbox of one store to others."""
-
-    def wake(self) -> None:
-        """Entries were committed."""
-
-    def restored(self) -> None:
-        """The outbox was counted again; what was written to it may not have happened.
-
-        It is called before anybody can write to a fragment."""
-
-    def tick(self, now: int) -> None:
-        """Try again what could not be done."""
-
-    async def stop(self) -> None:
-        """Finish what was begun."""
 
 
 class StoreOwner(Home):
@@ -108,10 +88,10 @@ class StoreOwner(Home):
     # than thirty of them by hashing their names, unless they have slots.
     __slots__ = (
         *("store", "_store", "clock", "_entropy", "table", "carrier"),
-        *("_epoch", "_batch", "_durable", "_admissions", "_next_actor", "_opened_at"),
+        *("epoch", "_batch", "_durable", "_admissions", "_next_actor", "_opened_at"),
         *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
         *("is_under_pressure", "_must_serve", "state", "_is_alone", "_description"),
-        *("on_first_opening", "health", "name"),
+        *("on_first_opening", "health", "name", "is_shared", "is_wanted"),
         *("lease", "room", "_absence", "_timed", "_deliveries", "housekeeping"),
         *("reading", "_wake_up", "is_stopping", "_task"),
     )
@@ -135,8 +115,8 @@ class StoreOwner(Home):
         self._entropy = entropy
         # Called with the rules of the store after memory was rebuilt from it.
         self.on_restored: Callable[[list[StoredRule]], None] | None = None
-        # Called before a store is served that was away at the start. Raises StoreError;
-        # what it returns is called when the store is served.
+        # Called before a store is served that was away at the start, or is shared.
+        # Raises StoreError; what it returns is called when the store is served.
         self.on_first_opening: FirstOpening | None = None
         self.health = StoreHealth()
         # In metrics and health checks.
@@ -154,10 +134,12 @@ class StoreOwner(Home):
         self.is_serving = False
         # No other store is served here: when this one fails the process ends.
         self._is_alone = True
+        # Other brokers may own the store; then it is wanted here only at times.
+        self.is_shared, self.is_wanted = False, True
         self._description = ""
         # Set by `open`.
         self.table = FragmentTable(0, [], self)
-        self._epoch = 0
+        self.epoch = 0
         self._batch = 0
         self._opened_at = 0
         self.lease = LeaseKeeper(store, clock)
@@ -186,6 +168,22 @@ class StoreOwner(Home):
         """The process serves other stores, too, and goes on when this one fails."""
         self._is_alone = False
         self.store = cast(Store, RequestStore(self, self._store))
+
+    def share(self) -> None:
+        """Other brokers may own the store: leave it to them until told to take it."""
+        self.is_shared, self.is_wanted, self.state = True, False, OwnerState.ELSEWHERE
+        self.health.reason = WITH_ANOTHER_BROKER
+
+    def take(self) -> None:
+        """Of a shared store: become its owner, as soon as its lease can be had."""
+        self.is_wanted = True
+        self._absence.end_pause()
+        self.wake()
+
+    def give_back(self) -> None:
+        """Of a shared store: leave it to another broker. Links stay attached."""
+        self.is_wanted = False
+        self.wake()
 
     @property
     def has_started(self) -> bool:
@@ -219,12 +217,10 @@ class StoreOwner(Home):
         elif self.away_since == 0:
             self.away_since = self.clock.now()
 
-    async def _open_store(
-        self, take: Callable[[str, bytes], Awaitable[Opened]]
-    ) -> Opened:
+    async def _open_store(self, take: Take) -> Opened:
         self._opened_at = self.clock.now()
         opened = await take(self._description, self.store_uuid)
-        self._epoch = opened.epoch
+        self.epoch = opened.epoch
         self._batch = opened.last_batch
         self.outbox.begin(opened.epoch)
         return opened
@@ -373,21 +369,6 @@ class StoreOwner(Home):
             or self.housekeeping.is_due(self.clock.now())
         )
 
-    def report(self) -> StoreReport:
-        """How the store does."""
-        health = self.health
-        return StoreReport(
-            name=self.name,
-            state=self.state.value,
-            is_serving=self.is_serving,
-            is_full=self.is_full,
-            commit_count=health.commit_count,
-            commit_ms=health.commit_ms,
-            committing_ms=health.committing_ms(self.clock.monotonic()),
-            failed_at=health.failed_at,
-            failure=health.failure,
-        )
-
     def is_idle(self) -> bool:
         """Nothing that was asked for waits to be committed."""
         return self.changes.is_empty() and not self._admissions
@@ -395,7 +376,7 @@ class StoreOwner(Home):
     # --- the loop -------------------------------------------------------------
 
     async def _run(self) -> None:
-        if self.state is OwnerState.OPENING and not await self._absence.ends():
+        if not self.is_serving and not await self._absence.ends():
             return
         while not await self._serves_to_the_end():
             if self._is_alone or not await self._absence.ends():
@@ -407,6 +388,9 @@ class StoreOwner(Home):
             while not (self.is_stopping and not self.must_turn):
                 await self.woken()
                 await self.turn()
+                if not self.is_wanted:
+                    await self._leave()
+                    return False
             await self._commit_log()
         except StoreError as error:
             _log.critical("the store cannot go on: %s", error)
@@ -427,8 +411,23 @@ class StoreOwner(Home):
             await self._wake_up
         self.must_turn = False
 
+    async def _leave(self) -> None:
+        """What was accepted is durable, or refused; then another may take the store.
+        Raises StoreError."""
+        self._become(OwnerState.ELSEWHERE)
+        self.health.reason = WITH_ANOTHER_BROKER
+        async with self.reading:
+            if self._must_commit():
+                await self._commit()
+            self.refuse_all()
+            await self._commit_log()
+        await self._store.close()
+        _log.info("the store %s is left to another broker", self._store.location)
+
     def _fail(self, error: StoreError) -> None:
         is_lost = isinstance(error, LeaseLost)
+        if is_lost and self.is_shared:
+            self.is_wanted = False
         self._become(OwnerState.LOST if is_lost else OwnerState.UNAVAILABLE)
         self.health.is_away(error, self.clock.now())
         # Nothing of the open change set happened, and others may take what was sent.
@@ -463,6 +462,7 @@ class StoreOwner(Home):
         opened = await self._open_store(self.lease.take)
         leases, rules = await self._store.reader_leases(), await self._store.rules()
         outbox = await self._store.outbox_totals()
+        self.table.forget_drops()
         begin = await self._first_opening(opened)
         # Whoever is reading is refused by now, and lets go of it.
         async with self.reading:
@@ -473,7 +473,8 @@ class StoreOwner(Home):
             self._recount(outbox)
             self._become(OwnerState.SERVING)
             if begin is not None:
-                self.on_first_opening = None
+                if not self.is_shared:
+                    self.on_first_opening = None
                 begin()
 
     async def _first_opening(self, opened: Opened) -> Callable[[], None] | None:
@@ -548,7 +549,7 @@ class StoreOwner(Home):
         changes, listeners, durable = self.changes, self.listeners, self._durable
         self.changes, self.listeners, self._durable = ChangeSet(self), Listeners(), None
         promises = self._deliveries.promises.take()
-        changes.seal(self._epoch, self._batch + 1, self.clock.now())
+        changes.seal(self.epoch, self._batch + 1, self.clock.now())
         self.is_committing = True
         self.health.begin(self.clock.monotonic())
         is_done = False

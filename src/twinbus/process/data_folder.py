@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from twinbus.config.config import Config, ConfigError
+from twinbus.owner.sharing import Sharing
 from twinbus.store.base import Store, StoreError
 from twinbus.store.catalog import Catalog
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.store.sqlite import SqliteStore
+from twinbus.store.sqlite_apart import ApartLog
 from twinbus.store.sqlite_catalog import SqliteCatalog
 from twinbus.store.urls import is_volatile, open_store_urls
 
@@ -85,14 +87,25 @@ class DataFolder:
                 "readable, or give a key with --key or TWINBUS_KEY."
             ) from None
 
-    def stores(self) -> list[Store]:
+    def stores(self, sharing: Sharing = Sharing.ALONE) -> list[Store]:
         """Those of the configuration, or the one in the folder."""
+        is_alone = sharing is Sharing.ALONE
+        if not is_alone and self._is_volatile:
+            raise ConfigError(
+                "memory: is in one process, and several brokers cannot share it. "
+                "Leave out --brokers, or choose another --store."
+            )
         if self._config.store:
             try:
-                return open_store_urls(self._config.store)
+                return open_store_urls(self._config.store, is_alone=is_alone)
             except StoreError as error:
                 raise ConfigError(str(error)) from None
-        return [SqliteStore(self._made() / "messages.sqlite3")]
+        file = self._made() / "messages.sqlite3"
+        if is_alone:
+            return [SqliteStore(file)]
+        # Brokers may have other working directories.
+        file = file.resolve()
+        return [SqliteStore(file, ApartLog(file))]
 
     def catalog(self) -> Catalog:
         if self._is_volatile:

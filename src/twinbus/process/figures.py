@@ -17,7 +17,7 @@ from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import STORE_IS_FULL, MessagingEntityNotFound
 from twinbus.owner.owners import Owners
-from twinbus.owner.store_health import StoreReport
+from twinbus.owner.store_health import StoreReport, report_of
 
 
 class ServerFigures:
@@ -58,7 +58,7 @@ class ServerFigures:
         )
 
     def store_figures(self) -> list[StoreFigures]:
-        return [self._store_figures(owner.report()) for owner in self._owners]
+        return [self._store_figures(report_of(owner)) for owner in self._owners]
 
     def _store_figures(self, report: StoreReport) -> StoreFigures:
         age_ms = self._clock.now() - report.failed_at

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
 _log = logging.getLogger(__name__)
 
@@ -26,13 +26,28 @@ _RETRY_SECONDS: Final = 1.0
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
+Admit = Callable[[socket.socket], None]
+
+
 class Listener:
     """Accepts connections on all addresses of a host, at one port."""
 
-    def __init__(self, host: str, port: int, admit: Callable[[socket.socket], None]):
+    @classmethod
+    def at(cls, host: str, port: int, admit: Admit) -> Self:
         """Listens when this returns. Raises OSError."""
+        return cls(listening_sockets(host, port), admit)
+
+    def __init__(
+        self,
+        sockets: list[socket.socket],
+        admit: Admit,
+        accepts_per_turn: int = _ACCEPTS_PER_TURN,
+    ) -> None:
+        """`accepts_per_turn`: of sockets that others accept from as well each takes
+        one at a time, so that all get their share."""
         self._admit = admit
-        self._sockets = _listening_sockets(host, port)
+        self._sockets = list(sockets)
+        self._accepts_per_turn = accepts_per_turn
         self.port: int = self._sockets[0].getsockname()[1]
         self._loop = asyncio.get_running_loop()
         for listening in self._sockets:
@@ -45,7 +60,7 @@ class Listener:
         self._sockets.clear()
 
     def _on_readable(self, listening: socket.socket) -> None:
-        for _ in range(_ACCEPTS_PER_TURN):
+        for _ in range(self._accepts_per_turn):
             try:
                 connected, _ = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -69,7 +84,7 @@ class Listener:
             self._loop.add_reader(listening, self._on_readable, listening)
 
 
-def _listening_sockets(host: str, port: int) -> list[socket.socket]:
+def listening_sockets(host: str, port: int) -> list[socket.socket]:
     """One socket for each address of the host name. Raises OSError."""
     found = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -20,6 +20,7 @@ from typing import Final
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.broker.transaction import TransactionLimits
 from twinbus.clock import Clock, SystemClock
+from twinbus.cluster.broker import Broker
 from twinbus.config.config import (
     ROOT_KEY_NAME,
     Config,
@@ -34,7 +35,7 @@ from twinbus.doors.http.diagnosis_requests import DiagnosisRequests
 from twinbus.doors.http.fault_requests import FaultRequests
 from twinbus.doors.http.faulty_connection import FaultyCaller
 from twinbus.doors.http.gateway import Gateway
-from twinbus.doors.http.health import CheckedStore, Health
+from twinbus.doors.http.health import Health
 from twinbus.doors.http.held_bytes import HeldBytes
 from twinbus.doors.http.metrics import Metrics
 from twinbus.doors.memory_share import MemoryShare
@@ -62,15 +63,22 @@ from twinbus.operations.bulk.bulk_entities import BulkEntities
 from twinbus.outbox.transfer_log import TransferSettings
 from twinbus.owner.commit_meter import CommitMeter
 from twinbus.owner.owners import Owners
+from twinbus.owner.sharing import Sharing
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
 from twinbus.pairing.metrics import PairMetrics
 from twinbus.process.arrival import Arrival
 from twinbus.process.certificates import ca_file
+from twinbus.process.cluster_member import (
+    ClusterMetrics,
+    checked_stores,
+    cluster_member,
+)
 from twinbus.process.data_folder import DataFolder
 from twinbus.process.figures import ServerFigures
 from twinbus.process.listener import Listener
 from twinbus.process.pair_syphon import PairSyphon
+from twinbus.process.seat import HTTP_PORT, PORT, TLS_PORT, Seat
 from twinbus.process.server_condition import ServerCondition
 from twinbus.process.server_diagnosis import ASKED_FOR, ServerDiagnosis
 from twinbus.store.base import Store, StoreError
@@ -102,8 +110,12 @@ class Server:
         stores: Sequence[Store] | None = None,
         catalog: Catalog | None = None,
         tls: ssl.SSLContext | None = None,
+        sharing: Sharing = Sharing.ALONE,
+        seat: Seat | None = None,
     ) -> None:
+        """`seat`: its place among the brokers that share the stores."""
         self._config = config
+        self._seat = seat or Seat(name="")
         self.clock: Clock = clock or SystemClock()
         folder = DataFolder(config)
         self.root_key = folder.root_key()
@@ -118,26 +130,13 @@ class Server:
         self.tls = tls
         # What fails on purpose; None if that is not allowed.
         self.faults = self._allowed_faults()
-        opened = folder.stores() if stores is None else stores
-        self.owners = Owners([self._owner(store) for store in opened])
-        self.namespace = Namespace(
-            config.namespace,
-            catalog or folder.catalog(),
-            self.owners,
-            self.clock,
-            os.urandom,
-            self.turns,
-            rules=self._rules(),
-            max_entities=config.max_entities,
-            max_message_bytes=config.max_message_bytes,
-            max_entity_message_bytes=config.max_entity_message_bytes,
-            max_entity_megabytes=config.max_entity_megabytes,
-            topic_quotas=_topic_quotas(config),
-            partitioning=_partitioning(config),
-            transfer=_transfer_settings(config),
-            extensions=self.extensions,
-        )
+        opened = folder.stores(sharing) if stores is None else stores
+        self.owners = Owners([self._owner(store) for store in opened], sharing)
+        self._catalog = catalog or folder.catalog()
+        self.namespace = self._made_namespace()
         self.throttle = self._throttle()
+        # None: no other broker shares the stores.
+        self.broker = self._member(opened)
         # The syphon that this server runs, if it is configured.
         self.pair = _pair_of(config, self.clock)
         self._connections = Connections(_places(config.max_connections))
@@ -191,6 +190,38 @@ class Server:
             send_id_window_ms=self.extensions.send_id_window_ms,
         )
 
+    def _made_namespace(self) -> Namespace:
+        config = self._config
+        return Namespace(
+            config.namespace,
+            self._catalog,
+            self.owners,
+            self.clock,
+            os.urandom,
+            self.turns,
+            rules=self._rules(),
+            max_entities=config.max_entities,
+            max_message_bytes=config.max_message_bytes,
+            max_entity_message_bytes=config.max_entity_message_bytes,
+            max_entity_megabytes=config.max_entity_megabytes,
+            topic_quotas=_topic_quotas(config),
+            partitioning=_partitioning(config),
+            transfer=_transfer_settings(config),
+            extensions=self.extensions,
+        )
+
+    def _member(self, stores: Sequence[Store]) -> Broker | None:
+        if self.owners.sharing is not Sharing.SHARED:
+            return None
+        return cluster_member(
+            self._seat,
+            self._catalog,
+            list(zip(self.owners, stores, strict=True)),
+            self.namespace,
+            self.clock,
+            self._on_fatal,
+        )
+
     def _throttle(self) -> Throttle:
         owners = list(self.owners)
         throttle = Throttle(
@@ -202,12 +233,9 @@ class Server:
         return throttle
 
     def _gateway(self) -> Gateway:
-        stores = [
-            CheckedStore(name=owner.name, commit=owner.durable) for owner in self.owners
-        ]
         return Gateway(
             Administration(self.namespace, self.clock, os.urandom),
-            Health(stores),
+            Health(checked_stores(self.owners)),
             Metrics(self.figures, self.namespace, self.clock),
             self._bulk(),
             FaultRequests(self.namespace, self.clock, self.faults),
@@ -263,15 +291,10 @@ class Server:
         self.fatal = loop.create_future()
         self.diagnosis.loop = loop
         try:
-            remembered = await self.namespace.remembered_stores()
-            await self.owners.open(
-                f"twinbus serve, namespace {self._config.namespace}", remembered
-            )
-            await self.namespace.open()
-            self.owners.start()
-            self.namespace.start()
-            await make_declared(self.namespace, self._config, self.clock.now())
+            await self._open_data()
             self._listen()
+            if self.broker is not None:
+                await self._join(self.broker)
         except BaseException:
             self._close_listeners()
             await self._close_data()
@@ -279,6 +302,38 @@ class Server:
         self._ticking = asyncio.create_task(self._tick_for_ever(), name="ticks")
         if self.pair is not None:
             await self._start_pair(self.pair)
+
+    async def prepare(self) -> None:
+        """Make stores, catalog and declared entities, and leave them to brokers that
+        will share them. Raises as `start`."""
+        self.fatal = asyncio.get_running_loop().create_future()
+        try:
+            await self._open_data()
+        finally:
+            await self._close_data()
+
+    async def _open_data(self) -> None:
+        remembered = await self.namespace.remembered_stores()
+        description = f"twinbus serve, namespace {self._config.namespace}"
+        if self._seat.name:
+            description += f", broker {self._seat.name}"
+        await self.owners.open(description, remembered)
+        await self.namespace.open()
+        self.owners.start()
+        self.namespace.start()
+        # Brokers that share stores find them made.
+        if self.broker is None:
+            await make_declared(self.namespace, self._config, self.clock.now())
+
+    async def _join(self, broker: Broker) -> None:
+        """Raises StoreError, OSError."""
+        host = self._config.host
+        own = Listener.at(host, 0, self._admit)
+        self._listeners.append(own)
+        broker.address = f"{host}:{own.port}"
+        self.gateway.metrics.registry.register(ClusterMetrics(broker, self.owners))
+        await self.namespace.follower.follow()
+        await broker.join()
 
     async def _start_pair(self, pair: PairSyphon) -> None:
         """Raises ConfigError."""
@@ -297,14 +352,18 @@ class Server:
 
     def _listen(self) -> None:
         """Every port serves all protocols; some clients expect a certain port."""
-        self.port = self._listen_on(self._config.port)
+        self.port = self._listen_on(PORT, self._config.port)
         if self._config.http_port not in (0, self.port):
-            self.http_port = self._listen_on(self._config.http_port)
+            self.http_port = self._listen_on(HTTP_PORT, self._config.http_port)
         if self.tls is not None and self._config.tls_port not in (0, self.port):
-            self.tls_port = self._listen_on(self._config.tls_port)
+            self.tls_port = self._listen_on(TLS_PORT, self._config.tls_port)
 
-    def _listen_on(self, port: int) -> int:
-        listener = Listener(self._config.host, port, self._admit)
+    def _listen_on(self, setting: str, port: int) -> int:
+        inherited = self._seat.sockets.get(setting)
+        if inherited:
+            listener = Listener(inherited, self._admit, accepts_per_turn=1)
+        else:
+            listener = Listener.at(self._config.host, port, self._admit)
         self._listeners.append(listener)
         return listener.port
 
@@ -375,9 +434,10 @@ class Server:
     # --- stop -----------------------------------------------------------------
 
     def _on_store_failed(self, error: StoreError) -> None:
-        """Its fragments are out of service; without any store the process ends."""
-        is_on_purpose = isinstance(error, StoreGone)
-        if not self.owners.serving() and not is_on_purpose:
+        """Its fragments are out of service; without any store the process ends, unless
+        other brokers may have them."""
+        is_expected = isinstance(error, StoreGone) or self.broker is not None
+        if not self.owners.serving() and not is_expected:
             self._on_fatal(error)
 
     def _on_fatal(self, error: StoreError) -> None:
@@ -440,7 +500,11 @@ class Server:
             connection.abort()
 
     async def _close_data(self) -> None:
+        if self.broker is not None:
+            await self.broker.stop()
         await self.owners.stop()
+        if self.broker is not None:
+            await self.broker.leave()
         await self.namespace.close()
 
 

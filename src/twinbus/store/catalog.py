@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from twinbus.broker.changes import StoredEntity
+from twinbus.store.base import StoreError
 
 INTENT: Final = "intent"
 TOMBSTONE: Final = "tombstone"
@@ -33,6 +34,10 @@ fragments."""
 REMOVALS_KEPT: Final = 10_000
 """So many paths of removed entities are remembered, as many as a namespace may have
 entities. Whoever knows an older version reads everything again."""
+
+
+class CatalogChanged(StoreError):
+    """Another broker has written since; nothing of this write happened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +128,20 @@ class CatalogChanges:
     removed: list[RemovedEntity]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRecord:
+    """What a broker announces."""
+
+    # Of one life of one process.
+    broker_uuid: bytes
+    # Where other brokers reach it.
+    address: str
+    # Rises with each announcement.
+    beat: int
+    # What `cluster/announcement.py` writes; the catalog does not look into it.
+    description: Mapping[str, Any]
+
+
 def with_properties(
     entity: EntityRecord, properties: Mapping[str, Any]
 ) -> EntityRecord:
@@ -185,18 +204,42 @@ class Catalog(Protocol):
         """Note, durably, that fragments will be made."""
         ...
 
-    async def put(self, *entities: EntityRecord) -> None:
+    async def put(self, *entities: EntityRecord, known: int | None = None) -> None:
         """Create entities or replace their descriptions, durably: all of them or
-        none. Their intents are fulfilled with that."""
+        none. Their intents are fulfilled with that.
+
+        Raises CatalogChanged if the version is not the one that is `known`: what the
+        caller has checked may not be true any more."""
         ...
 
-    async def remove(self, tombstones: Sequence[Unfinished]) -> None:
+    async def remove(
+        self, tombstones: Sequence[Unfinished], known: int | None = None
+    ) -> None:
         """Forget the entities of these paths and note what is to be dropped, durably:
-        all of them or none."""
+        all of them or none. Raises as `put`."""
         ...
 
     async def finish(self, dropped: Sequence[Unfinished]) -> None:
         """Nothing of these is left in their stores: forget them."""
+        ...
+
+    async def cluster_key(self) -> bytes:
+        """Random, and the same for all who use this catalog. With it brokers show each
+        other that they belong together."""
+        ...
+
+    async def announce(self, broker: BrokerRecord) -> None:
+        """Say that a broker is there, in place of what it said before. Need not
+        survive a crash of the machine. Raises StoreError, also if it would have to
+        wait for another write: the next announcement follows soon."""
+        ...
+
+    async def brokers(self) -> list[BrokerRecord]:
+        """All that were announced and not withdrawn, by uuid."""
+        ...
+
+    async def withdraw(self, broker_uuid: bytes) -> None:
+        """The broker is gone. Does nothing if it is not announced."""
         ...
 
     async def close(self) -> None: ...

@@ -1,12 +1,15 @@
 """The catalog in memory: for tests, and the model of the others."""
 
 import json
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import final
 
 from twinbus.store.base import StoreError, StoreInUse
 from twinbus.store.catalog import (
+    BrokerRecord,
+    CatalogChanged,
     CatalogChanges,
     CatalogSnapshot,
     EntityRecord,
@@ -25,6 +28,9 @@ class MemoryCatalog:
         self._versions: CatalogVersions = CatalogVersions()
         # By generation and store.
         self._unfinished: dict[tuple[bytes, bytes], Unfinished] = {}
+        self._cluster_key: bytes = secrets.token_bytes(32)
+        # By uuid.
+        self._brokers: dict[bytes, BrokerRecord] = {}
         self._is_open: bool = False
 
     @property
@@ -64,8 +70,9 @@ class MemoryCatalog:
         for one in noted:
             self._unfinished[one.generation, one.store_uuid] = one
 
-    async def put(self, *entities: EntityRecord) -> None:
+    async def put(self, *entities: EntityRecord, known: int | None = None) -> None:
         self._check_open()
+        self._check_version(known)
         self._versions.begin()
         for entity in entities:
             # Kept as JSON elsewhere, so it must survive that here too.
@@ -77,8 +84,11 @@ class MemoryCatalog:
                 if noted[0] == entity.generation:
                     del self._unfinished[noted]
 
-    async def remove(self, tombstones: Sequence[Unfinished]) -> None:
+    async def remove(
+        self, tombstones: Sequence[Unfinished], known: int | None = None
+    ) -> None:
         self._check_open()
+        self._check_version(known)
         self._versions.begin()
         for one in tombstones:
             key = (one.namespace.lower(), one.path.lower())
@@ -92,6 +102,30 @@ class MemoryCatalog:
         self._check_open()
         for one in dropped:
             self._unfinished.pop((one.generation, one.store_uuid), None)
+
+    def _check_version(self, known: int | None) -> None:
+        if known is not None and known != self._versions.last:
+            raise CatalogChanged(
+                f"The catalog in memory has version {self._versions.last}, and {known} "
+                "was known."
+            )
+
+    async def cluster_key(self) -> bytes:
+        self._check_open()
+        return self._cluster_key
+
+    async def announce(self, broker: BrokerRecord) -> None:
+        self._check_open()
+        description = json.loads(json.dumps(dict(broker.description)))
+        self._brokers[broker.broker_uuid] = replace(broker, description=description)
+
+    async def brokers(self) -> list[BrokerRecord]:
+        self._check_open()
+        return [broker for _, broker in sorted(self._brokers.items())]
+
+    async def withdraw(self, broker_uuid: bytes) -> None:
+        self._check_open()
+        self._brokers.pop(broker_uuid, None)
 
     async def close(self) -> None:
         self._is_open = False

@@ -18,6 +18,8 @@ import psycopg
 from twinbus.store.base import StoreError, StoreInUse
 from twinbus.store.catalog import (
     REMOVALS_KEPT,
+    BrokerRecord,
+    CatalogChanged,
     CatalogChanges,
     CatalogSnapshot,
     EntityRecord,
@@ -43,7 +45,7 @@ DEFAULT_SCHEMA: Final = "twinbus_catalog"
 FORMAT: Final = PostgresFormat(
     kind="catalog",
     migrations="postgres_catalog_migrations",
-    version=1,
+    version=2,
     tables=frozenset(
         {"twinbus_meta", "entity", "removed_entity", "broker", "unfinished"}
     ),
@@ -160,8 +162,8 @@ class PostgresCatalog:
     async def intend(self, intents: Sequence[Unfinished]) -> None:
         await self._write([(_SQL["lock"], ()), *_notes(intents)])
 
-    async def put(self, *entities: EntityRecord) -> None:
-        steps: list[Step] = [(_SQL["next_version"], ())]
+    async def put(self, *entities: EntityRecord, known: int | None = None) -> None:
+        steps = _next_version(known)
         for entity in entities:
             row = _entity_row(entity)
             steps.append((_SQL["put_entity"], row))
@@ -169,8 +171,10 @@ class PostgresCatalog:
             steps.append((_SQL["finish_generation"], (entity.generation,)))
         await self._write(steps)
 
-    async def remove(self, tombstones: Sequence[Unfinished]) -> None:
-        steps: list[Step] = [(_SQL["next_version"], ())]
+    async def remove(
+        self, tombstones: Sequence[Unfinished], known: int | None = None
+    ) -> None:
+        steps = _next_version(known)
         for one in tombstones:
             key = (one.namespace.lower().encode(), one.path.lower().encode())
             steps.append((_SQL["note_removal"], key))
@@ -190,10 +194,41 @@ class PostgresCatalog:
         async with self._asking:
             try:
                 await (await self._connected()).transaction(steps)
+            except psycopg.errors.DivisionByZero as error:
+                raise CatalogChanged(
+                    f"{self.location} has another version than was known."
+                ) from error
             except psycopg.Error as error:
                 raise refusal(self.location, error) from error
             except ServerLost as error:
                 raise as_unknown(error) from error
+
+    # --- brokers --------------------------------------------------------------
+
+    async def cluster_key(self) -> bytes:
+        (rows,) = await self._read([(_SQL["cluster_key"], ())])
+        key: bytes = rows[0][0]
+        return key
+
+    async def announce(self, broker: BrokerRecord) -> None:
+        description = json.dumps(dict(broker.description))
+        row = (broker.broker_uuid, broker.address, broker.beat, description)
+        await self._write([(_SQL["without_sync"], ()), (_SQL["announce"], row)])
+
+    async def brokers(self) -> list[BrokerRecord]:
+        (rows,) = await self._read([(_SQL["brokers"], ())])
+        return [_broker_record(row) for row in rows]
+
+    async def withdraw(self, broker_uuid: bytes) -> None:
+        await self._write([(_SQL["withdraw"], (broker_uuid,))])
+
+
+def _next_version(known: int | None) -> list[Step]:
+    """The steps that begin a write."""
+    steps: list[Step] = [(_SQL["next_version"], ())]
+    if known is not None:
+        steps.append((_SQL["check_version"], (known,)))
+    return steps
 
 
 def _notes(noted: Sequence[Unfinished]) -> list[Step]:
@@ -235,6 +270,16 @@ def _entity_record(row: tuple[Any, ...]) -> EntityRecord:
         created_at=created,
         updated_at=updated,
         placement=tuple(bytes.fromhex(uuid) for uuid in placement.split()),
+    )
+
+
+def _broker_record(row: tuple[Any, ...]) -> BrokerRecord:
+    broker_uuid, address, beat, description = row
+    return BrokerRecord(
+        broker_uuid=bytes(broker_uuid),
+        address=address,
+        beat=beat,
+        description=json.loads(description),
     )
 
 

@@ -9,9 +9,13 @@ It says nothing about processes of other hosts or of other containers.
 """
 
 import os
+import select
+import signal
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 _PROC = Path("/proc")
 _BOOT_ID = _PROC / "sys/kernel/random/boot_id"
@@ -21,21 +25,42 @@ _STATE = 0
 _START_TICKS = 19
 _DEAD_STATES = ("Z", "X", "x")
 
+_END_MS: Final = 1_000
+"""A killed process ends at once, unless it waits for a disk."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
     """One run of one program."""
 
     pid: int
-    # Empty where the system does not tell.
+    # Boot id and ticks; empty where the system does not tell.
     start: str
     host: str
+    # In which process ids mean the same; empty where that is not known.
+    pid_namespace: str = field(default="", compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def process_of_json(found: Mapping[str, Any]) -> ProcessIdentity:
+    """Raises KeyError, TypeError, ValueError."""
+    return ProcessIdentity(
+        pid=int(found["pid"]),
+        start=str(found["start"]),
+        host=str(found["host"]),
+        pid_namespace=str(found["pid_namespace"]),
+    )
 
 
 def this_process() -> ProcessIdentity:
     pid = os.getpid()
     return ProcessIdentity(
-        pid=pid, start=_start_of(pid) or "", host=socket.gethostname()
+        pid=pid,
+        start=_start_of(pid) or "",
+        host=socket.gethostname(),
+        pid_namespace=_own_pid_namespace(),
     )
 
 
@@ -46,6 +71,50 @@ def is_running(process: ProcessIdentity) -> bool:
     if _BOOT_ID.exists():
         return _start_of(process.pid) == process.start
     return _has_process(process.pid)
+
+
+def is_visible(process: ProcessIdentity) -> bool:
+    """Whether it can be seen from here if it runs, and so ended."""
+    here = this_process()
+    return (
+        process.host == here.host
+        and process.start.partition(":")[0] == here.start.partition(":")[0] != ""
+        and process.pid_namespace == here.pid_namespace != ""
+    )
+
+
+def end_process(process: ProcessIdentity) -> bool:
+    """SIGKILL for exactly this process; False if that is not possible.
+
+    The process id is looked at again after a handle of it was taken: from then on it
+    cannot become the id of another process.
+    """
+    if not is_visible(process) or process.pid == os.getpid():
+        return False
+    try:
+        handle = os.pidfd_open(process.pid)
+    except OSError:
+        return not is_running(process)
+    try:
+        if not is_running(process):
+            return True
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        # The handle is readable when the process has ended.
+        ended = select.poll()
+        ended.register(handle, select.POLLIN)
+        ended.poll(_END_MS)
+    except PermissionError:
+        return False
+    finally:
+        os.close(handle)
+    return not is_running(process)
+
+
+def _own_pid_namespace() -> str:
+    try:
+        return os.readlink(_PROC / "self/ns/pid")
+    except OSError:
+        return ""
 
 
 def _start_of(pid: int) -> str | None:

@@ -20,12 +20,15 @@ from twinbus.store.base import (
 )
 from twinbus.store.catalog import (
     REMOVALS_KEPT,
+    BrokerRecord,
+    CatalogChanged,
     CatalogChanges,
     CatalogSnapshot,
     EntityRecord,
     RemovedEntity,
     Unfinished,
 )
+from twinbus.store.sqlite_brokers import SqliteBrokers, refuse_to_leave_behind
 from twinbus.store.sqlite_errors import Busy, locked, reading, rolled_back, transaction
 from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
 from twinbus.store.statements import named_statements
@@ -36,7 +39,7 @@ FORMAT: Final = SqliteFormat(
     noun="catalog",
     application_id=0x74776263,  # "twbc"
     migrations="catalog_migrations",
-    version=4,
+    version=5,
     tables=frozenset({"meta", "entity", "removed_entity", "broker", "unfinished"}),
 )
 
@@ -54,6 +57,8 @@ class SqliteCatalog:
         self.path: Path = Path(path)
         # The connection while the catalog is open.
         self._open_db: sqlite3.Connection | None = None
+        # Made with the first use.
+        self._announced: SqliteBrokers | None = None
 
     @property
     def location(self) -> str:
@@ -76,6 +81,7 @@ class SqliteCatalog:
         db = open_file(self.path, FORMAT)
         try:
             with transaction(db, self.path), reading(self.path):
+                refuse_to_leave_behind(db, self.path, FORMAT.version)
                 migrate(db, self.path, FORMAT)
                 rows = db.execute(_SQL["entities"]).fetchall()
         except Busy as error:
@@ -160,19 +166,21 @@ class SqliteCatalog:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
 
-    async def put(self, *entities: EntityRecord) -> None:
+    async def put(self, *entities: EntityRecord, known: int | None = None) -> None:
         with transaction(self._db, self.path):
-            version = self._next_version()
+            version = self._next_version(known)
             for entity in entities:
                 row = _entity_row(entity)
                 self._db.execute(_SQL["put_entity"], (*row, version))
                 self._db.execute(_SQL["forget_removal"], row[:2])
                 self._db.execute(_SQL["finish_generation"], (entity.generation,))
 
-    async def remove(self, tombstones: Sequence[Unfinished]) -> None:
+    async def remove(
+        self, tombstones: Sequence[Unfinished], known: int | None = None
+    ) -> None:
         keys = [(one.namespace.lower(), one.path.lower()) for one in tombstones]
         with transaction(self._db, self.path):
-            version = self._next_version()
+            version = self._next_version(known)
             noted = [(*key, version) for key in keys]
             self._db.executemany(_SQL["note_removal"], noted)
             self._db.executemany(_SQL["remove_entity"], keys)
@@ -180,10 +188,14 @@ class SqliteCatalog:
             self._db.execute(_SQL["forget_removals"])
             self._note(tombstones)
 
-    def _next_version(self) -> int:
-        """Inside a transaction."""
+    def _next_version(self, known: int | None) -> int:
+        """Inside a transaction. Raises CatalogChanged."""
         self._db.execute(_SQL["next_version"])
         version: int = self._db.execute(_SQL["versions"]).fetchone()[0]
+        if known is not None and known != version - 1:
+            raise CatalogChanged(
+                f"{self.path} has version {version - 1}, and {known} was known."
+            )
         return version
 
     async def finish(self, dropped: Sequence[Unfinished]) -> None:
@@ -191,7 +203,33 @@ class SqliteCatalog:
         with transaction(self._db, self.path):
             self._db.executemany(_SQL["finish"], keys)
 
+    async def cluster_key(self) -> bytes:
+        with reading(self.path):
+            key: bytes = self._db.execute(_SQL["cluster_key"]).fetchone()[0]
+        return key
+
+    # --- brokers --------------------------------------------------------------
+
+    async def announce(self, broker: BrokerRecord) -> None:
+        self._brokers().announce(broker)
+
+    async def brokers(self) -> list[BrokerRecord]:
+        return self._brokers().all()
+
+    async def withdraw(self, broker_uuid: bytes) -> None:
+        self._brokers().withdraw(broker_uuid)
+
+    def _brokers(self) -> SqliteBrokers:
+        if self._open_db is None:
+            raise StoreError(f"{self.path} is not open.")
+        if self._announced is None:
+            self._announced = SqliteBrokers(self.path)
+        return self._announced
+
     async def close(self) -> None:
+        if self._announced is not None:
+            self._announced.close()
+            self._announced = None
         if self._open_db is not None:
             with suppress(sqlite3.Error):
                 self._open_db.close()

@@ -11,12 +11,14 @@ here.
 
 import os
 import sqlite3
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from twinbus.store.base import StoreInUse, StoreUnreadable
 from twinbus.store.process_identity import ProcessIdentity, is_running, this_process
 from twinbus.store.sqlite_errors import locked, unreadable
+from twinbus.store.sqlite_file import connect_to_read
 from twinbus.store.statements import named_statements
 
 _SQL = named_statements("sqlite_store.sql")
@@ -66,6 +68,17 @@ def refuse_if_owned(db: sqlite3.Connection, path: Path) -> int:
     if holder is not None and is_ours and holder.is_alive():
         raise _in_use(path, holder)
     return epoch
+
+
+def holder_of(path: Path) -> ProcessIdentity | None:
+    """The process that has the lease, whether it runs or not. None if nobody has it,
+    or the file cannot be read."""
+    if not path.exists():
+        return None
+    with suppress(sqlite3.Error, StoreUnreadable), closing(connect_to_read(path)) as db:
+        holder, _ = _read_lease(db, path)
+        return None if holder is None else holder.process
+    return None
 
 
 def forget(tenure: Tenure) -> None:

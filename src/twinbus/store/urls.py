@@ -81,9 +81,10 @@ def open_store_url(url: str, *, is_alone: bool = True) -> Store:
     return make(rest, is_alone=is_alone)
 
 
-def open_store_urls(urls: Sequence[str]) -> list[Store]:
-    """The stores of one process, not opened yet. Raises StoreError."""
-    if len(urls) == 1:
+def open_store_urls(urls: Sequence[str], *, is_alone: bool = True) -> list[Store]:
+    """The stores of one process, not opened yet. Raises StoreError. If the process is
+    not `is_alone`, other brokers use them, too."""
+    if len(urls) == 1 and is_alone:
         return [open_store_url(urls[0])]
     if _MEMORY in urls and not is_volatile(urls):
         raise StoreError(

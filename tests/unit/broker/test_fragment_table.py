@@ -172,3 +172,35 @@ def test_dead_letter_queue_of_a_failed_commit_is_empty_and_the_same(
     )
     place.commit()
     assert dead.window.ready_count() == 1
+
+
+# --- a store that another owner has had ----------------------------------------------
+
+
+def record_of(number: int, generation: bytes) -> FragmentRecord:
+    return FragmentRecord(number=number, generation=generation, index=0, sub_queue=MAIN)
+
+
+def test_number_that_another_owner_used_again_is_another_fragment() -> None:
+    table = FragmentTable(1, [record_of(0, GENERATION)])
+    table.admit(GENERATION, FragmentSettings(path="orders"))
+    table.admit(OTHER, FragmentSettings(path="other"))
+    before = table.by_number(0)
+    assert before is not None
+    table.restore([record_of(0, OTHER)])
+    after = table.by_number(0)
+    assert after is not None and after is not before
+    assert (after.generation, before.is_dropped) == (OTHER, True)
+
+
+def test_drops_of_before_do_not_reach_what_another_owner_made() -> None:
+    table = FragmentTable(1, [record_of(0, GENERATION)])
+    table.admit(GENERATION, FragmentSettings(path="orders"))
+    table.drop(GENERATION, ChangeSet())
+    assert table.purging() == {0}
+    table.admit(OTHER, FragmentSettings(path="other"))
+    table.forget_drops()
+    table.restore([record_of(0, OTHER)])
+    changes = ChangeSet()
+    table.drop_again(changes)
+    assert changes.dropped == [] and table.records_of(OTHER) == [record_of(0, OTHER)]

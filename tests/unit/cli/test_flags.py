@@ -14,8 +14,14 @@ VALUES = {
     **{"data": "folder", "host": "::1", "tls_cert": "c.pem", "tls_key": "k.pem"},
     **{"key": "secret", "store": "memory:", "namespace": "other"},
     **{"log_level": "debug", "send_id_window": "2d"},
+    **{"transfer_conventional": "off", "transfer_keyed": "on", "transfer_limit": "5m"},
+    # More would start processes.
+    **{"brokers": "1", "fragments": "8", "max_diagnoses": "9"},
+    **{"throttle_memory_percent": "80"},
 }
-"""For the settings that are not whole numbers."""
+"""For the settings that are not whole numbers, or small ones."""
+
+SWITCHES = {name for name, setting in SETTINGS.items() if not setting.metavar}
 
 
 @pytest.fixture
@@ -35,7 +41,7 @@ def test_no_flag_changes_no_setting(served: list[Config]) -> None:
     assert served[0].asked_for == frozenset()
 
 
-@pytest.mark.parametrize("name", sorted(SETTINGS.keys() - {"strict", "tls_key"}))
+@pytest.mark.parametrize("name", sorted(SETTINGS.keys() - SWITCHES - {"tls_key"}))
 def test_each_setting_is_a_flag(name: str, served: list[Config]) -> None:
     given = VALUES.get(name, "2048")
     assert run(["serve", SETTINGS[name].flag, given]) == exit_codes.OK

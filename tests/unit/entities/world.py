@@ -92,12 +92,12 @@ class FaultyCatalog:
         # Called when the step of that name is done; whoever did it hears no more.
         self.after: dict[str, Callable[[], None]] = {}
 
-    async def put(self, *entities: Any) -> None:
+    async def put(self, *entities: Any, known: int | None = None) -> None:
         error, self.error = self.error, None
         await self._done("before put")
         if error is not None:
             raise error
-        await self.inner.put(*entities)
+        await self.inner.put(*entities, known=known)
         await self._done("put")
 
     async def intend(self, intents: Sequence[Any]) -> None:
@@ -105,9 +105,9 @@ class FaultyCatalog:
         await self.inner.intend(intents)
         await self._done("intend")
 
-    async def remove(self, tombstones: Sequence[Any]) -> None:
+    async def remove(self, tombstones: Sequence[Any], known: int | None = None) -> None:
         await take_time()
-        await self.inner.remove(tombstones)
+        await self.inner.remove(tombstones, known)
         await self._done("remove")
 
     async def _done(self, operation: str) -> None:

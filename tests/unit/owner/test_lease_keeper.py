@@ -132,7 +132,7 @@ async def test_idle_owner_learns_by_renewing_that_its_lease_was_taken(
 ) -> None:
     timed.store.inner.disk.owner = None
     await rival(timed)
-    await pass_time(timed, TERM_MS // 3)
+    await pass_time(timed, TERM_MS // 6)
     assert timed.owner.state is OwnerState.LOST
 
 

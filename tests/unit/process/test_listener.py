@@ -32,7 +32,7 @@ async def dial(host: str, port: int) -> asyncio.StreamWriter:
 
 async def test_what_connects_is_handed_over() -> None:
     door = Door()
-    listener = Listener("127.0.0.1", 0, door.admit)
+    listener = Listener.at("127.0.0.1", 0, door.admit)
     writers = [await dial("127.0.0.1", listener.port) for _ in range(3)]
     for _ in writers:
         connected = await door.next()
@@ -47,7 +47,7 @@ async def test_what_connects_is_handed_over() -> None:
 
 async def test_all_addresses_of_a_name_have_the_same_port() -> None:
     door = Door()
-    listener = Listener("", 0, door.admit)
+    listener = Listener.at("", 0, door.admit)
     writer = await dial("127.0.0.1", listener.port)
     (await door.next()).close()
     writer.transport.abort()
@@ -56,9 +56,9 @@ async def test_all_addresses_of_a_name_have_the_same_port() -> None:
 
 async def test_a_taken_port_is_an_error() -> None:
     door = Door()
-    first = Listener("127.0.0.1", 0, door.admit)
+    first = Listener.at("127.0.0.1", 0, door.admit)
     with pytest.raises(OSError) as refusal:
-        Listener("127.0.0.1", first.port, door.admit)
+        Listener.at("127.0.0.1", first.port, door.admit)
     assert refusal.value.errno == errno.EADDRINUSE
     first.close()
 
@@ -78,7 +78,7 @@ async def test_it_goes_on_when_files_are_to_be_had_again(
 
     monkeypatch.setattr(socket.socket, "accept", accept)
     door = Door()
-    listener = Listener("127.0.0.1", 0, door.admit)
+    listener = Listener.at("127.0.0.1", 0, door.admit)
     writer = await dial("127.0.0.1", listener.port)
     (await door.next()).close()
     writer.transport.abort()

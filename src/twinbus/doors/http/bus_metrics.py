@@ -26,7 +26,7 @@ STATES: Final = (
 )
 """The states of messages: values of the label `state`."""
 
-STORE_STATES: Final = ("opening", "serving", "unavailable", "lost")
+STORE_STATES: Final = ("opening", "serving", "unavailable", "lost", "elsewhere")
 """What a store can be: values of the label `state`."""
 
 _OF_ENTITY: Final = ("entity", "kind")

@@ -12,6 +12,7 @@ place and raises AssertionError with the rule that was broken. `STORE_CHECKS` an
 from collections.abc import Awaitable, Callable
 
 from twinbus.store.checks import (
+    brokers,
     catalog,
     catalog_changes,
     commits,
@@ -53,6 +54,7 @@ STORE_CHECKS: tuple[StoreCheck, ...] = (
 CATALOG_CHECKS: tuple[CatalogCheck, ...] = (
     *catalog.CHECKS,
     *catalog_changes.CHECKS,
+    *brokers.CHECKS,
 )
 
 

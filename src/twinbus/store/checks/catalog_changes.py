@@ -8,6 +8,7 @@ from twinbus.store.catalog import (
     REMOVALS_KEPT,
     TOMBSTONE,
     Catalog,
+    CatalogChanged,
     CatalogChanges,
     EntityRecord,
     RemovedEntity,
@@ -187,6 +188,28 @@ async def check_unknown_version_is_told(place: CatalogPlace) -> None:
         await catalog.snapshot()
 
 
+async def check_write_that_does_not_know_the_version_is_refused(
+    place: CatalogPlace,
+) -> None:
+    catalog = await _opened(place)
+    a, b = _entity("a"), _entity("b")
+    await catalog.put(a, known=1)
+    with refused(CatalogChanged, "a put of one who has not seen the last write"):
+        await catalog.put(b, known=1)
+    with refused(CatalogChanged, "a put of one who has seen what was not written"):
+        await catalog.put(b, known=3)
+    with refused(CatalogChanged, "a removal likewise"):
+        await catalog.remove(unfinished(a, TOMBSTONE, 7), known=1)
+    now = await catalog.snapshot()
+    expect((now.version, now.entities), (2, [a]), "nothing of it happened")
+    expect(await catalog.unfinished(), [], "no tombstone either")
+    await catalog.put(b, known=2)
+    await catalog.remove(unfinished(a, TOMBSTONE, 7), known=3)
+    now = await catalog.snapshot()
+    expect((now.version, now.entities), (4, [b]), "with the last version it happens")
+    await catalog.close()
+
+
 async def check_old_removals_are_forgotten(place: CatalogPlace) -> None:
     """And only those: what exists is told since any version that is known."""
     catalog = await _opened(place)
@@ -235,5 +258,6 @@ CHECKS = (
     check_path_taken_by_another_generation_is_created,
     check_removal_of_nothing_tells_nothing,
     check_unknown_version_is_told,
+    check_write_that_does_not_know_the_version_is_refused,
     check_old_removals_are_forgotten,
 )

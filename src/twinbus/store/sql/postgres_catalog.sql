@@ -91,3 +91,27 @@ DELETE FROM unfinished WHERE generation = %s;
 
 -- name: finish
 DELETE FROM unfinished WHERE generation = %s AND store_uuid = %s;
+
+-- name: check_version
+-- Fails if the version before this one was another: a division by zero.
+SELECT 1 / (version - 1 = %s)::int FROM twinbus_meta;
+
+-- name: cluster_key
+SELECT cluster_key FROM twinbus_meta;
+
+-- name: without_sync
+SET LOCAL synchronous_commit = off;
+
+-- name: announce
+INSERT INTO broker (broker_uuid, address, beat, description)
+VALUES (%s, %s, %s, %s)
+ON CONFLICT (broker_uuid) DO UPDATE SET
+    address = excluded.address,
+    beat = excluded.beat,
+    description = excluded.description;
+
+-- name: brokers
+SELECT broker_uuid, address, beat, description FROM broker ORDER BY broker_uuid;
+
+-- name: withdraw
+DELETE FROM broker WHERE broker_uuid = %s;

@@ -75,3 +75,16 @@ DELETE FROM unfinished WHERE generation = ?;
 
 -- name: finish
 DELETE FROM unfinished WHERE generation = ? AND store_uuid = ?;
+
+-- name: cluster_key
+SELECT cluster_key FROM meta;
+
+-- name: announce
+INSERT OR REPLACE INTO broker (broker_uuid, address, beat, description)
+VALUES (?, ?, ?, ?);
+
+-- name: brokers
+SELECT broker_uuid, address, beat, description FROM broker ORDER BY broker_uuid;
+
+-- name: withdraw
+DELETE FROM broker WHERE broker_uuid = ?;

@@ -1,0 +1,1 @@
+"""Several brokers that share one set of stores (docs/decisions/0017-brokers.md)."""

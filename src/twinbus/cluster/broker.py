@@ -1,0 +1,269 @@
+"""A broker of a cluster: announces itself, sees others, takes and gives back stores.
+
+    once a second: announce -> look at the others -> follow the catalog
+                   -> decide -> give back what is too much, take what is free
+
+While the catalog is away nothing is decided: what is served here is served on.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from twinbus.clock import Clock
+from twinbus.cluster.announcement import Announcement, Takeover, announcement_of
+from twinbus.cluster.assignment import Candidate, decide
+from twinbus.cluster.blocked_catalog import BlockedCatalog
+from twinbus.cluster.broker_directory import BrokerDirectory, owners_of_stores
+from twinbus.cluster.membership import Membership
+from twinbus.cluster.predecessor import Predecessors
+from twinbus.cluster.shared_store import SharedStore
+from twinbus.cluster.terms import BEAT_MS, FORGET_MS
+from twinbus.store.base import CommitFailed, StoreError
+from twinbus.store.catalog import Catalog
+from twinbus.store.formats import SQLITE_STORE
+from twinbus.store.process_identity import is_running, is_visible, this_process
+
+_log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 0.1
+"""So often a broker looks at its own stores, to announce at once what has changed."""
+
+_GATHERING_MS: Final = 3_000
+"""How long the first decision waits for brokers that are started at the same time."""
+
+
+class Broker:
+    """This process, as one of several brokers."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        stores: Sequence[SharedStore],
+        clock: Clock,
+        broker_uuid: bytes,
+        *,
+        name: str,
+        formats: dict[str, int],
+        follow: Callable[[], Awaitable[None]],
+        on_fatal: Callable[[StoreError], None],
+        expected_count: int = 1,
+    ) -> None:
+        self._catalog = catalog
+        self._stores = stores
+        self._clock = clock
+        self.uuid = broker_uuid
+        self._name = name
+        self._formats = formats
+        # Learns what other brokers did to the entities. Raises StoreError.
+        self._follow = follow
+        # Called if this broker cannot go on.
+        self._on_fatal = on_fatal
+        # So many brokers are started together with this one.
+        self._expected_count = expected_count
+        # Where peers reach it; set before it joins.
+        self.address = ""
+        self.directory = BrokerDirectory(broker_uuid)
+        self._membership = Membership()
+        self._predecessors = Predecessors()
+        self._blocked = BlockedCatalog(catalog)
+        self._process = this_process()
+        self._beat = 0
+        self._announced: dict[bytes, int] = {}
+        self._last_takeover: Takeover | None = None
+        # Set when all stores have an owner for the first time.
+        self.settled = asyncio.Event()
+        self._joined_at = 0
+        self._has_decided = False
+        self._acted_at: int | None = None
+        # What the log says already of the catalog.
+        self._trouble = ""
+        self._task: asyncio.Task[None] | None = None
+
+    # --- life -----------------------------------------------------------------
+
+    async def join(self) -> None:
+        """Announce it, and begin. Raises StoreError."""
+        self._joined_at = self._clock.monotonic()
+        await self._announce()
+        self._task = asyncio.create_task(self._run(), name="broker")
+
+    async def stop(self) -> None:
+        """Decide nothing more. The stores are given back by their owners."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def leave(self) -> None:
+        """All stores were given back: others need not wait for this broker."""
+        with contextlib.suppress(StoreError):
+            await self._catalog.withdraw(self.uuid)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.look()
+                self._trouble = ""
+            except StoreError as error:
+                if str(error) != self._trouble:
+                    self._trouble = str(error)
+                    _log.warning("the catalog cannot be used: %s", error)
+            except Exception as bug:
+                # Without announcements others would take the stores: stop instead.
+                _log.critical("the broker stops because of a bug", exc_info=True)
+                self._on_fatal(StoreError(f"internal error: {bug!r}"))
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Do what is due. Raises StoreError."""
+        at = self._clock.monotonic()
+        if self._acted_at is None or at - self._acted_at >= BEAT_MS:
+            self._acted_at = at
+            await self._round(at)
+        elif self._owned() != self._announced:
+            await self._announce()
+
+    async def _round(self, at: int) -> None:
+        for shared in self._stores:
+            if shared.look(at):
+                _log.error(
+                    "the store %s could not be opened, and is left to other brokers",
+                    shared.location,
+                )
+        await self._announce()
+        brokers = await self._observe(at)
+        await self._follow()
+        if self._may_decide(at):
+            self._act(brokers, at)
+        await self._withdraw_gone(brokers)
+
+    # --- announcing -----------------------------------------------------------
+
+    def _owned(self) -> dict[bytes, int]:
+        return {one.uuid: one.epoch for one in self._stores if one.is_owned()}
+
+    def announcement(self) -> Announcement:
+        """What this broker says of itself now."""
+        at = self._clock.monotonic()
+        return Announcement(
+            broker_uuid=self.uuid,
+            name=self._name,
+            address=self.address,
+            beat=self._beat,
+            process=self._process,
+            formats=self._formats,
+            stores=self._owned(),
+            reach=frozenset(one.uuid for one in self._stores if one.is_in_reach(at)),
+            last_takeover=self._last_takeover,
+        )
+
+    async def _announce(self) -> None:
+        self._beat += 1
+        said = self.announcement()
+        try:
+            await self._catalog.announce(said.record())
+        except CommitFailed:
+            at = self._clock.monotonic()
+            self._blocked.is_blocked(await self._catalog.brokers(), at)
+            raise
+        self._blocked.is_free()
+        self._announced = dict(said.stores)
+
+    # --- the others -----------------------------------------------------------
+
+    async def _observe(self, at: int) -> list[Announcement]:
+        """All brokers that are announced; this one as it is now."""
+        records = await self._catalog.brokers()
+        self._membership.observe({one.broker_uuid: one.beat for one in records}, at)
+        known = [one for one in map(announcement_of, records) if one is not None]
+        others = [one for one in known if one.broker_uuid != self.uuid]
+        gone = [one.broker_uuid for one in others if _has_ended(one)]
+        self._membership.lose(gone)
+        brokers = [self.announcement(), *others]
+        self.directory.learn(self._alive(brokers))
+        if self.directory.serves_all(one.uuid for one in self._stores):
+            self.settled.set()
+        return brokers
+
+    def _alive(self, brokers: Sequence[Announcement]) -> list[Announcement]:
+        alive = self._membership.alive() | {self.uuid}
+        return [one for one in brokers if one.broker_uuid in alive]
+
+    def _silent(self, brokers: Sequence[Announcement]) -> list[Announcement]:
+        silent = self._membership.silent() - {self.uuid}
+        return [one for one in brokers if one.broker_uuid in silent]
+
+    async def _withdraw_gone(self, brokers: Sequence[Announcement]) -> None:
+        """Brokers that are gone, when others have their stores."""
+        owned = owners_of_stores(self._alive(brokers))
+        for one in self._silent(brokers):
+            is_replaced = _has_ended(one) and all(uuid in owned for uuid in one.stores)
+            if is_replaced or self._membership.silent_ms(one.broker_uuid) >= FORGET_MS:
+                await self._catalog.withdraw(one.broker_uuid)
+
+    # --- deciding -------------------------------------------------------------
+
+    def _may_decide(self, at: int) -> bool:
+        """Those that are started together wait for each other: the first would take
+        all stores, and give most of them back."""
+        self._has_decided = (
+            self._has_decided
+            or len(self.directory.brokers()) >= self._expected_count
+            or at - self._joined_at >= _GATHERING_MS
+        )
+        return self._has_decided
+
+    def _act(self, brokers: list[Announcement], at: int) -> None:
+        alive = self._alive(brokers)
+        owners = owners_of_stores(alive)
+        candidates = [
+            Candidate(
+                broker_uuid=one.broker_uuid,
+                owned=frozenset(uuid for uuid in one.stores if owners[uuid] is one),
+                reach=one.reach,
+            )
+            for one in alive
+        ]
+        decision = decide(self.uuid, [one.uuid for one in self._stores], candidates)
+        for shared in self._stores:
+            if shared.uuid in decision.give_back:
+                _log.info("giving back the store %s", shared.location)
+                shared.owner.give_back()
+            elif shared.uuid in decision.take:
+                self._take(shared, alive, self._silent(brokers))
+
+    def _take(
+        self,
+        shared: SharedStore,
+        alive: list[Announcement],
+        silent: list[Announcement],
+    ) -> None:
+        if shared.needs_migration() and _cannot_read(alive, self._formats):
+            _log.info("%s waits until all brokers are updated", shared.location)
+            return
+        others = [one for one in alive if one.broker_uuid != self.uuid]
+        if not self._predecessors.are_gone(shared, silent, others):
+            return
+        before = owners_of_stores(silent).get(shared.uuid)
+        if before is not None:
+            self._last_takeover = Takeover(
+                store_uuid=shared.uuid,
+                taken_at=self._clock.now(),
+                predecessor=before.name,
+            )
+        _log.info("taking the store %s", shared.location)
+        shared.owner.take()
+
+
+def _has_ended(broker: Announcement) -> bool:
+    """Its process is certainly not running."""
+    return is_visible(broker.process) and not is_running(broker.process)
+
+
+def _cannot_read(brokers: Sequence[Announcement], formats: dict[str, int]) -> bool:
+    newest = formats.get(SQLITE_STORE, 0)
+    return any(one.formats.get(SQLITE_STORE, 0) < newest for one in brokers)

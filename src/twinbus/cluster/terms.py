@@ -1,0 +1,13 @@
+"""How long brokers of a cluster wait for each other."""
+
+from typing import Final
+
+BEAT_MS: Final = 1_000
+"""So often a broker announces itself, and looks at the others."""
+
+TERM_MS: Final = 6_000
+"""A broker that was not heard of for so long is replaced. Long enough for five lost
+announcements, short enough for a takeover within ten seconds."""
+
+FORGET_MS: Final = 10 * TERM_MS
+"""A broker that was not heard of for so long, and owns nothing, is withdrawn."""

@@ -1,0 +1,92 @@
+"""This process as a broker of a cluster: its loop, and what others measure of it."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from twinbus.clock import Clock
+from twinbus.cluster.broker import Broker
+from twinbus.cluster.shared_store import SharedStore
+from twinbus.doors.http.health import CheckedStore
+from twinbus.entities.namespace import Namespace
+from twinbus.owner.store_owner import StoreOwner
+from twinbus.process.seat import Seat
+from twinbus.store.base import Store, StoreError
+from twinbus.store.catalog import Catalog
+from twinbus.store.formats import readable_formats
+from twinbus.store.sqlite_catalog import FORMAT as CATALOG_FORMAT
+
+_UUID_BYTES = 16
+
+
+def cluster_member(
+    seat: Seat,
+    catalog: Catalog,
+    stores: Sequence[tuple[StoreOwner, Store]],
+    namespace: Namespace,
+    clock: Clock,
+    on_fatal: Callable[[StoreError], None],
+) -> Broker:
+    """The broker that this process is."""
+    return Broker(
+        catalog,
+        [SharedStore(owner, store) for owner, store in stores],
+        clock,
+        os.urandom(_UUID_BYTES),
+        name=seat.name,
+        formats=readable_formats(CATALOG_FORMAT.version),
+        follow=namespace.follower.follow,
+        on_fatal=on_fatal,
+        expected_count=seat.broker_count,
+    )
+
+
+def checked_stores(owners: Iterable[StoreOwner]) -> list[CheckedStore]:
+    """For health checks. What another broker has is that one's business."""
+    return [
+        CheckedStore(name=owner.name, commit=partial(_commit_if_owned, owner))
+        for owner in owners
+    ]
+
+
+async def _commit_if_owned(owner: StoreOwner) -> None:
+    if owner.is_wanted:
+        await owner.durable()
+
+
+class ClusterMetrics:
+    """Metrics of the brokers that this one knows; collected by Prometheus' registry."""
+
+    def __init__(self, broker: Broker, owners: Iterable[StoreOwner]) -> None:
+        self._broker = broker
+        self._owners = list(owners)
+
+    def collect(self) -> Iterable[Metric]:
+        alive = GaugeMetricFamily(
+            "twinbus_broker_alive",
+            "1: a broker that this one knows to be alive.",
+            labels=("broker", "address"),
+        )
+        owner = GaugeMetricFamily(
+            "twinbus_store_owner_epoch",
+            "The epoch in which a broker owns a store; 0: it is taking it.",
+            labels=("store", "broker"),
+        )
+        taken_at = GaugeMetricFamily(
+            "twinbus_broker_last_takeover_seconds",
+            "When a broker last took a store from one that was gone, in Unix time.",
+            labels=("broker",),
+        )
+        names = {one.store_uuid: one.name for one in self._owners}
+        for broker in self._broker.directory.brokers():
+            alive.add_metric((broker.name, broker.address), 1)
+            for uuid, epoch in broker.stores.items():
+                owner.add_metric((names.get(uuid, uuid.hex()), broker.name), epoch)
+            if broker.last_takeover is not None:
+                taken_at.add_metric(
+                    (broker.name,), broker.last_takeover.taken_at / 1000
+                )
+        return alive, owner, taken_at

@@ -1,0 +1,181 @@
+"""Brokers take and give back stores, and nothing that was accepted is lost by that."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from twinbus.cluster.terms import BEAT_MS, FORGET_MS, TERM_MS
+from twinbus.errors import ServerBusy, ServiceBusError
+from twinbus.owner.owner_state import OwnerState
+from twinbus.store.process_identity import this_process
+
+from .world import ClusterWorld, free_lease
+
+SOON_MS = 5 * BEAT_MS
+
+
+async def test_single_broker_takes_all_stores(world: ClusterWorld) -> None:
+    await world.join("a")
+    await world.until(world.is_shared_equally, SOON_MS)
+
+
+async def test_brokers_that_join_and_leave_share_equally(world: ClusterWorld) -> None:
+    await world.join("a")
+    await world.until(world.is_shared_equally, SOON_MS)
+    b = await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    await world.join("c")
+    await world.until(world.is_shared_equally, SOON_MS)
+    before = [member.served() for member in world.members]
+    await world.pass_time(3 * BEAT_MS)
+    assert [member.served() for member in world.members] == before
+    await world.leave(b)
+    await world.until(world.is_shared_equally, SOON_MS)
+    assert all(member.fatal == [] for member in world.members)
+
+
+async def test_what_was_accepted_is_there_when_the_store_has_moved(
+    world: ClusterWorld,
+) -> None:
+    a = await world.join("a")
+    await world.until(world.is_shared_equally, SOON_MS)
+    for number in range(8):
+        await a.namespace.create_queue(f"q{number}", {})
+        await a.send(f"q{number}")
+    b = await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    assert len(b.served()) == 2
+    moved = 0
+    for number in range(8):
+        path = f"q{number}"
+        is_here = a.namespace.queue(path).is_available()
+        owner, other = (a, b) if is_here else (b, a)
+        assert owner.active_count(path) == 1
+        assert not other.namespace.queue(path).is_available()
+        await owner.send(path)
+        assert owner.active_count(path) == 2
+        moved += owner is b
+    assert moved == 4
+
+
+async def test_send_to_a_store_of_another_broker_is_refused(
+    world: ClusterWorld,
+) -> None:
+    a = await world.join("a")
+    await world.until(world.is_shared_equally, SOON_MS)
+    for number in range(4):
+        await a.namespace.create_queue(f"q{number}", {})
+    await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    gone = [q.path for q in a.namespace.queues() if not q.is_available()]
+    assert len(gone) == 2
+    for path in gone:
+        with pytest.raises(ServerBusy, match="is with another broker"):
+            await a.send(path)
+
+
+async def test_store_of_a_broker_that_left_is_taken_at_once(
+    world: ClusterWorld,
+) -> None:
+    a, _ = await world.join("a"), await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    await world.leave(a)
+    await world.until(world.is_shared_equally, 2 * BEAT_MS)
+
+
+async def test_frozen_broker_that_cannot_be_ended_keeps_its_stores(
+    world: ClusterWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Here it is the process of the test, which is not ended."""
+    a, b = await world.join("a"), await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    # Of another process than the one that has the lease.
+    b.broker._process = replace(this_process(), host="elsewhere")
+    a.is_frozen = True
+    await world.pass_time(2 * TERM_MS)
+    assert len(b.served()) == 2
+    assert "cannot be ended from here" in caplog.text
+    a.is_frozen = False
+    await world.pass_time(SOON_MS)
+    assert world.is_shared_equally(), "it goes on where it was"
+
+
+async def test_replaced_owner_cannot_write_and_goes_on_with_the_others(
+    world: ClusterWorld,
+) -> None:
+    a, b = await world.join("a"), await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    await a.namespace.create_queue("q", {})
+    (path,) = [p for p in a.served() if a.namespace.queue("q").is_in(a.owner(p).table)]
+    a.is_frozen = True
+    free_lease(path)
+    await world.until(lambda: path in b.served(), 2 * TERM_MS)
+    a.is_frozen = False
+    with pytest.raises(ServiceBusError, match="taken over by another process"):
+        await a.send("q")
+    assert a.owner(path).state is OwnerState.LOST
+    assert b.active_count("q") == 0
+    await world.until(world.is_shared_equally, SOON_MS)
+
+
+async def test_store_that_cannot_be_opened_is_left_to_others(
+    world: ClusterWorld,
+) -> None:
+    a = await world.join("a")
+    await world.until(world.is_shared_equally, SOON_MS)
+    away = a.shared[0]
+    away.owner.give_back()
+    await world.settle()
+    _move(away.location, world.folder / "elsewhere")
+    await world.pass_time(3 * TERM_MS + SOON_MS)
+    assert not away.is_in_reach(world.clock.monotonic())
+    assert away.uuid not in a.broker.announcement().reach
+    _move(world.folder / "elsewhere", away.location)
+    await world.pass_time(FORGET_MS + SOON_MS)
+    assert world.is_shared_equally()
+
+
+def _move(source: Path | str, target: Path | str) -> None:
+    Path(source).rename(target)
+
+
+async def test_broker_that_is_gone_is_withdrawn(world: ClusterWorld) -> None:
+    a, b = await world.join("a"), await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    record = b.broker.announcement().record()
+    process = {**record.description["process"], "pid": 2**22 + 1}
+    description = {**record.description, "process": process, "stores": {}}
+    ghost = replace(record, broker_uuid=b"g" * 16, description=description)
+    await a.catalog.announce(ghost)
+    await world.pass_time(2 * BEAT_MS)
+    uuids = {one.broker_uuid for one in await a.catalog.brokers()}
+    assert uuids == {a.broker.uuid, b.broker.uuid}
+
+
+async def test_store_of_an_older_format_waits_for_brokers_that_cannot_read_it(
+    world: ClusterWorld,
+) -> None:
+    a = await world.join("a")
+    with closing(sqlite3.connect(world.paths[0])) as db, db:
+        db.execute("UPDATE meta SET format_version = format_version - 1")
+    b = await world.join("b")
+    b.broker._formats = {"catalog": 4, "sqlite store": 3}
+    await world.pass_time(SOON_MS)
+    assert world.paths[0] not in a.served(), "b could not read it any more"
+    await world.leave(b)
+    assert a.shared[0].needs_migration()
+
+
+async def test_directory_knows_where_stores_are(world: ClusterWorld) -> None:
+    a, b = await world.join("a"), await world.join("b")
+    a.broker.address, b.broker.address = "host:1", "host:2"
+    await world.until(world.is_shared_equally, SOON_MS)
+    await world.pass_time(2 * BEAT_MS)
+    for one in a.shared:
+        is_here = one.owner.is_serving
+        assert a.broker.directory.address_of(one.uuid) == (
+            None if is_here else "host:2"
+        )

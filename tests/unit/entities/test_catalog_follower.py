@@ -1,0 +1,173 @@
+"""What one broker does to the entities, others follow."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from unit.cluster.world import ClusterWorld, Member, free_lease
+
+from twinbus.cluster.terms import BEAT_MS
+from twinbus.errors import (
+    EntityAlreadyExists,
+    MessagingEntityNotFound,
+    ServerBusy,
+    ServiceBusError,
+)
+from twinbus.rules.rule import Rule, default_rule
+
+SOON_MS = 5 * BEAT_MS
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[ClusterWorld]:
+    world = ClusterWorld(tmp_path)
+    await world.prepare()
+    for name in "ab":
+        await world.join(name)
+    await world.until(world.is_shared_equally, SOON_MS)
+    yield world
+    await world.stop()
+
+
+def both(world: ClusterWorld) -> tuple[Member, Member]:
+    a, b = world.members
+    return a, b
+
+
+def names(member: Member) -> set[str]:
+    return {entity.path for entity in member.namespace.entities()}
+
+
+async def test_created_entities_appear(world: ClusterWorld) -> None:
+    a, b = both(world)
+    await a.namespace.create_queue("q", {"max_delivery_count": 3})
+    await a.namespace.create_topic("t", {})
+    await a.namespace.create_subscription("t", "s", {})
+    await world.pass_time(BEAT_MS)
+    assert names(b) == {"q", "t", "t/Subscriptions/s"}
+    assert b.namespace.queue("q").description.max_delivery_count == 3
+    assert not b.namespace.queue("q").is_available()
+    assert [one.path for one in b.namespace.subscriptions("t")] == ["t/Subscriptions/s"]
+
+
+async def test_updates_are_followed(world: ClusterWorld) -> None:
+    a, b = both(world)
+    await a.namespace.create_queue("q", {})
+    await world.pass_time(BEAT_MS)
+    await a.namespace.update_queue("q", {"max_delivery_count": 7})
+    await world.pass_time(BEAT_MS)
+    assert b.namespace.queue("q").description.max_delivery_count == 7
+    assert b.namespace.queue("q").record == a.namespace.queue("q").record
+
+
+async def test_removals_are_followed(world: ClusterWorld) -> None:
+    a, b = both(world)
+    await a.namespace.create_topic("t", {})
+    await a.namespace.create_subscription("t", "s", {})
+    await world.pass_time(BEAT_MS)
+    await a.namespace.delete_topic("t")
+    await world.pass_time(BEAT_MS)
+    assert names(b) == set()
+    assert await a.catalog.unfinished() == [], "its owner has dropped it"
+
+
+async def test_path_that_was_used_again_is_another_entity(world: ClusterWorld) -> None:
+    a, b = both(world)
+    await a.namespace.create_topic("x", {})
+    await a.namespace.create_subscription("x", "s", {})
+    await world.pass_time(BEAT_MS)
+    await a.namespace.delete_topic("x")
+    await a.namespace.create_queue("x", {})
+    await world.pass_time(BEAT_MS)
+    assert names(b) == {"x"}
+    assert b.namespace.queue("x").record == a.namespace.queue("x").record
+
+
+async def test_path_is_made_once(world: ClusterWorld) -> None:
+    a, b = both(world)
+    await a.namespace.create_queue("q", {})
+    with pytest.raises(EntityAlreadyExists):
+        await b.namespace.create_queue("Q", {})
+    await world.pass_time(BEAT_MS)
+    assert a.namespace.queue("q").record == b.namespace.queue("q").record
+    for member in (a, b):
+        for one in member.shared:
+            assert one.owner.table.orphans() == set(), "nothing is left of it"
+
+
+async def test_deleted_topic_takes_no_subscription(world: ClusterWorld) -> None:
+    a, b = both(world)
+    await a.namespace.create_topic("t", {})
+    await world.pass_time(BEAT_MS)
+    await a.namespace.delete_topic("t")
+    with pytest.raises((MessagingEntityNotFound, ServerBusy)):
+        await b.namespace.create_subscription("t", "s", {})
+    with pytest.raises(MessagingEntityNotFound):
+        await b.namespace.update_topic("t", {})
+
+
+async def test_write_of_another_at_the_same_moment_is_noticed(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = both(world)
+    follow = a.namespace.follower._follow
+
+    async def follow_and_be_late() -> None:
+        await follow()
+        monkeypatch.undo()
+        await b.namespace.create_queue("other", {})
+
+    monkeypatch.setattr(a.namespace.follower, "_follow", follow_and_be_late)
+    with pytest.raises(ServerBusy, match="Another broker changed entities"):
+        await a.namespace.create_queue("q", {})
+    await world.pass_time(2 * BEAT_MS)
+    assert names(a) == names(b) == {"other"}
+    await a.namespace.create_queue("q", {})
+
+
+async def test_creation_of_an_owner_that_was_replaced_leaves_nothing(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has made the fragments, and is frozen before it enters the entity."""
+    a, b = both(world)
+    create = a.namespace._stores.create
+
+    async def create_and_freeze(*given: object) -> object:
+        made = await create(*given)  # type: ignore[arg-type]
+        a.is_frozen = True
+        for path in list(a.served()):
+            free_lease(path)
+        await world.until(lambda: len(b.served()) == 4, 3 * 6_000)
+        a.is_frozen = False
+        return made
+
+    monkeypatch.setattr(a.namespace._stores, "create", create_and_freeze)
+    with pytest.raises(ServiceBusError, match="taken over by another process"):
+        await a.namespace.create_queue("q", {})
+    await world.pass_time(2 * SOON_MS)
+    assert names(a) == names(b) == set()
+    assert await a.catalog.unfinished() == []
+
+
+async def test_catalog_that_was_made_anew_is_read_whole(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = both(world)
+    await a.namespace.create_queue("q", {})
+    await world.pass_time(BEAT_MS)
+    b.namespace.follower._identity = b"of another one"
+    b.namespace._entities.clear()
+    await b.namespace.follower.follow()
+    assert names(b) == {"q"}
+
+
+async def test_rules_come_with_the_store(world: ClusterWorld) -> None:
+    a, b = both(world)
+    await a.namespace.create_topic("t", {})
+    rule = default_rule(a.clock.now())
+    await a.namespace.create_subscription("t", "s", {}, [rule])
+    await world.pass_time(BEAT_MS)
+    await world.leave(a)
+    await world.until(world.is_shared_equally, SOON_MS)
+    found: list[Rule] = b.namespace.subscription("t", "s").rules()
+    assert [one.name for one in found] == [rule.name]
