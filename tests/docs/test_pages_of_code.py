@@ -15,6 +15,7 @@ from twinbus.doors.http.bus_metrics import (
     sum_families,
 )
 from twinbus.pairing.metrics import PairMetrics
+from twinbus.process.cluster_member import broker_families
 from twinbus.store import sqlite, sqlite_catalog
 from twinbus.testing import Bus
 
@@ -72,6 +73,7 @@ def test_the_page_of_metrics_has_every_metric() -> None:
             *sum_families(found, 1),
             *entity_families(found),
             *registry.collect(),
+            *broker_families((), {}),
         ]
     endings = {"counter": "_total", "info": "_info"}
     names = {f"{item.name}{endings.get(item.type, '')}" for item in families}

@@ -1,13 +1,14 @@
 """This process as a broker of a cluster: its loop, and what others measure of it."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 
 from twinbus.clock import Clock
+from twinbus.cluster.announcement import Announcement
 from twinbus.cluster.broker import Broker
 from twinbus.cluster.shared_store import SharedStore
 from twinbus.doors.http.health import CheckedStore
@@ -65,28 +66,33 @@ class ClusterMetrics:
         self._owners = list(owners)
 
     def collect(self) -> Iterable[Metric]:
-        alive = GaugeMetricFamily(
-            "twinbus_broker_alive",
-            "1: a broker that this one knows to be alive.",
-            labels=("broker", "address"),
-        )
-        owner = GaugeMetricFamily(
-            "twinbus_store_owner_epoch",
-            "The epoch in which a broker owns a store; 0: it is taking it.",
-            labels=("store", "broker"),
-        )
-        taken_at = GaugeMetricFamily(
-            "twinbus_broker_last_takeover_seconds",
-            "When a broker last took a store from one that was gone, in Unix time.",
-            labels=("broker",),
-        )
         names = {one.store_uuid: one.name for one in self._owners}
-        for broker in self._broker.directory.brokers():
-            alive.add_metric((broker.name, broker.address), 1)
-            for uuid, epoch in broker.stores.items():
-                owner.add_metric((names.get(uuid, uuid.hex()), broker.name), epoch)
-            if broker.last_takeover is not None:
-                taken_at.add_metric(
-                    (broker.name,), broker.last_takeover.taken_at / 1000
-                )
-        return alive, owner, taken_at
+        return broker_families(self._broker.directory.brokers(), names)
+
+
+def broker_families(
+    brokers: Iterable[Announcement], store_names: Mapping[bytes, str]
+) -> Iterable[Metric]:
+    """Metrics of these brokers. The names of stores are by UUID."""
+    alive = GaugeMetricFamily(
+        "twinbus_broker_alive",
+        "1: a broker that this one knows to be alive.",
+        labels=("broker", "address"),
+    )
+    owner = GaugeMetricFamily(
+        "twinbus_store_owner_epoch",
+        "The epoch in which a broker owns a store; 0: it is taking it.",
+        labels=("store", "broker"),
+    )
+    taken_at = GaugeMetricFamily(
+        "twinbus_broker_last_takeover_seconds",
+        "When a broker last took a store from one that was gone, in Unix time.",
+        labels=("broker",),
+    )
+    for broker in brokers:
+        alive.add_metric((broker.name, broker.address), 1)
+        for uuid, epoch in broker.stores.items():
+            owner.add_metric((store_names.get(uuid, uuid.hex()), broker.name), epoch)
+        if broker.last_takeover is not None:
+            taken_at.add_metric((broker.name,), broker.last_takeover.taken_at / 1000)
+    return alive, owner, taken_at

@@ -124,7 +124,10 @@ def test_the_key_is_not_shown() -> None:
     ("text", "complaint"),
     [
         ("[srever]", "unknown section 'srever'; known are server, queues, topics, "),
-        ("[server]\nprot = 1", r"\[server\] prot: unknown setting; known are brokers"),
+        (
+            "[server]\nprot = 1",
+            r"\[server\] prot: unknown setting; known are allow_faults",
+        ),
         ("[server]\nport = true", "port: True is not a whole number"),
         ("[server]\nport = 1.5", "port: 1.5 is not a whole number"),
         ("[server]\nport = 70000", "port: 70000 is not from 0 to 65535"),

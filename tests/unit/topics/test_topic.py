@@ -66,7 +66,7 @@ class World:
             generation, FragmentSettings(path=path, **settings), within=TOPIC
         )
         fragment = self._table.create(generation, 0, self._changes)
-        self.router.subscribe(key, Subscribed(generation, self._table, failures))
+        self.router.subscribe(key, Subscribed(generation, (self._table,), failures))
         for given in rules:
             self.router.rules().add(key, given)
         self.commit()
