@@ -54,6 +54,14 @@ def id_key_of(message: Message) -> str | None:
     return f"origin:{origin.source}:{origin.generation.hex()}:{origin.first}"
 
 
+def common_marks(messages: list[Message]) -> int:
+    """Which twinbus ids all these messages have: bits of their layout."""
+    marks = IDENTIFIED
+    for message in messages:
+        marks &= message.layout
+    return marks
+
+
 def common_key(
     messages: list[Message], detects_duplicates: bool, path: str
 ) -> str | None:
