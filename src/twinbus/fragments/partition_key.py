@@ -20,7 +20,7 @@ from twinbus.encoding.identity import (
     restored_from,
     send_key,
 )
-from twinbus.encoding.layout import IDENTIFIED
+from twinbus.encoding.layout import IDENTIFIED, IN_TRANSFER
 from twinbus.errors import NotAllowed
 
 _MESSAGE_ID: Final = "message id:"
@@ -55,8 +55,9 @@ def id_key_of(message: Message) -> str | None:
 
 
 def common_marks(messages: list[Message]) -> int:
-    """Which twinbus ids all these messages have: bits of their layout."""
-    marks = IDENTIFIED
+    """Which bits of the layout all these messages have: twinbus ids, and the one of a
+    transfer queue."""
+    marks = IDENTIFIED | IN_TRANSFER
     for message in messages:
         marks &= message.layout
     return marks

@@ -25,7 +25,7 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.home import Home
 from twinbus.broker.message import Message
-from twinbus.encoding.layout import IDENTIFIED, RESTORED
+from twinbus.encoding.layout import IDENTIFIED, IN_TRANSFER, RESTORED
 from twinbus.errors import FragmentUnavailable
 from twinbus.fragments.hashing import fragment_index
 from twinbus.fragments.partition_key import (
@@ -80,11 +80,12 @@ class Routing:
         """The messages of a delivery by the fragments that they belong to, those of a
         key in their order. Only messages with twinbus ids are split: they are sent
         again if one part fails, and the other parts are known then. Raises
-        NotAllowed if the sender gave them different keys; restored messages may have
-        come together from several senders."""
+        NotAllowed if the sender gave them different keys. On their way through a
+        transfer queue and back they may have different ones."""
         marks = common_marks(messages)
         if marks & IDENTIFIED == 0 or (
-            marks & RESTORED == 0 and self.own_key_of(messages) is not None
+            marks & (RESTORED | IN_TRANSFER) == 0
+            and self.own_key_of(messages) is not None
         ):
             return [messages]
         detects_duplicates = self._detects_duplicates()
