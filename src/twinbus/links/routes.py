@@ -203,15 +203,16 @@ class Routes(CommitListener):
 
     def committed(self, items: list[int]) -> None:
         link: CommitListener | None = None
-        whole: list[int] = []
+        whole = items
         for delivery_id in items:
             sent = self._waiting.pop(delivery_id)
             assert sent.link is not None
-            if delivery_id < 0:
-                sent.link.committed([delivery_id])
-            else:
+            if delivery_id >= 0:
                 link = sent.link
-                whole.append(delivery_id)
+                continue
+            sent.link.committed([delivery_id])
+            if whole is items:
+                whole = [item for item in items if item >= 0]
         if link is not None:
             link.committed(whole)
 
