@@ -196,8 +196,13 @@ class SimulatedDialect:
             return None
 
     def divert(
-        self, message: PairMessage, path: str, due_at: int | None = None
+        self,
+        message: PairMessage,
+        path: str,
+        due_at: int | None = None,
+        key: str | None = None,
     ) -> PairMessage:
+        """Without the key: backlog queues are not partitioned here."""
         detour = Detour(
             path=path,
             session_id=message.session_id,

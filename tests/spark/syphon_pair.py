@@ -117,17 +117,19 @@ def content(
 def _messages(
     client: BulkClient, entity: EntityBounds, states: Sequence[str]
 ) -> list[Found]:
-    [part] = entity.fragments
-    whole = Range(
-        path=entity.path,
-        generation=entity.generation,
-        fragment=0,
-        first=0,
-        end=part.next,
-        message_count=0,
-        size_bytes=0,
-    )
-    rows = [row for b in client.browse(whole, (), states) for row in b.to_pylist()]
+    rows: list[dict[str, Any]] = []
+    for part in entity.fragments:
+        whole = Range(
+            path=entity.path,
+            generation=entity.generation,
+            fragment=part.index,
+            first=part.base,
+            end=part.next,
+            message_count=0,
+            size_bytes=0,
+        )
+        for batch in client.browse(whole, (), states):
+            rows += batch.to_pylist()
     return [Found(row["session_id"], row["body"].decode(), row) for row in rows]
 
 

@@ -20,7 +20,7 @@ from twinbus.encoding.identity import (
     restored_from,
     send_key,
 )
-from twinbus.encoding.layout import IDENTIFIED
+from twinbus.encoding.layout import IDENTIFIED, IN_TRANSFER
 from twinbus.errors import NotAllowed
 
 _MESSAGE_ID: Final = "message id:"
@@ -52,6 +52,15 @@ def id_key_of(message: Message) -> str | None:
     origin = restored_from(message)
     assert origin is not None
     return f"origin:{origin.source}:{origin.generation.hex()}:{origin.first}"
+
+
+def common_marks(messages: list[Message]) -> int:
+    """Which bits of the layout all these messages have: twinbus ids, and the one of a
+    transfer queue."""
+    marks = IDENTIFIED | IN_TRANSFER
+    for message in messages:
+        marks &= message.layout
+    return marks
 
 
 def common_key(

@@ -25,9 +25,15 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.home import Home
 from twinbus.broker.message import Message
+from twinbus.encoding.layout import IDENTIFIED, IN_TRANSFER, RESTORED
 from twinbus.errors import FragmentUnavailable
 from twinbus.fragments.hashing import fragment_index
-from twinbus.fragments.partition_key import common_key, id_key_of
+from twinbus.fragments.partition_key import (
+    common_key,
+    common_marks,
+    id_key_of,
+    key_of,
+)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -69,6 +75,31 @@ class Routing:
         """The key that the sender gave to all these messages, if any. Raises
         NotAllowed if they have different ones."""
         return common_key(messages, self._detects_duplicates(), self.path)
+
+    def split(self, messages: list[Message]) -> list[list[Message]]:
+        """The messages of a delivery by the fragments that they belong to, those of a
+        key in their order. Only messages with twinbus ids are split: they are sent
+        again if one part fails, and the other parts are known then. Raises
+        NotAllowed if the sender gave them different keys. On their way through a
+        transfer queue and back they may have different ones."""
+        marks = common_marks(messages)
+        if marks & IDENTIFIED == 0 or (
+            marks & (RESTORED | IN_TRANSFER) == 0
+            and self.own_key_of(messages) is not None
+        ):
+            return [messages]
+        detects_duplicates = self._detects_duplicates()
+        by_index: dict[int, list[Message]] = {}
+        by_key: dict[str, list[Message]] = {}
+        for message in messages:
+            key = key_of(message, detects_duplicates)
+            if key is not None:
+                by_key.setdefault(key, []).append(message)
+                continue
+            id_key = id_key_of(message)
+            assert id_key is not None, "a message without an id"
+            by_index.setdefault(self.index_of(id_key), []).append(message)
+        return [*by_key.values(), *by_index.values()]
 
     def _detects_duplicates(self) -> bool:
         for index in range(self.fragment_count):

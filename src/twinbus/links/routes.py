@@ -4,7 +4,8 @@ The routing of the entity chooses the fragment; this enqueues the messages there
 keeps the order of those with the same key. Messages without a key go to another
 fragment if their commit did not happen, because their store failed, and the client
 notices nothing. Messages that belong to a certain fragment may take a detour then
-(`detour.py`). A commit whose outcome is unknown is never repeated.
+(`detour.py`). A commit whose outcome is unknown is never repeated. A delivery may be
+split (`split_delivery.py`).
 """
 
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from twinbus.fragments.transaction_key import fragment_in_transaction
 from twinbus.links.detour import StoreDetour
 from twinbus.links.duplicate_detection import finds_duplicates
 from twinbus.links.sending import Sending, accept, check_room
+from twinbus.links.split_delivery import SplitDelivery
 from twinbus.links.transactional_work import TransactionalSend
 
 
@@ -47,6 +49,8 @@ class Routes(CommitListener):
         self._admitted: dict[int, Sending] = {}
         # Messages that wait for their commit, by delivery id.
         self._waiting: dict[int, Routed] = {}
+        # The id of the last part of a delivery that was split. They are negative.
+        self._part_id: int = 0
 
     def send(
         self,
@@ -63,12 +67,37 @@ class Routes(CommitListener):
         if self._routing.fragment_count == 1:
             self._send_to(0, sent, is_identified, delivery_id, now)
             return
+        if is_identified and len(messages) > 1:
+            parts = self._routing.split(messages)
+            if len(parts) > 1:
+                self._send_parts(parts, delivery_id, link, now)
+                return
         key = self._routing.key_of(messages)
         if key is None:
             self._send_unkeyed(sent, delivery_id, now)
         else:
             index = self._routing.index_of(key)
             self._send_to(index, sent, is_identified, delivery_id, now)
+
+    def _send_parts(
+        self,
+        parts: list[list[Message]],
+        delivery_id: int,
+        link: CommitListener | None,
+        now: int,
+    ) -> None:
+        """Each part to its fragment. One that is refused does not stop the others."""
+        split = None if link is None else SplitDelivery(link, delivery_id, len(parts))
+        for messages in parts:
+            self._part_id -= 1
+            sent = Routed(messages, split)
+            key = self._routing.key_of(messages)
+            assert key is not None, "a part without a key"
+            index = self._routing.index_of(key)
+            try:
+                self._send_to(index, sent, True, self._part_id, now)
+            except ServiceBusError as error:
+                sent.fail(self._part_id, error)
 
     # --- to a certain fragment ------------------------------------------------
 
@@ -174,10 +203,18 @@ class Routes(CommitListener):
 
     def committed(self, items: list[int]) -> None:
         link: CommitListener | None = None
+        whole = items
         for delivery_id in items:
-            link = self._waiting.pop(delivery_id).link
-        assert link is not None
-        link.committed(items)
+            sent = self._waiting.pop(delivery_id)
+            assert sent.link is not None
+            if delivery_id >= 0:
+                link = sent.link
+                continue
+            sent.link.committed([delivery_id])
+            if whole is items:
+                whole = [item for item in items if item >= 0]
+        if link is not None:
+            link.committed(whole)
 
     def failed(self, items: list[int], error: ServiceBusError) -> None:
         for delivery_id in items:

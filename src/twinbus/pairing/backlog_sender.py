@@ -47,7 +47,9 @@ class BacklogSender(Generic[M]):
         path, dialect = self._entity.path, self._pair.dialect
         turn = _Turn(self._entity, deadline)
         for session_id, run in _runs(messages, self._session_of):
-            copies = [dialect.divert(message, path, due_at) for message in run]
+            copies = [
+                dialect.divert(message, path, due_at, session_id) for message in run
+            ]
             while copies:
                 queue = await self._pick(session_id, turn)
                 if queue is None:

@@ -31,6 +31,12 @@ SEND_ID: Final = "x-opt-twinbus-send-id"
 RESTORED_FROM: Final = "x-opt-twinbus-restored-from"
 """Message annotations: what the ledgers of a twinbus primary go by."""
 
+PARTITION_KEY: Final = "x-opt-partition-key"
+KEY_ADDED: Final = "x-opt-twinbus-key-added"
+"""Message annotations. A diverted message of a session has the session id as its
+partition key, so that a partitioned backlog queue keeps the order of the session. The
+second one tells that the message had no partition key before."""
+
 _NAMES: Final = (PATH, SESSION_ID, TIME_TO_LIVE, SCHEDULED)
 _RESERVED: Final = re.compile(f"(?:{OWN_PREFIX})*(?:{'|'.join(_NAMES)})")
 _TICKS_PER_MS: Final = 10_000

@@ -103,8 +103,11 @@ class Dialect(Protocol[M]):
         """The detour that a message of a backlog queue carries; None if unreadable."""
         ...
 
-    def divert(self, message: M, path: str, due_at: int | None = None) -> M:
-        """A copy for a backlog queue (P9); `due_at` if it is to be scheduled."""
+    def divert(
+        self, message: M, path: str, due_at: int | None = None, key: str | None = None
+    ) -> M:
+        """A copy for a backlog queue (P9); `due_at` if it is to be scheduled. If the
+        queue is partitioned, messages with the same `key` stay in order."""
         ...
 
     def kind_of(self, error: BaseException) -> FailureKind:

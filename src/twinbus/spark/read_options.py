@@ -79,7 +79,8 @@ READ_OPTIONS: Final = {
     "failOnDataLoss": "auto, true or false: whether it is an error if planned messages "
     "are gone",
     "startingPosition": "streams without a checkpoint: earliest or latest",
-    "fromSequence": "the first sequence number to read",
+    "fromSequence": "the first sequence number to read; not for streams of partitioned "
+    "entities",
     "toSequence": "batches: the last sequence number to read",
     "startTime": "read messages that were enqueued at this time or later; ISO 8601, in "
     "UTC if it has no zone",

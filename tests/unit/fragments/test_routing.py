@@ -3,12 +3,15 @@
 import pytest
 from unit.fragments.test_partition_key import sent
 
+from twinbus.amqp.types import Symbol
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.home import Home
+from twinbus.broker.message import Message
 from twinbus.broker.transaction import Transaction, TransactionLimits
+from twinbus.encoding.layout import IN_TRANSFER, SENT_ONCE
 from twinbus.errors import FragmentUnavailable, NotAllowed
 from twinbus.fragments.hashing import fragment_index
 from twinbus.fragments.routing import FragmentSource, Routing
@@ -150,3 +153,34 @@ def test_message_id_is_the_key_where_duplicates_are_detected() -> None:
     in_transaction(fragments, transaction, message_id="m")
     with pytest.raises(NotAllowed, match="with another key"):
         in_transaction(fragments, transaction, message_id="n")
+
+
+def identified(number: int, key: str | None, layout: int) -> Message:
+    """A message with a send id, and these bits more."""
+    send_id = {Symbol("x-opt-twinbus-send-id"): number.to_bytes(16, "big")}
+    message = sent(key=key, annotations=send_id)
+    message.layout |= SENT_ONCE | layout
+    return message
+
+
+def test_batch_is_split_by_the_fragments_of_its_ids(fragments: Fragments) -> None:
+    messages = [identified(number, None, 0) for number in range(40)]
+    parts = fragments.routing.split(messages)
+    assert len(parts) == 4
+    for part in parts:
+        keys = [fragments.routing.key_of([message]) for message in part]
+        assert len({fragment_index(str(key), 4) for key in keys}) == 1
+    without = [*messages, sent()]
+    assert fragments.routing.split(without) == [without]
+
+
+def test_keys_of_a_batch_may_differ_in_a_transfer_queue_only(
+    fragments: Fragments,
+) -> None:
+    keys = ["a", "b", "a"]
+    direct = [identified(number, key, 0) for number, key in enumerate(keys)]
+    with pytest.raises(NotAllowed, match="different keys"):
+        fragments.routing.split(direct)
+    diverted = [identified(number, key, IN_TRANSFER) for number, key in enumerate(keys)]
+    first, second, third = diverted
+    assert fragments.routing.split(diverted) == [[first, third], [second]]

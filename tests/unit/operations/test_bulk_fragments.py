@@ -29,6 +29,7 @@ from twinbus.store.base import CommitFailed
 
 from .spread import (
     FRAGMENTS,
+    bring_back,
     encoded,
     fragments,
     index_of,
@@ -206,6 +207,21 @@ async def test_no_lease_while_a_fragment_is_away(apart: World) -> None:
     with pytest.raises(FragmentUnavailable):
         await lease(apart)
     assert [one.lease for one in fragments(apart)] == [None] * FRAGMENTS
+
+
+async def test_lease_is_renewed_while_a_fragment_is_away(apart: World) -> None:
+    """Otherwise receivers would get planned messages of the other fragments."""
+    epoch = await lease(apart)
+    owner = owner_at(apart, 2)
+    await take_away(apart, owner)
+    for _ in range(3):
+        apart.clock.advance(MINUTE * 2 // 3)
+        assert await lease(apart, epoch=epoch) == epoch
+    with pytest.raises(FragmentUnavailable):
+        await plan(apart, epoch)
+    await bring_back(apart, owner)
+    assert await lease(apart, epoch=epoch) == epoch
+    assert await plan(apart, epoch)
 
 
 # --- settlements --------------------------------------------------------------------

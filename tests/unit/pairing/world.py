@@ -67,7 +67,13 @@ class MailDialect:
     def detour(self, message: Mail) -> Detour | None:
         return message.detour
 
-    def divert(self, message: Mail, path: str, due_at: int | None = None) -> Mail:
+    def divert(
+        self,
+        message: Mail,
+        path: str,
+        due_at: int | None = None,
+        key: str | None = None,
+    ) -> Mail:
         detour = Detour(path=path, session_id=message.session_id, scheduled_at=due_at)
         return replace(message, session_id=None, detour=detour)
 

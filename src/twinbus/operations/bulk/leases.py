@@ -1,6 +1,8 @@
 """Takes, renews and releases reader leases; durable before the answer.
 
-A lease covers all fragments of its entity, with one epoch, or none of them.
+A lease covers all fragments of its entity, with one epoch, or none of them. It can be
+renewed while a store is away: its fragments deliver nothing, and when the store is back
+their leases have their full duration.
 """
 
 from collections.abc import Sequence
@@ -28,14 +30,14 @@ async def lease(reader: str, duration_ms: int, wanted: _Wanted) -> list[LeaseGra
     for handle, epoch in wanted:
         handle.require(Claim.LISTEN)
         handle.check_may_receive()
-        for part in handle.parts():
+        for part in _parts(handle, epoch):
             if epoch is None:
                 reader_lease.check_free(part.fragment, reader, handle.now())
             else:
                 held_lease(part, reader, epoch)
     grants = [_lease(handle, reader, epoch, duration_ms) for handle, epoch in wanted]
     try:
-        await durable(part for handle, _ in wanted for part in handle.parts())
+        await durable(part for wish in wanted for part in _parts(*wish))
     except ServiceBusError:
         _give_up(reader, wanted, grants)
         raise
@@ -46,7 +48,7 @@ def _lease(
     handle: EntityHandle, reader: str, epoch: str | None, duration_ms: int
 ) -> LeaseGrant:
     """The lease of one entity, on all its fragments."""
-    now, parts = handle.now(), handle.parts()
+    now, parts = handle.now(), _parts(handle, epoch)
     next_epoch = max(reader_lease.next_epoch(part.fragment, now) for part in parts)
     for part in parts:
         fragment, changes = part.fragment, part.owner.changes
@@ -63,6 +65,16 @@ def _lease(
         epoch=str(granted.epoch),
         expires_in_ms=granted.expires_at - now,
     )
+
+
+def _parts(handle: EntityHandle, epoch: str | None) -> list[FragmentHandle]:
+    """The fragments to lease: all, or for a renewal those whose stores are there.
+    Raises FragmentUnavailable if one is missing, or all are."""
+    if epoch is not None:
+        parts = [part for part in handle.known_parts() if part.owner.is_serving]
+        if parts:
+            return parts
+    return handle.parts()
 
 
 def _give_up(reader: str, wanted: _Wanted, grants: Sequence[LeaseGrant]) -> None:

@@ -25,7 +25,9 @@ from twinbus.encoding.layout import (
 from twinbus.encoding.maps import changed_map, map_entries
 from twinbus.encoding.sections import find_sections
 from twinbus.pairing.detour import (
+    KEY_ADDED,
     OWN_PREFIX,
+    PARTITION_KEY,
     PATH,
     RESTORED_FROM,
     SCHEDULED,
@@ -53,6 +55,10 @@ _BUS_ANNOTATIONS: Final = frozenset(
     )
 )
 """Annotations that a bus writes: not copied, or written anew."""
+
+_WITHOUT_KEY: Final = _BUS_ANNOTATIONS.union(
+    (KEY_ADDED.encode(), PARTITION_KEY.encode())
+)
 
 _DETOUR_NAMES: Final = (PATH, SESSION_ID, TIME_TO_LIVE, SCHEDULED)
 _DETOUR_KEYS: Final = frozenset(name.encode() for name in _DETOUR_NAMES)
@@ -82,7 +88,14 @@ _TIMESPAN: Final = "com.microsoft:timespan"
 class OwnMessage(BacklogMessage):
     """A message of a backlog queue, and how it was received."""
 
-    __slots__ = ("delivery_id", "lock_token", "payload", "restored_from", "sections")
+    __slots__ = (
+        "delivery_id",
+        "is_key_added",
+        "lock_token",
+        "payload",
+        "restored_from",
+        "sections",
+    )
 
     # On the link that it came by; without meaning for deferred messages.
     delivery_id: int
@@ -90,6 +103,8 @@ class OwnMessage(BacklogMessage):
     payload: bytes
     sections: dict[int, tuple[int, int]]
     restored_from: str
+    # Its partition key is of the detour.
+    is_key_added: bool
 
 
 def received(delivery: MessageReceived) -> OwnMessage:
@@ -135,6 +150,7 @@ def read_payload(payload: bytes) -> OwnMessage:
     message.delivery_id = -1
     message.lock_token = None
     message.restored_from = ""
+    message.is_key_added = KEY_ADDED in annotations
     return message
 
 
@@ -234,7 +250,8 @@ def _annotations(message: OwnMessage) -> bytes:
     own = {_RESTORED_KEY: encode(message.restored_from)}
     if message.detour.scheduled_at is not None:
         own[_DUE_KEY] = encode(Timestamp(message.detour.scheduled_at))
-    return changed_map(_slice(message, MESSAGE_ANNOTATIONS), _BUS_ANNOTATIONS, own)
+    drop = _WITHOUT_KEY if message.is_key_added else _BUS_ANNOTATIONS
+    return changed_map(_slice(message, MESSAGE_ANNOTATIONS), drop, own)
 
 
 def _properties(message: OwnMessage, now: int) -> bytes:

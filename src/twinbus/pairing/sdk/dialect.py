@@ -32,9 +32,13 @@ class SdkDialect:
             return None
 
     def divert(
-        self, message: ServiceBusMessage, path: str, due_at: int | None = None
+        self,
+        message: ServiceBusMessage,
+        path: str,
+        due_at: int | None = None,
+        key: str | None = None,
     ) -> ServiceBusMessage:
-        return messages.divert(message, path, due_at)
+        return messages.divert(message, path, due_at, key)
 
     def kind_of(self, error: BaseException) -> FailureKind:
         return error_kinds.kind_of(error)

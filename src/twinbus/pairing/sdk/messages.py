@@ -20,6 +20,8 @@ from azure.servicebus.amqp import (
 
 from twinbus.instants import instant_ms
 from twinbus.pairing.detour import (
+    KEY_ADDED,
+    PARTITION_KEY,
     RESTORED_FROM,
     SEND_ID,
     Detour,
@@ -75,10 +77,13 @@ def send_id_of(message: ServiceBusMessage) -> bytes | None:
 
 
 def divert(
-    message: ServiceBusMessage, path: str, due_at: int | None = None
+    message: ServiceBusMessage,
+    path: str,
+    due_at: int | None = None,
+    key: str | None = None,
 ) -> ServiceBusMessage:
     """A copy for a backlog queue: it neither expires there, nor is it scheduled, nor
-    does it belong to a session (P9)."""
+    does it belong to a session (P9). `key` is its partition key, unless it has one."""
     raw = raw_copy(message.raw_amqp_message)
     scheduled = _instant_ms(_take(raw.annotations, _SCHEDULED))
     detour = Detour(
@@ -89,6 +94,12 @@ def divert(
     )
     if raw.properties is not None:
         raw.properties.group_id = None
+    if key is not None and _look_up(raw.annotations, PARTITION_KEY) is None:
+        added: dict[str | bytes, Any] = {
+            PARTITION_KEY.encode(): key,
+            KEY_ADDED.encode(): True,
+        }
+        raw.annotations = {**(raw.annotations or {}), **added}
     own = texts_of(raw.application_properties)
     diverted: dict[Any, Any] = {**diverted_properties(own, detour)}
     raw.application_properties = diverted

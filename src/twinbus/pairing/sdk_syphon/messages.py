@@ -12,7 +12,13 @@ from azure.servicebus import ServiceBusMessage, ServiceBusReceivedMessage
 from azure.servicebus.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
 from twinbus.instants import instant_ms, instant_of
-from twinbus.pairing.detour import RESTORED_FROM, SEND_ID, restored_properties
+from twinbus.pairing.detour import (
+    KEY_ADDED,
+    PARTITION_KEY,
+    RESTORED_FROM,
+    SEND_ID,
+    restored_properties,
+)
 from twinbus.pairing.sdk.messages import raw_copy, text_of, texts_of
 from twinbus.pairing.syphon.ports import BacklogMessage
 from twinbus.pairing.syphon.reading import read
@@ -105,6 +111,8 @@ def _annotations(
         if text_of(key) not in _BUS_ANNOTATIONS
     }
     kept[RESTORED_FROM] = message.restored_from
+    if kept.pop(KEY_ADDED, False):
+        kept.pop(PARTITION_KEY, None)
     if message.detour.scheduled_at is not None:
         kept[_DUE] = instant_of(message.detour.scheduled_at)
     return {key.encode(): value for key, value in kept.items()}

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from azure.servicebus import ServiceBusMessageState
@@ -33,6 +34,7 @@ settling may take some of them."""
 _OPEN_SECONDS: Final = 10.0
 _CLOSE_SECONDS: Final = 2.0
 _PAGE_COUNT: Final = 250
+_FRAGMENT_BITS: Final = 48
 _AT_A_TIME: Final = 50
 """Settlements that are under way together."""
 
@@ -159,8 +161,12 @@ class SdkSource:
         )
 
     async def take_deferred(self, numbers: Sequence[int]) -> list[SdkMessage]:
+        """Service Bus wants numbers of one fragment in each request."""
+        taken: list[SdkMessage] = []
         async with secondary_errors():
-            return await self._take(list(numbers))
+            for _, portion in groupby(numbers, lambda number: number >> _FRAGMENT_BITS):
+                taken += await self._take(list(portion))
+        return taken
 
     async def _take(self, numbers: list[int]) -> list[SdkMessage]:
         """A namespace gives all of them or none. If one is gone, ask for each half."""

@@ -35,7 +35,11 @@ T = TypeVar("T")
 
 _UNTOUCHED_RUN: Final = 2_500
 """After so many messages in a row that are not deferred, the search for deferred ones
-ends: several syphons may hold as many at once, and none has been further."""
+ends: several syphons may hold as many at once, and none has been further. In the next
+fragment of a partitioned queue it begins anew."""
+
+_FRAGMENT_BITS: Final = 48
+"""The bits of a sequence number above these are the index of its fragment."""
 
 _SIDE_BATCH_COUNT: Final = 100
 """New messages between two pages of deferred ones: fewer than a page has, so that
@@ -63,8 +67,9 @@ class Worker(Generic[M]):
         self._secondary = Gate(self._settings)
         # Messages of this round were given back to the queue.
         self._gave_back = False
-        # The oldest messages may be locked, by us or by a syphon that ended.
-        self._is_order_doubtful = self._settings.keeps_order
+        # Fragments of the queue in which no older message can be locked, by us or by a
+        # syphon that ended.
+        self._in_order: set[int] = set()
         # The last round found nothing to do.
         self.is_idle = False
 
@@ -108,7 +113,7 @@ class Worker(Generic[M]):
             level = logging.ERROR if error.is_refused else logging.WARNING
             _log.log(level, "backlog queue %s: %s", self._source.path, error)
         self._restorer.troubles.begin(self._source.path, str(error))
-        self._is_order_doubtful = self._settings.keeps_order
+        self._in_order.clear()
         await self._source.close()
         wait_ms = self._secondary.retry_at - now
         await self._unless_stopped(asyncio.sleep(wait_ms / 1000))
@@ -146,22 +151,30 @@ class Worker(Generic[M]):
 
     async def _is_next(self, batch: Sequence[M]) -> bool:
         """Whether no older message is left behind; checked once after each event that
-        may have left one locked."""
-        if self._is_order_doubtful:
-            oldest = await self._oldest()
-            first = min(message.sequence_number for message in batch)
-            self._is_order_doubtful = oldest is not None and oldest < first
-        return not self._is_order_doubtful
+        may have left one locked, in each fragment."""
+        if not self._settings.keeps_order:
+            return True
+        firsts: dict[int, int] = {}
+        for message in batch:
+            number = message.sequence_number
+            index = number >> _FRAGMENT_BITS
+            if index not in self._in_order:
+                firsts[index] = min(number, firsts.get(index, number))
+        for index, first in firsts.items():
+            if await self._has_older(index, first):
+                return False
+            self._in_order.add(index)
+        return True
 
-    async def _oldest(self) -> int | None:
-        """The first message of the queue that is not deferred."""
-        next_number: int | None = 0
-        while next_number is not None:
+    async def _has_older(self, index: int, number: int) -> bool:
+        """Whether the fragment has an older message that is not deferred."""
+        next_number: int | None = index << _FRAGMENT_BITS
+        while next_number is not None and next_number < number:
             page = await self._source.peek_deferred(next_number)
             if page.first_active is not None:
-                return page.first_active
+                return page.first_active < number
             next_number = page.next_number
-        return None
+        return False
 
     async def _wait_for_older(self, batch: Sequence[M]) -> None:
         """Give the batch back, and wait until the locks of older messages end."""
@@ -280,12 +293,15 @@ class Worker(Generic[M]):
             return
         next_number: int | None = 0
         untouched_count = 0
-        while next_number is not None and untouched_count < _UNTOUCHED_RUN:
+        while next_number is not None:
             page = await self._source.peek_deferred(next_number)
             for glimpse in page.glimpses:
                 self._deferrals.note(glimpse.path, glimpse.sequence_number)
             untouched_count = 0 if page.glimpses else untouched_count + page.seen_count
             next_number = page.next_number
+            if next_number is not None and untouched_count >= _UNTOUCHED_RUN:
+                next_number = (next_number >> _FRAGMENT_BITS) + 1 << _FRAGMENT_BITS
+                untouched_count = 0
         self._scanned_at = now
 
     def _returning(self) -> list[str]:

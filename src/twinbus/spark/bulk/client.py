@@ -6,7 +6,7 @@ The API itself is described in docs/reference/bulk.md.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from twinbus.limits import BULK_ENTITIES
 from twinbus.spark.bulk.channel import Answer, Channel
@@ -17,6 +17,9 @@ from twinbus.spark.read_options import STATES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_FRAGMENT_BITS: Final = 48
+"""The bits above are the index of the fragment."""
 
 T = TypeVar("T")
 
@@ -34,6 +37,11 @@ class FragmentBounds:
     deferred_count: int
     lease_reader: str | None
     lease_epoch: str | None
+
+    @property
+    def base(self) -> int:
+        """No sequence number of the fragment is lower."""
+        return self.index << _FRAGMENT_BITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +204,9 @@ class BulkClient:
         split_messages: int | None = None,
         is_aligned: bool = False,
     ) -> list[Planned]:
-        """What to read next of each entity. If there are too many for one request, each
-        request gets its share of the limits; alignment by time is impossible then."""
+        """What to read next of each fragment of each entity. If there are too many
+        entities for one request, each request gets its share of the limits; alignment
+        by time is impossible then."""
         if is_aligned and len(parts) > BULK_ENTITIES:
             raise BulkError(
                 f"{len(parts)} entities have messages; alignment by time reaches over "
@@ -217,7 +226,11 @@ class BulkClient:
                 "entities": [_plan_part(part) for part in portion],
             }
             answer = self._channel.post("plan", content)
-            found += map(_planned, portion, answer["fragments"])
+            by_path = {part.path.lower(): part for part in portion}
+            found += [
+                _planned(by_path[fragment["path"].lower()], fragment)
+                for fragment in answer["fragments"]
+            ]
         return found
 
     def browse(

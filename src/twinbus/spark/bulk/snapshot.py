@@ -2,10 +2,16 @@
 
 from dataclasses import replace
 
-from twinbus.spark.bulk.client import BulkClient, EntityBounds, PlanPart
+from twinbus.spark.bulk.client import (
+    BulkClient,
+    EntityBounds,
+    FragmentBounds,
+    PlanPart,
+)
+from twinbus.spark.bulk.whole_plan import whole_plan
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
-from twinbus.spark.read_options import ReadOptions
+from twinbus.spark.read_options import ReadBounds, ReadOptions
 
 
 def snapshot(options: ReadOptions) -> list[Range]:
@@ -31,39 +37,37 @@ def _ranges(
     client: BulkClient, options: ReadOptions, entity: EntityBounds
 ) -> list[Range]:
     bounds = options.bounds
-    ranges: list[Range] = []
-    for fragment in entity.fragments:
-        end = fragment.next
-        if bounds.to_sequence is not None:
-            end = min(end, bounds.to_sequence + 1)
-        first = max(end >> 48 << 48, bounds.from_sequence or 0)
-        if first >= end:
-            continue
-        part = PlanPart(
-            path=entity.path,
-            generation=entity.generation,
-            firsts={fragment.index: first},
-            ends={fragment.index: end},
-            from_time=bounds.start_time,
-            to_time=bounds.end_time,
+    wanted = {
+        fragment.index: _wanted(fragment, bounds) for fragment in entity.fragments
+    }
+    part = PlanPart(
+        path=entity.path,
+        generation=entity.generation,
+        firsts={index: first for index, (first, _) in wanted.items()},
+        ends={index: end for index, (_, end) in wanted.items()},
+        from_time=bounds.start_time,
+        to_time=bounds.end_time,
+    )
+    if options.states == ("active",):
+        planned = whole_plan(client, [part])
+        return [found for fragment in planned for found in fragment.splits]
+    # Only active messages are planned; these are read as they come.
+    return [
+        _whole(
+            client, part, fragment.index, fragment.active_count + fragment.other_count
         )
-        if options.states == ("active",):
-            ranges += _planned(client, part)
-        else:
-            # Only active messages are planned; these are read as they come.
-            count = fragment.active_count + fragment.other_count
-            ranges.append(_whole(client, part, fragment.index, count))
-    return ranges
+        for fragment in entity.fragments
+        if part.firsts[fragment.index] < part.ends[fragment.index]
+    ]
 
 
-def _planned(client: BulkClient, part: PlanPart) -> list[Range]:
-    ranges: list[Range] = []
-    while True:
-        [planned] = client.plan([part])
-        ranges += planned.splits
-        if not planned.splits:
-            return ranges
-        part = replace(part, firsts={planned.fragment: planned.end}, from_time=None)
+def _wanted(fragment: FragmentBounds, bounds: ReadBounds) -> tuple[int, int]:
+    """The first number to read of a fragment, and the first that is not read. Empty if
+    the bounds name other fragments only."""
+    base, end = fragment.base, fragment.next
+    if bounds.to_sequence is not None:
+        end = max(base, min(end, bounds.to_sequence + 1))
+    return min(max(base, bounds.from_sequence or 0), end), end
 
 
 def _whole(client: BulkClient, part: PlanPart, index: int, message_count: int) -> Range:

@@ -23,6 +23,7 @@ from twinbus.spark.bulk.client import (
 )
 from twinbus.spark.bulk.errors import READER_LEASE_LOST, BulkError
 from twinbus.spark.bulk.leases import Leases
+from twinbus.spark.bulk.whole_plan import whole_plan
 from twinbus.spark.data_loss import report_loss
 from twinbus.spark.offsets import Offset, Position
 from twinbus.spark.option_reader import OptionError
@@ -33,7 +34,6 @@ from twinbus.spark.resting import TWINBUS_SECONDS, rest
 _log = logging.getLogger(__name__)
 
 _SPLIT_MESSAGES: Final = 5_000
-_MAX_PLAN_MESSAGES: Final = 1_000_000
 _ATTEMPTS: Final = 3
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ class BulkStream:
             )
             for path in left
         ]
-        planned = self._plan_everything(parts, end.reader)
+        planned = whole_plan(self._client, parts, end.reader)
         return [found for part in planned for found in part.splits]
 
     def committed(self, end: Offset) -> None:
@@ -221,10 +221,15 @@ class BulkStream:
     def _first_position(self, entity: EntityBounds) -> Position:
         bounds, options = self._options.bounds, self._options
         first = {
-            part.index: part.next if options.starts_with_latest else _base(part.next)
+            part.index: part.next if options.starts_with_latest else part.base
             for part in entity.fragments
         }
         if bounds.from_sequence is not None:
+            if len(first) > 1:
+                raise OptionError(
+                    f"'fromSequence' is set, and '{entity.path}' is partitioned: each "
+                    "of its fragments has numbers of its own. Use 'startTime'."
+                )
             first = {index: bounds.from_sequence for index in first}
         if bounds.start_time is not None:
             part = PlanPart(
@@ -233,8 +238,8 @@ class BulkStream:
                 firsts={},
                 from_time=bounds.start_time,
             )
-            [planned] = self._client.plan([part], max_messages=1)
-            first = {planned.fragment: planned.first}
+            planned = self._client.plan([part], max_messages=1)
+            first = {found.fragment: found.first for found in planned}
         return Position(generation=entity.generation, begin=first, next=first)
 
     # --- leases and settlement ------------------------------------------------
@@ -292,7 +297,7 @@ class BulkStream:
             for path, position in positions.items()
             if position.begin != position.next
         ]
-        self._plan_everything(parts, start.reader)
+        whole_plan(self._client, parts, start.reader)
 
     def _settle_before(self, offset: Offset, paths: Sequence[str]) -> None:
         assert self._leases is not None
@@ -336,11 +341,11 @@ class BulkStream:
                 if not ends:
                     continue
             firsts = (
-                {part.index: _base(part.next) for part in entity.fragments}
+                {part.index: part.base for part in entity.fragments}
                 if position is None
                 else position.next
             )
-            if any(firsts.get(part.index, 0) < part.next for part in entity.fragments):
+            if any(firsts.get(p.index, p.base) < p.next for p in entity.fragments):
                 parts.append(
                     PlanPart(
                         path=entity.path,
@@ -358,7 +363,7 @@ class BulkStream:
         if not parts:
             return []
         if max_messages is None:
-            return self._plan_everything(parts, reader)
+            return whole_plan(self._client, parts, reader)
         options = self._options
         return self._client.plan(
             parts,
@@ -369,37 +374,10 @@ class BulkStream:
             is_aligned=options.is_aligned,
         )
 
-    def _plan_everything(self, parts: Sequence[PlanPart], reader: str) -> list[Planned]:
-        """Plan everything there is, in as many requests as needed."""
-        found: dict[str, Planned] = {}
-        left = list(parts)
-        while left:
-            planned = self._client.plan(
-                left,
-                reader=reader,
-                max_messages=_MAX_PLAN_MESSAGES,
-                split_messages=_SPLIT_MESSAGES,
-                is_aligned=False,
-            )
-            following = []
-            for part, more in zip(left, planned, strict=True):
-                known = found.get(part.path)
-                found[part.path] = more if known is None else _joined(known, more)
-                if more.splits:
-                    firsts = {**part.firsts, more.fragment: more.end}
-                    following.append(replace(part, firsts=firsts))
-            left = following
-        return [found[part.path] for part in parts]
-
 
 def _ends(entity: EntityBounds) -> dict[int, int]:
     """The next sequence number, by fragment."""
     return {part.index: part.next for part in entity.fragments}
-
-
-def _base(number: int) -> int:
-    """The lowest number of the fragment that a number belongs to."""
-    return number >> 48 << 48
 
 
 def _firsts(start: Position | None, end: Position) -> Mapping[int, int]:
@@ -408,10 +386,6 @@ def _firsts(start: Position | None, end: Position) -> Mapping[int, int]:
     if start is None or start.generation != end.generation:
         return end.begin
     return start.next
-
-
-def _joined(known: Planned, more: Planned) -> Planned:
-    return replace(known, end=more.end, splits=[*known.splits, *more.splits])
 
 
 def _advanced(
@@ -424,9 +398,11 @@ def _advanced(
     entities: dict[str, Position] = {
         path: position for path, position in start.entities.items() if path not in gone
     }
-    for part, found in zip(parts, planned, strict=True):
+    by_path = {part.path: part for part in parts}
+    for found in planned:
         if not found.splits:
             continue
+        part = by_path[found.path]
         known = entities.get(part.path)
         if known is None or known.generation != part.generation:
             known = Position(

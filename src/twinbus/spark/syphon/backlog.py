@@ -26,10 +26,10 @@ class BacklogSnapshot:
     path: str
     generation: str
     created_at: int
-    # The lowest number of its fragment, and the number of the next message.
-    base: int
+    # The number of the next message; of several fragments in the last one.
     next: int
-    # Of the first active message.
+    # The number of the first active message. None if there is none, or if the queue has
+    # several fragments: each of them has a first one.
     first: int | None
     active_count: int
     deferred_count: int
@@ -81,18 +81,20 @@ class Backlog:
         }
 
     def _queue(self, entity: EntityBounds) -> BacklogSnapshot:
-        [part] = entity.fragments
-        is_ours = part.lease_reader == self.reader
+        parts = entity.fragments
+        leases = {(part.lease_reader, part.lease_epoch) for part in parts}
+        reader, epoch = leases.pop()
+        # A lease covers all fragments, or it is lost.
+        is_ours = reader == self.reader and not leases
         return BacklogSnapshot(
             path=entity.path,
             generation=entity.generation,
             created_at=entity.created_at,
-            base=part.next >> 48 << 48,
-            next=part.next,
-            first=part.first,
-            active_count=part.active_count,
-            deferred_count=part.deferred_count,
-            epoch=part.lease_epoch if is_ours else None,
+            next=parts[-1].next,
+            first=parts[0].first if len(parts) == 1 else None,
+            active_count=sum(part.active_count for part in parts),
+            deferred_count=sum(part.deferred_count for part in parts),
+            epoch=epoch if is_ours else None,
         )
 
     @contextmanager
@@ -137,9 +139,10 @@ class Backlog:
 
 def passed_bounds(look: Look, parked: Parked) -> Bounds:
     """Where unknown deferred messages can be: before the first active message, because
-    no syphon has been further."""
+    no syphon has been further. A queue of several fragments is read as a whole: only
+    its deferred messages cost time."""
     return {
-        path: (queue.base, queue.next if queue.first is None else queue.first)
+        path: (0, queue.next if queue.first is None else queue.first)
         for path, queue in look.items()
         if queue.deferred_count != parked.count_in(path)
     }

@@ -32,6 +32,8 @@ from twinbus.amqp.types import (
 )
 from twinbus.encoding.batch import read_batch
 from twinbus.pairing.detour import (
+    KEY_ADDED,
+    PARTITION_KEY,
     PATH,
     RESTORED_FROM,
     SCHEDULED,
@@ -137,6 +139,20 @@ def test_all_that_a_detour_took_comes_back() -> None:
         RESTORED_FROM: "7@1@site-b/queue",
         "x-opt-scheduled-enqueue-time": NOW + 1,
     }
+
+
+def test_partition_key_of_the_detour_is_removed() -> None:
+    sent = Message(
+        message_annotations={
+            Symbol(PARTITION_KEY): "s",
+            Symbol(KEY_ADDED): True,
+            Symbol("x-opt-own"): 1,
+        },
+        body=Data((b"one",)),
+    )
+    found = back(sent, Detour(path="orders", session_id="s"))
+    annotations = found.message_annotations
+    assert annotations == {"x-opt-own": 1, RESTORED_FROM: "7@1@site-b/queue"}
 
 
 def test_what_was_not_there_is_not_there_afterwards() -> None:

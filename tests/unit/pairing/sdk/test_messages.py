@@ -22,6 +22,7 @@ from twinbus.amqp.types import Long, Symbol, Timestamp
 from twinbus.encoding.maps import changed_map
 from twinbus.encoding.sections import find_sections
 from twinbus.pairing.detour import (
+    KEY_ADDED,
     OWN_PREFIX,
     PATH,
     RESTORED_FROM,
@@ -207,6 +208,18 @@ def test_a_diverted_message_says_where_it_belongs() -> None:
     assert detour_of(divert(full_message(), "orders")) == Detour(
         path="orders", session_id="s1", time_to_live_ms=300_000, scheduled_at=DUE_MS
     )
+
+
+def test_a_diverted_message_may_get_a_partition_key() -> None:
+    plain = ServiceBusMessage("x", session_id="s")
+    assert divert(plain, "orders").partition_key is None
+    diverted = divert(plain, "orders", key="s")
+    assert diverted.partition_key == "s"
+    annotations = diverted.raw_amqp_message.annotations or {}
+    assert annotations[KEY_ADDED.encode()] is True
+    own = ServiceBusMessage("x", session_id="s", partition_key="s")
+    found = divert(own, "orders", key="s").raw_amqp_message.annotations or {}
+    assert KEY_ADDED.encode() not in found
 
 
 def test_diverting_leaves_the_message_as_it_is() -> None:

@@ -9,7 +9,13 @@ from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 from twinbus.amqp.codec import encode
 from twinbus.amqp.messaging import Data, Message, decode_message, encode_message
 from twinbus.amqp.types import Long, Symbol, Timestamp
-from twinbus.pairing.detour import PATH, SCHEDULED, SESSION_ID
+from twinbus.pairing.detour import (
+    KEY_ADDED,
+    PARTITION_KEY,
+    PATH,
+    SCHEDULED,
+    SESSION_ID,
+)
 from twinbus.pairing.sdk_syphon.messages import SdkMessage, read_received, restored
 from twinbus.sdk_internals.messages import as_messages
 
@@ -22,12 +28,17 @@ class Receiver:
     _amqp_transport = PyamqpTransport
 
 
-def received(properties: dict[object, object], body: bytes = b"body") -> SdkMessage:
+def received(
+    properties: dict[object, object],
+    body: bytes = b"body",
+    annotations: dict[object, object] | None = None,
+) -> SdkMessage:
     """A message with these application properties, as the SDK gets it."""
     sent = Message(
         message_annotations={
             Symbol("x-opt-sequence-number"): Long(NUMBER),
             Symbol("x-opt-enqueued-time"): Timestamp(1_000),
+            **(annotations or {}),
         },
         application_properties=properties,
         body=Data((body,)),
@@ -65,6 +76,16 @@ def test_a_session_comes_back() -> None:
     assert found.properties is not None
     assert found.properties.group_id == "s1"
     assert found.application_properties is None
+
+
+def test_a_partition_key_of_the_detour_is_removed() -> None:
+    properties: dict[object, object] = {PATH: "orders", SESSION_ID: "s1"}
+    own: dict[object, object] = {Symbol(PARTITION_KEY): "s1"}
+    added = {**own, Symbol(KEY_ADDED): True}
+    found = after_restoring(received(properties, annotations=own))
+    assert (found.message_annotations or {})[PARTITION_KEY] == "s1"
+    found = after_restoring(received(properties, annotations=added))
+    assert not {PARTITION_KEY, KEY_ADDED} & set(found.message_annotations or {})
 
 
 def test_number_and_time_are_those_of_the_backlog_queue() -> None:

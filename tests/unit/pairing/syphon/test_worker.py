@@ -186,6 +186,39 @@ async def test_nothing_overtakes_what_somebody_who_is_gone_has_locked() -> None:
     assert world.outlet.accepted == {"a": [1, 2, 3], "b": [4]}
 
 
+def in_fragment(index: int, number: int) -> int:
+    return (index << 48) + number
+
+
+async def test_order_is_waited_for_in_each_fragment() -> None:
+    """Messages of fragment 0 are no older ones of fragment 1."""
+    world = World(replace(SETTINGS, keeps_order=True, first_probe_ms=1))
+    numbers = [in_fragment(1, 1), in_fragment(1, 2), in_fragment(1, 3), 1, 2]
+    world.source.active = [diverted(number, "a") for number in numbers]
+    [forgotten] = await world.source.receive(1, 0)
+    # Only the other fragment has messages now.
+    held, world.source.active = world.source.active[:2], world.source.active[2:]
+    await world.rounds(1)
+    assert world.outlet.accepted == {"a": [1, 2]}
+    world.source.active = held
+    await world.rounds(3)
+    assert world.outlet.accepted == {"a": [1, 2]}
+    await world.source.abandon([forgotten])
+    await world.until_empty()
+    assert world.outlet.accepted["a"][2:] == numbers[:3]
+
+
+async def test_deferred_messages_are_found_in_each_fragment() -> None:
+    """Many that are not deferred end the search in their own fragment only."""
+    world = World(replace(SETTINGS, batch_count=1))
+    world.source.active = [diverted(number, "b") for number in range(1, 2_600)]
+    left = diverted(in_fragment(3, 7), "a")
+    left.is_deferred = True
+    world.source.deferred[left.sequence_number] = left
+    await world.rounds(1)
+    assert world.outlet.accepted == {"a": [left.sequence_number], "b": [1]}
+
+
 async def test_order_is_not_waited_for_unless_so_asked() -> None:
     world = World()
     world.put("a", "a", "a")
