@@ -8,7 +8,7 @@ import pytest
 
 from simulator import life, run_world
 from simulator.sighting import Violation
-from twinbus.entities import namespace
+from twinbus.entities import store_entries
 from twinbus.entities.strangers import Strangers
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import CommitFailed
@@ -257,7 +257,7 @@ def _all_are_leftovers(table: Any, *others: Any, **names: Any) -> Strangers:
 def test_a_bus_that_drops_what_nobody_named_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(namespace, "find_strangers", _all_are_leftovers)
+    monkeypatch.setattr(store_entries, "find_strangers", _all_are_leftovers)
     found = violation_of(Planted)
     assert isinstance(found, Violation)
     assert "another namespace" in str(found)

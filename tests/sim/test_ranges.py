@@ -84,7 +84,7 @@ def test_epoch_that_comes_twice_is_noticed(monkeypatch: Patch) -> None:
     take = reader_lease.take
 
     def same(fragment: Fragment, *args: Any) -> ReaderLease:
-        changes: ChangeSet = args[-1]
+        changes: ChangeSet = args[3]
         lease = replace(take(fragment, *args), epoch=1)
         fragment.lease = fragment.last_lease = changes.reader_leases[-1] = lease
         return lease

@@ -58,6 +58,10 @@ class Scripted:
     def lease(self) -> StoreLease:
         return self.store.lease
 
+    @property
+    def location(self) -> str:
+        return self.store.location
+
     def __getattr__(self, name: str) -> Any:
         operation = getattr(self.store, name)
 
