@@ -23,7 +23,7 @@ from twinbus.broker.fragment import (
     Fragment,
 )
 from twinbus.broker.fragment_settings import FragmentSettings
-from twinbus.broker.fragment_table import FragmentTable
+from twinbus.broker.fragment_table import FragmentTable, settings_of
 from twinbus.broker.home import Home
 from twinbus.entities.message_counts import MessageCounts
 from twinbus.errors import (
@@ -88,9 +88,12 @@ class Entity(FragmentSource):
     def updated_at(self) -> int:
         return self.record.updated_at
 
-    def settings(self) -> FragmentSettings:
+    def settings(self, sub_queue: int = MAIN) -> FragmentSettings:
         """The settings of its fragments."""
-        return self.description.settings(self.path)
+        return settings_of(self.description.settings(self.path), sub_queue)
+
+    def detects_duplicates(self) -> bool:
+        return self.settings().duplicate_window_ms != 0
 
     # --- fragments ------------------------------------------------------------
 
@@ -111,6 +114,10 @@ class Entity(FragmentSource):
     def home(self, index: int) -> Home:
         """The home of the fragment of that index."""
         return self._tables[index].home
+
+    def homes(self) -> list[Home]:
+        """The home of each fragment, by index."""
+        return [table.home for table in self._tables]
 
     def check_placement(self, table: FragmentTable) -> None:
         """Raises StoreUnreadable if the store of this table lacks one of its
