@@ -44,7 +44,6 @@ from twinbus.entities.entity_stores import EntityStores
 from twinbus.entities.forwarders import Forwarders
 from twinbus.entities.idle_entities import IdleEntities
 from twinbus.entities.loose_ends import LooseEnds
-from twinbus.entities.other_brokers import OtherBrokers
 from twinbus.entities.partitioning import (
     DOCUMENTED_PARTITIONING,
     Partitioning,
@@ -137,7 +136,7 @@ class Namespace(Directory):
         self._key = name.lower()
         self._catalog = catalog
         self._owners = owners
-        self._stores = EntityStores(owners)
+        self.stores = EntityStores(owners)
         self.clock = clock
         # Refuses requests while the server has too much to do. Raises ServerBusy.
         self.check_not_busy: Callable[[str], None] = _never_busy
@@ -278,7 +277,7 @@ class Namespace(Directory):
         FragmentUnavailable, StoreError."""
         async with self.follower.latest():
             self._still(subscription)
-            self._stores.check_available(subscription.record)
+            self.stores.check_available(subscription.record)
             rules = [rule.to_json() for rule in subscription.rules()]
             record = subscription.record.with_rules(rules, self.clock.now())
             await self.follower.put(record)
@@ -322,7 +321,7 @@ class Namespace(Directory):
     def _admitted(self, record: EntityRecord) -> Entity:
         """Create the entity of a record, and give its fragments their settings."""
         now, path, generation = self.clock.now(), record.path, record.generation
-        tables = self._stores.tables_of(record)
+        tables = self.stores.tables_of(record)
         if record.kind == "queue":
             queue = Queue(
                 record, queue_description(record.properties, path), tables, now
@@ -354,7 +353,7 @@ class Namespace(Directory):
             subscription.key,
             Subscribed(
                 subscription.record.generation,
-                self._stores.tables_of(subscription.record),
+                self.stores.tables_of(subscription.record),
                 description.dead_lettering_on_filter_evaluation_exceptions,
             ),
         )
@@ -512,7 +511,7 @@ class Namespace(Directory):
         self._busy.add(key)
         self._busy_partitioned_count += partitioned(description)
         try:
-            placement = self._stores.placement(
+            placement = self.stores.placement(
                 self, self._partitioning.fragment_count, path, description
             )
             record = self._record(path, kind, description.to_json(), placement)
@@ -547,11 +546,11 @@ class Namespace(Directory):
 
     async def _make_durable(self, entity: Entity, rules: Sequence[Rule]) -> None:
         record = entity.record
-        self._stores.check_room(record)
+        self.stores.check_room(record)
         intents = unfinished(record, INTENT, self.clock.now())
         try:
             await self._catalog.intend(intents)
-            stored = await self._stores.create(record, rules)
+            stored = await self.stores.create(record, rules)
             async with self.follower.latest():
                 if entity.path.lower() in self._entities:
                     raise EntityAlreadyExists(entity_path=entity.path)
@@ -559,7 +558,7 @@ class Namespace(Directory):
                 if self._owners.sharing is Sharing.SHARED:
                     # Its stores are still owned here, after the catalog was read: so
                     # a successor has not dropped its fragments, nor can it now.
-                    await self._stores.durable(record)
+                    await self.stores.durable(record)
                 await self.follower.put(record)
                 self._enter(entity)
         except BaseException:
@@ -583,7 +582,7 @@ class Namespace(Directory):
             self._check_room_for_subscription(topic, rules)
 
     async def _update(self, entity: Entity, description: Description) -> None:
-        self._stores.check_available(entity.record)
+        self.stores.check_available(entity.record)
         self.sizes.check(entity.path, description, entity.description)
         check_fragment_size(entity.path, description)
         record = replace(
@@ -625,7 +624,7 @@ class Namespace(Directory):
             # Subscriptions are deleted in the same step as their topic: without it
             # they could not be loaded again. For this reason they also come first.
             entities = [*subscriptions_of(entity), entity]
-            self._stores.check_available(entity.record)
+            self.stores.check_available(entity.record)
             now = self.clock.now()
             tombstones = [unfinished(item.record, TOMBSTONE, now) for item in entities]
             await self.follower.remove(list(chain.from_iterable(tombstones)))
@@ -634,7 +633,7 @@ class Namespace(Directory):
         keys = {item.path.lower() for item in entities}
         self._busy |= keys
         try:
-            await self._stores.durable(entity.record)
+            await self.stores.durable(entity.record)
         finally:
             self._busy -= keys
 
@@ -657,18 +656,14 @@ class Namespace(Directory):
         record = entity_of(stored)
         await self.follower.follow()
         self._admitted(record)
-        await self._stores.make_for_another(record, rules)
-
-    def join(self, others: OtherBrokers) -> None:
-        """This process is one of several brokers."""
-        self._stores.others = self.follower.others = others
+        await self.stores.make_for_another(record, rules)
 
     def admit_followed(self, record: EntityRecord) -> None:
         """Another broker has created the entity."""
         entity = self._admitted(record)
         self._enter(entity)
         if isinstance(entity, Subscription):
-            made = self._stores.made_rules(record)
+            made = self.stores.made_rules(record)
             rules = rules_of_record(record) if entity.is_partitioned else made
             if rules is not None:
                 self._restore_rules_of(entity, rules)

@@ -348,7 +348,8 @@ class Server:
         own = Listener.at(host, 0, admit)
         self._listeners.append(own)
         self.peers.join(broker.directory.address_of, key)
-        self.namespace.join(ClusterEntities(self.peers, broker.directory))
+        others = ClusterEntities(self.peers, broker.directory)
+        self.namespace.stores.others = self.namespace.follower.others = others
         broker.address = f"{host}:{own.port}"
         self.gateway.metrics.registry.register(ClusterMetrics(broker, self.owners))
         await self.namespace.follower.follow()
