@@ -52,7 +52,7 @@ class Entity(FragmentSource):
     # Slots save memory: a namespace may have ten thousand entities.
     __slots__ = (
         *("record", "description", "_tables", "used_at"),
-        *("_send_links", "_receive_links", "_routing"),
+        *("_send_links", "_receive_links", "_routing", "_elsewhere"),
     )
 
     def __init__(
@@ -75,6 +75,8 @@ class Entity(FragmentSource):
         self._receive_links: set[EntityLink] | None = None
         # Created with the first message that is sent to it.
         self._routing: Routing | None = None
+        # What other brokers last said of their fragments, by index and sub-queue.
+        self._elsewhere: dict[tuple[int, int], FragmentRecord] = {}
 
     @property
     def path(self) -> str:
@@ -136,6 +138,9 @@ class Entity(FragmentSource):
 
     def counters(self, sub_queue: int, index: int = 0) -> FragmentRecord | None:
         """Counters of one fragment; None if the sub-queue was never used."""
+        is_elsewhere = not self._tables[index].home.is_serving
+        if is_elsewhere and (index, MAIN) in self._elsewhere:
+            return self._elsewhere.get((index, sub_queue))
         return self._tables[index].record_of(self.record.generation, index, sub_queue)
 
     def all_counters(self, sub_queue: int) -> list[FragmentRecord]:
@@ -191,7 +196,24 @@ class Entity(FragmentSource):
 
     def is_available(self) -> bool:
         """All of its stores serve. If not, its counts are those of the others."""
-        return all(table.home.is_serving for table in self._tables)
+        return all(
+            table.home.is_serving or (index, MAIN) in self._elsewhere
+            for index, table in enumerate(self._tables)
+        )
+
+    def learn_elsewhere(self, records: Iterable[FragmentRecord]) -> None:
+        """What other brokers say of their fragments now."""
+        self._elsewhere = {(one.index, one.sub_queue): one for one in records}
+
+    def records_here(self) -> list[FragmentRecord]:
+        """Those of the fragments whose stores are served here."""
+        return [
+            record
+            for index, table in enumerate(self._tables)
+            if table.home.is_serving
+            for sub_queue in (MAIN, DEAD_LETTER, TRANSFER_DEAD_LETTER)
+            if (record := self.counters(sub_queue, index)) is not None
+        ]
 
     def check_available(self) -> None:
         """For changes that reach all fragments. Raises FragmentUnavailable."""

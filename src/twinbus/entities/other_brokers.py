@@ -8,6 +8,7 @@ that a client finds the change wherever it asks next.
 from collections.abc import Sequence
 from typing import Protocol
 
+from twinbus.entities.entity import Entity
 from twinbus.rules.rule import Rule
 from twinbus.store.catalog import EntityRecord
 
@@ -25,6 +26,11 @@ class OtherBrokers(Protocol):
         """Have the entity's fragments made in these stores. Raises ServiceBusError."""
         ...
 
+    async def ask_for_counts(self, entity: Entity) -> None:
+        """Let the entity learn what is in its fragments elsewhere. It is not told of
+        those whose brokers do not answer soon."""
+        ...
+
     async def follow(self) -> None:
         """Tell them that the catalog has changed, and wait for a moment."""
         ...
@@ -40,6 +46,9 @@ class NoOthers:
         self, record: EntityRecord, store_uuids: Sequence[bytes], rules: Sequence[Rule]
     ) -> None:
         raise AssertionError("there is no other broker")
+
+    async def ask_for_counts(self, entity: Entity) -> None:
+        """All fragments are here."""
 
     async def follow(self) -> None:
         """Nobody is to be told."""

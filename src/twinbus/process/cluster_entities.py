@@ -3,10 +3,12 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from twinbus.amqp.messaging import AmqpValue, Message
+from twinbus.broker.changes import FragmentRecord
 from twinbus.cluster.broker_directory import BrokerDirectory
+from twinbus.entities.entity import Entity
 from twinbus.errors import FragmentUnavailable, from_condition
 from twinbus.peers.peers import Peers
 from twinbus.rules.rule import Rule
@@ -16,6 +18,9 @@ _NODE: Final = "$management"
 
 _FOLLOW_SECONDS: Final = 2.0
 """A broker that takes longer follows by itself, within a second."""
+
+_COUNT_SECONDS: Final = 1.0
+"""How long others may take to tell what is in their fragments."""
 
 
 class ClusterEntities:
@@ -49,6 +54,27 @@ class ClusterEntities:
                 text = str(properties.get("statusDescription"))
                 raise from_condition(condition, text, entity_path=record.path)
 
+    async def ask_for_counts(self, entity: Entity) -> None:
+        addresses = {
+            self._directory.address_of(home.store_uuid)
+            for home in entity.homes()
+            if not home.is_serving
+        }
+        answers = await asyncio.gather(
+            *(
+                self._ask(one, "fragment-counts", {"path": entity.path}, _COUNT_SECONDS)
+                for one in addresses
+                if one is not None
+            ),
+            return_exceptions=True,
+        )
+        entity.learn_elsewhere(
+            FragmentRecord(**{**one, "generation": entity.record.generation})
+            for answer in answers
+            if isinstance(answer, Message)
+            for one in _result(answer)
+        )
+
     async def follow(self) -> None:
         asking = [
             self._ask(broker.address, "follow", {}, _FOLLOW_SECONDS)
@@ -69,3 +95,13 @@ class ClusterEntities:
             body=AmqpValue(value),
         )
         return await self._peers.request(address, _NODE, message, timeout_seconds)
+
+
+def _result(answer: Message) -> list[dict[str, Any]]:
+    """What a broker says of its fragments; nothing if it refuses."""
+    body = answer.body
+    value = body.value if isinstance(body, AmqpValue) else None
+    if not isinstance(value, dict) or "result" not in value:
+        return []
+    found: list[dict[str, Any]] = json.loads(str(value["result"]))
+    return found

@@ -69,6 +69,7 @@ class NamespaceNode:
         if is_for_peers:
             self._operations["make-fragments"] = self._make_fragments
             self._operations["follow"] = self._follow
+            self._operations["fragment-counts"] = self._counts
 
     def allowed_request_bytes(self) -> int:
         return self.max_request_bytes
@@ -142,7 +143,9 @@ class NamespaceNode:
         path = _text(request, "path")
         resource = parse_resource(path)
         if resource.kind is not Kind.RULES:
-            return await _describe_whole(self._namespace.entity(path))
+            entity = self._namespace.entity(path)
+            await self._namespace.stores.others.ask_for_counts(entity)
+            return await _describe_whole(entity)
         found = self._namespace.subscription(resource.entity, resource.subscription)
         for rule in found.rules():
             if rule.name.lower() == resource.rule.lower():
@@ -164,6 +167,10 @@ class NamespaceNode:
         rules = [rule_of_json(one) for one in json.loads(_text(request, "rules"))]
         await self._namespace.make_fragments(stored, rules)
         return None
+
+    async def _counts(self, request: Request) -> object:
+        found = self._namespace.entity(_text(request, "path")).records_here()
+        return [{**asdict(record), "generation": ""} for record in found]
 
     async def _follow(self, _: Request) -> object:
         await self._namespace.follower.follow()
