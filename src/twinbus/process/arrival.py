@@ -51,7 +51,8 @@ class Arrival:
         server: "Server",
         for_peers: Callable[[], AmqpConnection] | None = None,
     ) -> None:
-        """`for_peers`: on the listener for other brokers, which speak only AMQP."""
+        """`for_peers`: what serves AMQP on the listener for other brokers. HTTP there
+        is as elsewhere: health and metrics of this broker."""
         self._socket = connected
         self._server = server
         self._for_peers = for_peers
@@ -75,7 +76,8 @@ class Arrival:
             self.abort()
             return
         self._loop.remove_reader(self._socket)
-        if self._for_peers is not None:
+        is_http = first[0] in _FIRST_LETTERS_OF_VERBS
+        if self._for_peers is not None and not is_http:
             admission = self._admit(self._for_peers, None)
         elif first[0] == _TLS_HANDSHAKE:
             admission = self._admit(lambda: TlsArrival(self._server), tls)
