@@ -19,6 +19,7 @@ from twinbus.amqp.messaging import Data, Message, Properties, encode_message
 from twinbus.amqp.sasl import plain
 from twinbus.amqp.types import Symbol
 from twinbus.client import ClientConnection, connect
+from twinbus.client.errors import LinkClosed
 from twinbus.client.management import ask_namespace
 from twinbus.cluster.announcement import Announcement, announcement_of
 from twinbus.store.sqlite_catalog import SqliteCatalog
@@ -83,6 +84,7 @@ async def _measure(data: Path, port: int, count: int, size_bytes: int) -> None:
         Message(properties=Properties(), body=Data((bytes(size_bytes),)))
     )
     for warm in (owner, other):
+        await _until_reached(warm)
         await _round(warm, payload, _PORTION, pids)
     direct = await _round(owner, payload, count, pids)
     through = await _round(other, payload, count, pids)
@@ -94,6 +96,18 @@ async def _measure(data: Path, port: int, count: int, size_bytes: int) -> None:
     print(f"the hop costs {through.cpu_us / direct.cpu_us:.2f} times as much")
     await owner.close()
     await other.close()
+
+
+async def _until_reached(connection: ClientConnection) -> None:
+    """Brokers learn within a second which of them has a store."""
+    while True:
+        try:
+            sender = await connection.sender("q")
+        except LinkClosed:
+            await asyncio.sleep(0.2)
+        else:
+            await sender.close()
+            return
 
 
 async def _brokers(data: Path) -> list[Announcement]:

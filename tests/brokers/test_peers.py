@@ -27,12 +27,8 @@ async def _made_at(brokers: Brokers, name: str, path: str, **properties: object)
     await brokers.ask(name, "create-queue", path=path, properties=as_json(**properties))
     others = [one for one in await brokers.alive() if one != name]
     for other in others:
-        await until(lambda other=other: _knows(brokers, other, path))
+        await until(lambda other=other: _finds_all(brokers, other, path))
     return others[0]
-
-
-async def _knows(brokers: Brokers, name: str, path: str) -> bool:
-    return path in await brokers.paths(name)
 
 
 async def test_send_receive_and_settle_through_another_broker(brokers: Brokers) -> None:

@@ -319,6 +319,9 @@ class Entity(FragmentSource):
         except ServiceBusError as error:
             self._detach(self._receive_links, error)
 
+    def detach_receivers(self, error: ServiceBusError) -> None:
+        self._detach(self._receive_links, error)
+
     def detach_all(self, error: ServiceBusError) -> None:
         self._detach(self._send_links, error)
         self._detach(self._receive_links, error)

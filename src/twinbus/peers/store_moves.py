@@ -19,16 +19,25 @@ class StoreMoves:
     def __init__(self, address_of: Callable[[Home], str | None]) -> None:
         """`address_of`: the broker that serves a store, if it is another one."""
         self._address_of = address_of
-        # Where each store was served at the last look; None: nowhere.
-        self._places: dict[Home, str | None] = {}
+        # Where each store was served when it was last served.
+        self._places: dict[Home, str] = {}
+        # Those that were served nowhere at the last look.
+        self._away: set[Home] = set()
 
-    def look(self, homes: Iterable[Home]) -> set[Home]:
-        """Those that are served elsewhere than at the last look, or again."""
+    def look(self, homes: Iterable[Home]) -> tuple[set[Home], set[Home]]:
+        """Those that are served elsewhere than before, and those that are served again
+        or for the first time: links to several fragments lack theirs."""
         moved: set[Home] = set()
+        returned: set[Home] = set()
         for home in homes:
             place = _HERE if home.is_serving else self._address_of(home)
-            is_known = home in self._places
-            if is_known and place is not None and self._places[home] != place:
+            if place is None:
+                self._away.add(home)
+                continue
+            if self._places.get(home, place) != place:
                 moved.add(home)
+            elif home in self._away:
+                returned.add(home)
             self._places[home] = place
-        return moved
+            self._away.discard(home)
+        return moved, returned

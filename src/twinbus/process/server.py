@@ -460,11 +460,14 @@ class Server:
 
     def _detach_moved(self) -> None:
         """Lead clients to where stores are served now."""
-        moved = self.peers.moves.look(self.owners)
-        if moved:
-            for entity in list(self.namespace.entities()):
-                if not moved.isdisjoint(entity.homes()):
-                    entity.detach_all(store_moved(entity.path))
+        moved, returned = self.peers.moves.look(self.owners)
+        if not moved and not returned:
+            return
+        for entity in list(self.namespace.entities()):
+            if not moved.isdisjoint(entity.homes()):
+                entity.detach_all(store_moved(entity.path))
+            elif entity.is_partitioned and not returned.isdisjoint(entity.homes()):
+                entity.detach_receivers(store_moved(entity.path))
 
     # --- stop -----------------------------------------------------------------
 
