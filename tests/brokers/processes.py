@@ -18,6 +18,7 @@ from crash.server_process import environment
 from free_port import free_port
 
 from twinbus.amqp.sasl import plain
+from twinbus.amqp.types import Symbol
 from twinbus.client import ClientConnection, connect
 from twinbus.client.management import ask_namespace
 from twinbus.cluster.announcement import Announcement, announcement_of
@@ -43,6 +44,8 @@ class Brokers:
         self.processes: list[subprocess.Popen[str]] = []
         # Of the process that was started last.
         self.port = 0
+        # Of those that joined, by their names; all others share the first.
+        self.ports: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -78,6 +81,14 @@ class Brokers:
             await catalog.close()
         return [one for one in found if one is not None]
 
+    async def cluster_key(self) -> bytes:
+        catalog = SqliteCatalog(self.data / "catalog.sqlite3")
+        await catalog.open()
+        try:
+            return await catalog.cluster_key()
+        finally:
+            await catalog.close()
+
     # --- processes ------------------------------------------------------------
 
     def spawn(self, *flags: str) -> subprocess.Popen[str]:
@@ -98,6 +109,9 @@ class Brokers:
                 text=True,
             )
         self.processes.append(process)
+        self.ports.setdefault("", self.port)
+        if "--join" in flags:
+            self.ports[f"of process {process.pid}"] = self.port
         return process
 
     async def start(self, *flags: str) -> subprocess.Popen[str]:
@@ -143,9 +157,19 @@ class Brokers:
 
     async def connect(self, name: str) -> ClientConnection:
         """A connection to this broker, with all rights."""
-        host, _, port = (await self.alive())[name].address.rpartition(":")
-        key = (self.data / "root-key").read_text().strip()
-        return await connect(host, int(port), sasl=plain(ROOT_KEY_NAME, key))
+        port = self.ports.get(name, self.ports[""])
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                sasl = plain(ROOT_KEY_NAME, self.root_key)
+                connection = await connect("127.0.0.1", port, sasl=sasl)
+                # Several brokers accept from one port.
+                if connection.peer_properties.get(Symbol("twinbus:broker")) == name:
+                    return connection
+                await connection.close()
+
+    @property
+    def root_key(self) -> str:
+        return (self.data / "root-key").read_text().strip()
 
     async def ask(self, name: str, operation: str, **arguments: str) -> Any:
         """A request about entities to this broker. Raises ServiceBusError."""

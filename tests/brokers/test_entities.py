@@ -5,10 +5,9 @@ import asyncio
 import os
 import signal
 
-import pytest
 from crash import messages
 
-from twinbus.client.errors import ClientError, LinkClosed
+from twinbus.client.errors import ClientError
 from twinbus.errors import EntityAlreadyExists, ServerBusy, ServiceBusError
 
 from .processes import Brokers, as_json, until
@@ -66,15 +65,6 @@ async def test_a_path_is_made_once_whoever_asks_whom(brokers: Brokers) -> None:
     for number in range(5):
         made = await asyncio.gather(*(create(name, f"q{number}") for name in "123"))
         assert sum(made) == 1, number
-
-
-async def test_entity_of_another_broker_is_busy_here(brokers: Brokers) -> None:
-    await brokers.start("--brokers=2")
-    await brokers.ask("1", "create-queue", path="q", properties="{}")
-    await until(lambda: _known_to_all(brokers, {"q"}), 5)
-    async with await brokers.connect("2") as connection:
-        with pytest.raises(LinkClosed, match="server-busy: Fragment 0 of 'q'"):
-            await connection.sender("q")
 
 
 async def test_messages_move_with_their_store(brokers: Brokers) -> None:

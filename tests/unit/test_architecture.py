@@ -72,6 +72,9 @@ MAY_IMPORT = {
         *("auth", "broker", "clock", "encoding", "entities", "errors", "fragments"),
         *("limits", "links", "owner", "rules", "store"),
     },
+    "peers": {
+        *("amqp", "broker", "client", "clock", "errors", "limits", "links"),
+    },
     "doors": {"clock", "errors", "limits"},
     "doors/http": {
         *("auth", "broker", "clock", "doors", "durations", "entities", "errors"),
@@ -80,14 +83,14 @@ MAY_IMPORT = {
     "doors/amqp": {
         *("amqp", "auth", "broker", "clock", "doors", "encoding", "entities"),
         *("errors", "faults", "fragments", "limits", "links", "operations"),
-        *("owner", "rules"),
+        *("owner", "peers", "rules"),
         "rules/sql",
     },
     "process": {
-        *("auth", "broker", "client", "clock", "cluster", "compilation", "config"),
-        *("diagnosis", "doors", "doors/amqp", "doors/http", "durations", "entities"),
-        *("errors", "faults", "instants", "limits", "links", "operations", "outbox"),
-        *("owner", "pairing", "rules", "store", "throttling"),
+        *("amqp", "auth", "broker", "client", "clock", "cluster", "compilation"),
+        *("config", "diagnosis", "doors", "doors/amqp", "doors/http", "durations"),
+        *("entities", "errors", "faults", "instants", "limits", "links", "operations"),
+        *("outbox", "owner", "pairing", "peers", "rules", "store", "throttling"),
     },
     "testing": {
         *("broker", "clock", "config", "errors", "faults", "instants", "owner"),

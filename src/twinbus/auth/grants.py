@@ -168,6 +168,11 @@ class Grants:
             raise UnauthorizedAccess.missing(claim.title, entity_path=path)
         return Right(claim, path, grant.path)
 
+    def basis_of(self, right: Right) -> tuple[str, int | None]:
+        """The name of the key behind a right, and when it ends."""
+        grant = self._by_path[right.rests_on]
+        return grant.key_name, grant.expires_at
+
     def hold(self, holder: object, rights: tuple[Right, ...]) -> None:
         """The holder uses these rights, which were just returned by `require`."""
         self._rights_of[holder] = rights

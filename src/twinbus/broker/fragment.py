@@ -35,6 +35,7 @@ from twinbus.broker.kept_bodies import KeptBodies
 from twinbus.broker.message import ACTIVE, LEAVING, LOCKED, READY, Message
 from twinbus.broker.message_lock import (
     ENTROPY_BYTES,
+    RESERVED,
     WITH_ITS_SESSION,
     MessageLock,
     token_prefix,
@@ -478,6 +479,12 @@ class Fragment:
         self.bodies.held_bytes += len(message.raw)
         self._append_lock(lock)
         return lock
+
+    def reserve(self, lock: MessageLock) -> None:
+        """Stop the time of a lock, until `renew` begins it."""
+        del self.locks[lock.message.row_id]
+        lock.locked_until = RESERVED
+        self._append_lock(lock)
 
     def delivered(self, locks: list[MessageLock]) -> None:
         """The receiver has these messages. If too many bytes of locked messages are in

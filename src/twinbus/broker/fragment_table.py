@@ -119,7 +119,7 @@ class FragmentTable:
         for key in self._keys.get(generation, ()):
             fragment = self._fragments.get(self._numbers[key])
             if fragment is not None:
-                fragment.settings = _settings_of(settings, fragment.sub_queue)
+                fragment.settings = settings_of(settings, fragment.sub_queue)
 
     def drop(self, generation: bytes, changes: ChangeSet) -> None:
         """Drop all fragments of a deleted entity. It may be called again: without
@@ -264,7 +264,7 @@ class FragmentTable:
         is_main = record.sub_queue == MAIN
         fragment = Fragment(
             record,
-            _settings_of(self._settings[generation], record.sub_queue),
+            settings_of(self._settings[generation], record.sub_queue),
             self._epoch,
             self,
             self._quota(generation, record.index),
@@ -388,7 +388,7 @@ class FragmentTable:
         return record
 
 
-def _settings_of(main: FragmentSettings, sub_queue: int) -> FragmentSettings:
+def settings_of(main: FragmentSettings, sub_queue: int) -> FragmentSettings:
     if sub_queue == MAIN:
         return main
     return dead_letter_settings(main, _SUFFIXES[sub_queue])

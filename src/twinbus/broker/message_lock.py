@@ -24,6 +24,10 @@ EPOCH_BITS: Final = 24
 WITH_ITS_SESSION: Final = 1 << 62
 """`locked_until` of a message in a session: its lock ends with the session's."""
 
+RESERVED: Final = 1 << 61
+"""`locked_until` of a message that another broker has and has not handed out: the time
+of its lock begins when it does."""
+
 
 @final
 class MessageLock:

@@ -53,6 +53,10 @@ class BrokerDirectory:
         """Those that are alive."""
         return self._alive
 
+    def others(self) -> list[Announcement]:
+        """Those that are alive, without this one."""
+        return [one for one in self._alive if one.broker_uuid != self._me]
+
     def owner_of(self, store_uuid: bytes) -> Announcement | None:
         """The broker that owns the store or is about to own it."""
         return self._owners.get(store_uuid)

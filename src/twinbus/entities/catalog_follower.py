@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from twinbus.entities.other_brokers import NoOthers, OtherBrokers
 from twinbus.entities.record_description import entities_of, entity_order
 from twinbus.errors import ServerBusy
 from twinbus.store.base import StoreError, StoreUnreadable
@@ -47,6 +48,7 @@ class CatalogFollower:
         # What is known, and of which catalog.
         self._version = -1
         self._identity = b""
+        self.others: OtherBrokers = NoOthers()
 
     @asynccontextmanager
     async def latest(self) -> AsyncIterator[None]:
@@ -60,6 +62,7 @@ class CatalogFollower:
                 await self._follow()
             except StoreError as error:
                 raise ServerBusy(f"The catalog is away: {error} Try again.") from error
+            known = self._version
             try:
                 yield
             except CatalogChanged as error:
@@ -67,6 +70,10 @@ class CatalogFollower:
                     "Another broker changed entities at the same moment. Nothing of "
                     "this change happened: try again."
                 ) from error
+            has_changed = self._version != known
+        # Not inside: two brokers would wait for each other.
+        if has_changed:
+            await self.others.follow()
 
     async def put(self, record: EntityRecord) -> None:
         """Inside of `latest`. Raises StoreError."""

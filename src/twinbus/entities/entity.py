@@ -23,7 +23,7 @@ from twinbus.broker.fragment import (
     Fragment,
 )
 from twinbus.broker.fragment_settings import FragmentSettings
-from twinbus.broker.fragment_table import FragmentTable
+from twinbus.broker.fragment_table import FragmentTable, settings_of
 from twinbus.broker.home import Home
 from twinbus.entities.message_counts import MessageCounts
 from twinbus.errors import (
@@ -52,7 +52,7 @@ class Entity(FragmentSource):
     # Slots save memory: a namespace may have ten thousand entities.
     __slots__ = (
         *("record", "description", "_tables", "used_at"),
-        *("_send_links", "_receive_links", "_routing"),
+        *("_send_links", "_receive_links", "_routing", "_elsewhere"),
     )
 
     def __init__(
@@ -75,6 +75,8 @@ class Entity(FragmentSource):
         self._receive_links: set[EntityLink] | None = None
         # Created with the first message that is sent to it.
         self._routing: Routing | None = None
+        # What other brokers last said of their fragments, by index and sub-queue.
+        self._elsewhere: dict[tuple[int, int], FragmentRecord] = {}
 
     @property
     def path(self) -> str:
@@ -88,9 +90,12 @@ class Entity(FragmentSource):
     def updated_at(self) -> int:
         return self.record.updated_at
 
-    def settings(self) -> FragmentSettings:
+    def settings(self, sub_queue: int = MAIN) -> FragmentSettings:
         """The settings of its fragments."""
-        return self.description.settings(self.path)
+        return settings_of(self.description.settings(self.path), sub_queue)
+
+    def detects_duplicates(self) -> bool:
+        return self.settings().duplicate_window_ms != 0
 
     # --- fragments ------------------------------------------------------------
 
@@ -112,6 +117,10 @@ class Entity(FragmentSource):
         """The home of the fragment of that index."""
         return self._tables[index].home
 
+    def homes(self) -> list[Home]:
+        """The home of each fragment, by index."""
+        return [table.home for table in self._tables]
+
     def check_placement(self, table: FragmentTable) -> None:
         """Raises StoreUnreadable if the store of this table lacks one of its
         fragments."""
@@ -129,6 +138,9 @@ class Entity(FragmentSource):
 
     def counters(self, sub_queue: int, index: int = 0) -> FragmentRecord | None:
         """Counters of one fragment; None if the sub-queue was never used."""
+        is_elsewhere = not self._tables[index].home.is_serving
+        if is_elsewhere and (index, MAIN) in self._elsewhere:
+            return self._elsewhere.get((index, sub_queue))
         return self._tables[index].record_of(self.record.generation, index, sub_queue)
 
     def all_counters(self, sub_queue: int) -> list[FragmentRecord]:
@@ -184,7 +196,24 @@ class Entity(FragmentSource):
 
     def is_available(self) -> bool:
         """All of its stores serve. If not, its counts are those of the others."""
-        return all(table.home.is_serving for table in self._tables)
+        return all(
+            table.home.is_serving or (index, MAIN) in self._elsewhere
+            for index, table in enumerate(self._tables)
+        )
+
+    def learn_elsewhere(self, records: Iterable[FragmentRecord]) -> None:
+        """What other brokers say of their fragments now."""
+        self._elsewhere = {(one.index, one.sub_queue): one for one in records}
+
+    def records_here(self) -> list[FragmentRecord]:
+        """Those of the fragments whose stores are served here."""
+        return [
+            record
+            for index, table in enumerate(self._tables)
+            if table.home.is_serving
+            for sub_queue in (MAIN, DEAD_LETTER, TRANSFER_DEAD_LETTER)
+            if (record := self.counters(sub_queue, index)) is not None
+        ]
 
     def check_available(self) -> None:
         """For changes that reach all fragments. Raises FragmentUnavailable."""
@@ -289,6 +318,9 @@ class Entity(FragmentSource):
             self.check_may_receive()
         except ServiceBusError as error:
             self._detach(self._receive_links, error)
+
+    def detach_receivers(self, error: ServiceBusError) -> None:
+        self._detach(self._receive_links, error)
 
     def detach_all(self, error: ServiceBusError) -> None:
         self._detach(self._send_links, error)

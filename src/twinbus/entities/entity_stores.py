@@ -6,6 +6,7 @@ notes of the catalog.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 
 from twinbus.broker.changes import StoredRule
@@ -16,9 +17,11 @@ from twinbus.broker.entity_path import split_subscription_path
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.entities.directory import Directory
 from twinbus.entities.entity import Description, misplaced
+from twinbus.entities.other_brokers import NoOthers, OtherBrokers
 from twinbus.entities.partitioning import partitioned
 from twinbus.entities.subscription_rules import stored_rule
 from twinbus.errors import FragmentUnavailable
+from twinbus.fragments.placement import spread
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.rules.rule import Rule
@@ -30,6 +33,11 @@ class EntityStores:
 
     def __init__(self, owners: Owners) -> None:
         self._owners = owners
+        # Set when this process has joined a cluster.
+        self.others: OtherBrokers = NoOthers()
+        # Rules of subscriptions whose fragments were made here for another broker, and
+        # that the catalog may not have yet; by generation.
+        self._made_rules: dict[bytes, list[StoredRule]] = {}
 
     def owners_of(self, record: EntityRecord) -> list[StoreOwner]:
         """The owner of each fragment's store, by index. Raises StoreUnreadable."""
@@ -58,7 +66,7 @@ class EntityStores:
         if isinstance(description, SubscriptionDescription):
             return directory.topic(split_subscription_path(path)[0]).record.placement
         if partitioned(description):
-            return self._owners.for_new_fragments(fragment_count)
+            return self._spread(directory, fragment_count)
         beside = ""
         if isinstance(description, QueueDescription):
             beside = forward_path(
@@ -71,15 +79,37 @@ class EntityStores:
                 return target.placement
         return (self._owners.for_new_entity().store_uuid,)
 
-    def check_room(self, record: EntityRecord) -> None:
-        """All stores have room for their fragments. Raises QuotaExceeded,
-        FragmentUnavailable."""
-        owners = self.owners_of(record)
-        for index, owner in enumerate(owners):
-            if not owner.is_serving:
+    def _spread(self, directory: Directory, fragment_count: int) -> tuple[bytes, ...]:
+        """Over all stores that are served, here or elsewhere. Raises ServerBusy."""
+        elsewhere = [one for one in self._owners if self._is_elsewhere(one)]
+        if not elsewhere:
+            return self._owners.for_new_fragments(fragment_count)
+        counts = Counter(
+            store for one in directory.entities() for store in one.record.placement
+        )
+        served = [*self._owners.serving(), *elsewhere]
+        return spread(
+            fragment_count, [(counts[one.store_uuid], one.store_uuid) for one in served]
+        )
+
+    def _is_elsewhere(self, owner: StoreOwner) -> bool:
+        """Another broker serves the store."""
+        return not owner.is_serving and self.others.serves(owner.store_uuid)
+
+    def check_available(self, record: EntityRecord) -> None:
+        """All its stores are served, here or elsewhere. Raises FragmentUnavailable."""
+        for index, owner in enumerate(self.owners_of(record)):
+            if not owner.is_serving and not self._is_elsewhere(owner):
                 raise FragmentUnavailable.numbered(index, record.path)
+
+    def check_room(self, record: EntityRecord) -> None:
+        """All stores have room for their fragments; those elsewhere are checked there.
+        Raises QuotaExceeded, FragmentUnavailable."""
+        self.check_available(record)
+        owners = self.owners_of(record)
         for owner in dict.fromkeys(owners):
-            owner.table.check_room(owners.count(owner))
+            if owner.is_serving:
+                owner.table.check_room(owners.count(owner))
 
     async def create(
         self, record: EntityRecord, rules: Sequence[Rule]
@@ -87,21 +117,56 @@ class EntityStores:
         """Make the entity durable in all its stores; returns its rules as stored. Rules
         of a partitioned subscription are in the catalog instead."""
         owners = self.owners_of(record)
+        away = [one.store_uuid for one in owners if self._is_elsewhere(one)]
+        if away:
+            await self.others.make_fragments(record, list(dict.fromkeys(away)), rules)
+        return await self._create_here(record, rules)
+
+    async def make_for_another(
+        self, record: EntityRecord, rules: Sequence[Rule]
+    ) -> None:
+        """Another broker creates the entity, and some of its stores are here. Raises
+        as `create` and `check_room` do."""
+        owners = self.owners_of(record)
+        for owner in dict.fromkeys(owners):
+            if owner.is_serving:
+                owner.table.check_room(owners.count(owner))
+        if not any(owner.is_serving for owner in owners):
+            raise FragmentUnavailable.none_left(record.path)
+        stored = await self._create_here(record, rules)
+        if stored:
+            self._made_rules[record.generation] = stored
+
+    def made_rules(self, record: EntityRecord) -> list[StoredRule] | None:
+        """The rules of a subscription that was made here for another broker."""
+        return self._made_rules.pop(record.generation, None)
+
+    async def _create_here(
+        self, record: EntityRecord, rules: Sequence[Rule]
+    ) -> list[StoredRule]:
+        owners = self.owners_of(record)
         stored: list[StoredRule] = []
         for index, owner in enumerate(owners):
+            if not owner.is_serving:
+                continue
             fragment = owner.table.create(record.generation, index, owner.changes)
             if len(owners) == 1:
                 stored = [stored_rule(fragment.number, rule) for rule in rules]
                 owner.changes.rules_put.extend(stored)
         for owner in dict.fromkeys(owners):
-            owner.changes.entities_put.append(stored_entity(record))
+            if owner.is_serving:
+                owner.changes.entities_put.append(stored_entity(record))
         await self.durable(record)
         return stored
 
     async def durable(self, record: EntityRecord) -> None:
         """Wait until all that was written to the entity's stores is committed. Raises
         the error of the first store that could not commit."""
-        waiting = [owner.durable() for owner in dict.fromkeys(self.owners_of(record))]
+        waiting = [
+            owner.durable()
+            for owner in dict.fromkeys(self.owners_of(record))
+            if not self._is_elsewhere(owner)
+        ]
         for outcome in await asyncio.gather(*waiting, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome

@@ -41,8 +41,9 @@ class IdleEntities:
         # Record the use now: after a link has gone, nothing shows that it was there.
         for entity in entities:
             entity.notice_use(now)
-            # Nobody could use it while its store is away.
-            if not entity.is_available():
+            # Nobody could use it while its store is away, and whether it is used at
+            # another broker is not known here.
+            if not all(home.is_serving for home in entity.homes()):
                 entity.used_at = now
         idle = [entity for entity in entities if _is_idle(entity, now)]
         if idle:

@@ -37,6 +37,7 @@ from twinbus.entities.catalog_follower import CatalogFollower
 from twinbus.entities.directory import Directory
 from twinbus.entities.entity import Description, Entity
 from twinbus.entities.entity_access import own_access_rules, policy_of
+from twinbus.entities.entity_count import check_count
 from twinbus.entities.entity_detour import EntityDetour
 from twinbus.entities.entity_sizes import EntitySizes, own_message_bytes
 from twinbus.entities.entity_stores import EntityStores
@@ -65,14 +66,13 @@ from twinbus.entities.subscription_rules import (
     rules_of_record,
     with_internals,
 )
-from twinbus.entities.topic import Topic
+from twinbus.entities.topic import Topic, subscriptions_of
 from twinbus.entities.topic_quotas import DOCUMENTED_QUOTAS, TopicQuotas
 from twinbus.entities.unread_rules import UnreadRules
 from twinbus.errors import (
     EntityAlreadyExists,
     FragmentUnavailable,
     MessagingEntityNotFound,
-    QuotaExceeded,
 )
 from twinbus.limits import ENTITY_MEGABYTES
 from twinbus.links.detour import StoreDetour
@@ -93,6 +93,7 @@ from twinbus.store.catalog import (
     Catalog,
     EntityRecord,
     Unfinished,
+    entity_of,
     unfinished,
     with_properties,
 )
@@ -135,7 +136,7 @@ class Namespace(Directory):
         self._key = name.lower()
         self._catalog = catalog
         self._owners = owners
-        self._stores = EntityStores(owners)
+        self.stores = EntityStores(owners)
         self.clock = clock
         # Refuses requests while the server has too much to do. Raises ServerBusy.
         self.check_not_busy: Callable[[str], None] = _never_busy
@@ -276,7 +277,7 @@ class Namespace(Directory):
         FragmentUnavailable, StoreError."""
         async with self.follower.latest():
             self._still(subscription)
-            subscription.check_available()
+            self.stores.check_available(subscription.record)
             rules = [rule.to_json() for rule in subscription.rules()]
             record = subscription.record.with_rules(rules, self.clock.now())
             await self.follower.put(record)
@@ -320,7 +321,7 @@ class Namespace(Directory):
     def _admitted(self, record: EntityRecord) -> Entity:
         """Create the entity of a record, and give its fragments their settings."""
         now, path, generation = self.clock.now(), record.path, record.generation
-        tables = self._stores.tables_of(record)
+        tables = self.stores.tables_of(record)
         if record.kind == "queue":
             queue = Queue(
                 record, queue_description(record.properties, path), tables, now
@@ -352,7 +353,7 @@ class Namespace(Directory):
             subscription.key,
             Subscribed(
                 subscription.record.generation,
-                self._stores.tables_of(subscription.record),
+                self.stores.tables_of(subscription.record),
                 description.dead_lettering_on_filter_evaluation_exceptions,
             ),
         )
@@ -437,7 +438,7 @@ class Namespace(Directory):
     def _check_room_for_subscription(self, topic: Topic, rules: Sequence[Rule]) -> None:
         """Raises QuotaExceeded."""
         count, limit = len(topic.subscriptions), self._topic_quotas.subscriptions
-        _check_count(
+        check_count(
             "subscriptions", count, limit, "max_subscriptions_per_topic", topic.path
         )
         self.rules.check_counts(topic.router, topic.path, rules)
@@ -481,7 +482,7 @@ class Namespace(Directory):
     ) -> Entity:
         busy = len(self._busy)
         count, limit = self._top_count + busy, self._max_entities
-        _check_count("entities", count, limit, "max_entities", self.name)
+        check_count("entities", count, limit, "max_entities", self.name)
         assert not isinstance(description, SubscriptionDescription)
         if self._partitioning.is_forced:
             description = replace(description, enable_partitioning=True)
@@ -494,7 +495,7 @@ class Namespace(Directory):
         entities = self._entities.values()
         count = sum(partitioned(one.description) for one in entities)
         limit = self._partitioning.max_entities
-        _check_count(
+        check_count(
             *("partitioned entities", count + self._busy_partitioned_count, limit),
             *("max_partitioned_entities", self.name),
         )
@@ -510,7 +511,7 @@ class Namespace(Directory):
         self._busy.add(key)
         self._busy_partitioned_count += partitioned(description)
         try:
-            placement = self._stores.placement(
+            placement = self.stores.placement(
                 self, self._partitioning.fragment_count, path, description
             )
             record = self._record(path, kind, description.to_json(), placement)
@@ -545,11 +546,11 @@ class Namespace(Directory):
 
     async def _make_durable(self, entity: Entity, rules: Sequence[Rule]) -> None:
         record = entity.record
-        self._stores.check_room(record)
+        self.stores.check_room(record)
         intents = unfinished(record, INTENT, self.clock.now())
         try:
             await self._catalog.intend(intents)
-            stored = await self._stores.create(record, rules)
+            stored = await self.stores.create(record, rules)
             async with self.follower.latest():
                 if entity.path.lower() in self._entities:
                     raise EntityAlreadyExists(entity_path=entity.path)
@@ -557,7 +558,7 @@ class Namespace(Directory):
                 if self._owners.sharing is Sharing.SHARED:
                     # Its stores are still owned here, after the catalog was read: so
                     # a successor has not dropped its fragments, nor can it now.
-                    await self._stores.durable(record)
+                    await self.stores.durable(record)
                 await self.follower.put(record)
                 self._enter(entity)
         except BaseException:
@@ -581,7 +582,7 @@ class Namespace(Directory):
             self._check_room_for_subscription(topic, rules)
 
     async def _update(self, entity: Entity, description: Description) -> None:
-        entity.check_available()
+        self.stores.check_available(entity.record)
         self.sizes.check(entity.path, description, entity.description)
         check_fragment_size(entity.path, description)
         record = replace(
@@ -622,8 +623,8 @@ class Namespace(Directory):
             entity = find()
             # Subscriptions are deleted in the same step as their topic: without it
             # they could not be loaded again. For this reason they also come first.
-            entities = [*_subscriptions_of(entity), entity]
-            entity.check_available()
+            entities = [*subscriptions_of(entity), entity]
+            self.stores.check_available(entity.record)
             now = self.clock.now()
             tombstones = [unfinished(item.record, TOMBSTONE, now) for item in entities]
             await self.follower.remove(list(chain.from_iterable(tombstones)))
@@ -632,7 +633,7 @@ class Namespace(Directory):
         keys = {item.path.lower() for item in entities}
         self._busy |= keys
         try:
-            await self._stores.durable(entity.record)
+            await self.stores.durable(entity.record)
         finally:
             self._busy -= keys
 
@@ -650,12 +651,22 @@ class Namespace(Directory):
 
     # --- what other brokers did -----------------------------------------------
 
+    async def make_fragments(self, stored: StoredEntity, rules: Sequence[Rule]) -> None:
+        """Another broker creates the entity. Raises as `create_queue` does."""
+        record = entity_of(stored)
+        await self.follower.follow()
+        self._admitted(record)
+        await self.stores.make_for_another(record, rules)
+
     def admit_followed(self, record: EntityRecord) -> None:
         """Another broker has created the entity."""
         entity = self._admitted(record)
         self._enter(entity)
-        if isinstance(entity, Subscription) and entity.is_partitioned:
-            self._restore_rules_of(entity, rules_of_record(record))
+        if isinstance(entity, Subscription):
+            made = self.stores.made_rules(record)
+            rules = rules_of_record(record) if entity.is_partitioned else made
+            if rules is not None:
+                self._restore_rules_of(entity, rules)
         self._description_changed(None, entity.description)
         self._renew_forwarders(entity)
 
@@ -687,14 +698,3 @@ class Namespace(Directory):
             size = self.sizes.max_message_bytes_of(entity)
             self.largest_message_bytes = max(self.largest_message_bytes, size)
         self.policy = policy_of(self._access_rules, self._entities.values())
-
-
-def _check_count(nouns: str, count: int, limit: int, setting: str, path: str) -> None:
-    if count >= limit:
-        raise QuotaExceeded.counted(
-            nouns, limit=limit, actual=count + 1, setting=setting, entity_path=path
-        )
-
-
-def _subscriptions_of(entity: Entity) -> list[Subscription]:
-    return list(entity.subscriptions.values()) if isinstance(entity, Topic) else []

@@ -62,3 +62,8 @@ class Topic(Entity):
             f"'{self.path}' is a topic: receive from one of its subscriptions.",
             entity_path=self.path,
         )
+
+
+def subscriptions_of(entity: Entity) -> "list[Subscription]":
+    """None, if it is not a topic."""
+    return list(entity.subscriptions.values()) if isinstance(entity, Topic) else []

@@ -44,6 +44,10 @@ class FragmentSource:
     def find_fragment(self, index: int) -> Fragment | None:
         """The main fragment of that index; None while its store is not open."""
 
+    def detects_duplicates(self) -> bool:
+        """The entity does. Asked only while no store of it is open."""
+        return False
+
 
 @final
 class Routing:
@@ -106,7 +110,7 @@ class Routing:
             fragment = self.find(index)
             if fragment is not None:
                 return fragment.settings.duplicate_window_ms != 0
-        raise FragmentUnavailable.none_left(self.path)
+        return self._source.detects_duplicates()
 
     def fragment_of(self, key: str) -> Fragment:
         """The fragment of a key, to send to. Raises FragmentUnavailable."""

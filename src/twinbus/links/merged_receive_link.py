@@ -6,7 +6,8 @@ is credit. A fragment holds nothing for the link: a message is locked when it is
 
 When the client gives credit the fragments are asked in turn, each time beginning with
 another one, so that none is preferred. A drain is answered when all fragments have
-nothing left; fragments whose stores are away are not waited for.
+nothing left; fragments whose stores are away are not waited for. Fragments at other
+brokers are parts of the link, too (`remote_part.py`).
 """
 
 from typing import final
@@ -18,6 +19,7 @@ from twinbus.errors import ServiceBusError
 from twinbus.links.output import Output
 from twinbus.links.receive_link import ReceiveLink, ReceivePool, forget_deliveries
 from twinbus.links.refusal import amqp_error
+from twinbus.links.remote_part import RemotePart
 
 
 @final
@@ -32,17 +34,24 @@ class MergedReceiveLink(ReceivePool):
         self._peek_lock: bool = peek_lock
         self._output: Output = output
         self._receivers: list[ReceiveLink] = []
+        # Fragments at other brokers, one for each of those.
+        self._remotes: list[RemotePart] = []
         # Which is asked first for the next credit.
         self._first: int = 0
 
-    def join(self, fragment: Fragment, actor: int) -> None:
+    def join(self, fragment: Fragment, actor: int, reserves: bool = False) -> None:
         """Deliver messages of this fragment, too."""
         self._receivers.append(
             ReceiveLink(
                 *(self._link, fragment, actor, self._peek_lock, self._output),
                 pool=self,
+                reserves=reserves,
             )
         )
+
+    def join_remote(self, remote: RemotePart) -> None:
+        """Deliver messages of another broker, too."""
+        self._remotes.append(remote)
 
     # --- delivering -----------------------------------------------------------
 
@@ -54,22 +63,51 @@ class MergedReceiveLink(ReceivePool):
             for receiver in receivers:
                 receiver.is_drained = False
         first = self._first
-        self._first = (first + 1) % count
+        self._first = (first + 1) % (count + len(self._remotes))
+        if first >= count:
+            self._offer_to_remotes()
         for step in range(count):
             receivers[(first + step) % count].offer_capacity()
+        if first < count:
+            self._offer_to_remotes()
+
+    def _offer_to_remotes(self) -> None:
+        for remote in self._remotes:
+            remote.offer_capacity()
 
     def promised_to_others(self, receiver: ReceiveLink) -> int:
         promised_count = -receiver.promised_count
         for other in self._receivers:
             promised_count += other.promised_count
+        for remote in self._remotes:
+            promised_count += remote.promised_count
+        return promised_count
+
+    def promised_in_all(self) -> int:
+        """Messages that the link will get from any fragment, after a commit."""
+        promised_count = 0
+        for receiver in self._receivers:
+            promised_count += receiver.promised_count
+        for remote in self._remotes:
+            promised_count += remote.promised_count
         return promised_count
 
     def served(self, receiver: ReceiveLink) -> None:
-        if not self._link.drain:
-            return
-        receiver.is_drained = True
-        for other in self._receivers:
-            if not other.is_drained and other.is_serving():
+        if self._link.drain:
+            receiver.is_drained = True
+            self._answer_drain()
+
+    def remote_served(self, remote: RemotePart) -> None:
+        """Another broker has no more messages for the link."""
+        if self._link.drain:
+            self._answer_drain()
+
+    def _answer_drain(self) -> None:
+        for receiver in self._receivers:
+            if not receiver.is_drained and receiver.is_serving():
+                return
+        for remote in self._remotes:
+            if not remote.is_drained or remote.promised_count:
                 return
         self._link.drained()
         self._output.mark()
@@ -82,6 +120,8 @@ class MergedReceiveLink(ReceivePool):
         """As of a link with one fragment."""
         for receiver in self._receivers:
             receiver.tick(swept)
+        for remote in self._remotes:
+            remote.tick()
 
     # --- ending ---------------------------------------------------------------
 
@@ -95,9 +135,13 @@ class MergedReceiveLink(ReceivePool):
         """The link was closed. Its locks stay until they run out or are settled."""
         for receiver in self._receivers:
             receiver.close()
+        for remote in self._remotes:
+            remote.close()
 
     def forget_deliveries(self) -> None:
         """The client detached the link: see `ReceiveLink.forget_deliveries`."""
+        for receiver in self._receivers:
+            receiver.give_back_reserved()
         forget_deliveries(self._link.session, self.receivers())
 
     def receivers(self) -> set[ReceiveLink]:

@@ -17,16 +17,16 @@ from mypy_extensions import mypyc_attr
 
 from twinbus.amqp.events import DispositionReceived
 from twinbus.amqp.link import Link
-from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
+from twinbus.amqp.outcomes import ACCEPTED, Received, encode_rejected
 from twinbus.amqp.session import AmqpSession
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.home import commit_soon
 from twinbus.broker.message import Message
-from twinbus.broker.message_lock import MessageLock
+from twinbus.broker.message_lock import RESERVED, MessageLock
 from twinbus.broker.receiver import Receiver
-from twinbus.broker.settlement import check_not_enlisted
+from twinbus.broker.settlement import check_not_enlisted, release
 from twinbus.broker.transaction import Transaction
 from twinbus.encoding.outgoing import DeliveryEncoder
 from twinbus.errors import MessageLockLost, ServiceBusError, SessionLockLost
@@ -40,6 +40,7 @@ from twinbus.links.outcomes import (
 )
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
+from twinbus.links.remote_receiver import RemoteReceiver
 from twinbus.links.transactional_work import TransactionalSettlement
 
 _OUTCOME_BITS: Final = 3
@@ -78,7 +79,10 @@ class ReceiveLink(Receiver):
         output: Output,
         session: HeldSession | None = None,
         pool: ReceivePool | None = None,
+        reserves: bool = False,
     ) -> None:
+        """`reserves`: another broker hands the messages out. Their locks begin when it
+        says so."""
         super().__init__(actor, peek_lock)
         if session is not None:
             self.session = session
@@ -98,6 +102,7 @@ class ReceiveLink(Receiver):
         self._sweep_at: int = _UNSETTLED_SLACK
         # The client has as many unsettled deliveries as it may.
         self._is_stalled: bool = False
+        self._reserves: bool = reserves
         # The AMQP session may have unsettled deliveries of this link.
         self._has_delivered: bool = False
         fragment.home.join(fragment, self)
@@ -140,6 +145,9 @@ class ReceiveLink(Receiver):
             number = visible_base + message.row_id - base
             payload = encoder.encode(message, number, lock.token)
             link.send(payload, lock.token, False, lock)
+        if self._reserves:
+            for lock in locks:
+                self._fragment.reserve(lock)
         self._fragment.delivered(locks)
         if len(link.session.unsettled) > self._sweep_at:
             self._forget_lost()
@@ -260,15 +268,38 @@ class ReceiveLink(Receiver):
         assert session is not None
         self.detach(SessionLockLost.named(session.session_id, entity_path=self.path))
 
+    def take(self, lock: MessageLock, now: int) -> None:
+        """A reserved message was handed out: its lock begins."""
+        if lock.locked_until == RESERVED and self.has_lock(lock):
+            self._fragment.renew(lock, now)
+
+    def give_back_reserved(self) -> None:
+        """What was reserved and not handed out is ready again."""
+        if not self._reserves:
+            return
+        home = self._fragment.home
+        for lock in list(self._link.session.unsettled.values()):
+            if (
+                isinstance(lock, MessageLock)
+                and lock.holder is self
+                and lock.locked_until == RESERVED
+                and self.has_lock(lock)
+            ):
+                # The time does not matter: the lock has no end.
+                release(self._fragment, lock, self.actor, 0, home.changes)
+        commit_soon(home)
+
     def close(self) -> None:
         """The link was closed. Its locks stay until they run out or are settled, those
         of a session until its end."""
+        self.give_back_reserved()
         waiting_links(self._link.session).discard(self)
         self._fragment.home.leave(self._fragment, self)
 
     def forget_deliveries(self) -> None:
         """The client detached the link. A later disposition settles nothing: the client
         does not wait for its answer, and settles by token."""
+        self.give_back_reserved()
         if self._has_delivered:
             forget_deliveries(self._link.session, {self})
 
@@ -368,12 +399,21 @@ class Confirmations(CommitListener):
 def on_disposition(event: DispositionReceived, output: Output, now: int) -> None:
     """A client settles deliveries of one or several links of an AMQP session."""
     if not event.peer_is_receiver or not is_terminal(event.state, event.settled):
+        if event.peer_is_receiver and isinstance(event.state, Received):
+            _take(event, now)
         return
     session = event.session
     found = session.pop_unsettled(event.first, event.last)
     holder: ReceiveLink | None = None
+    remote: RemoteReceiver | None = None
     for delivery_id, lock in found:
         if not isinstance(lock, MessageLock):
+            if isinstance(lock, RemoteReceiver):
+                if remote is not None and remote is not lock:
+                    remote.settled_some()
+                remote = lock
+                remote.settle(delivery_id, event.state, event.settled)
+                continue
             confirm_answer(delivery_id, event)
             output.mark()
             continue
@@ -386,9 +426,20 @@ def on_disposition(event: DispositionReceived, output: Output, now: int) -> None
         holder.settle(delivery_id, lock, event.state, event.settled, now)
     if holder is not None:
         holder.settled_some()
+    if remote is not None:
+        remote.settled_some()
     if not event.settled and len(found) <= (event.last - event.first) & 0xFFFFFFFF:
         known = [delivery_id for delivery_id, _ in found]
         refuse_unknown(event, known, Confirmations(session, output))
+
+
+def _take(event: DispositionReceived, now: int) -> None:
+    """Another broker has handed out messages that were reserved for it."""
+    session = event.session
+    for delivery_id in session.find_unsettled(event.first, event.last):
+        lock = session.unsettled[delivery_id]
+        if isinstance(lock, MessageLock) and isinstance(lock.holder, ReceiveLink):
+            lock.holder.take(lock, now)
 
 
 def refuse_unknown(

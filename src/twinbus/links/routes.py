@@ -21,6 +21,7 @@ from twinbus.fragments.routing import Routing
 from twinbus.fragments.transaction_key import fragment_in_transaction
 from twinbus.links.detour import StoreDetour
 from twinbus.links.duplicate_detection import finds_duplicates
+from twinbus.links.remote_fragments import RemoteFragments
 from twinbus.links.sending import Sending, accept, check_room
 from twinbus.links.split_delivery import SplitDelivery
 from twinbus.links.transactional_work import TransactionalSend
@@ -36,6 +37,7 @@ class Routes(CommitListener):
         introduce: Callable[[Home], int],
         now: Callable[[], int],
         detour: StoreDetour | None = None,
+        remote: RemoteFragments | None = None,
     ) -> None:
         super().__init__()
         self._routing: Routing = routing
@@ -44,6 +46,10 @@ class Routes(CommitListener):
         self._now: Callable[[], int] = now
         # Takes messages whose fragment is away; None if there is no other store.
         self._detour: StoreDetour | None = detour
+        # Fragments that other brokers have; None if there is no other broker.
+        self.remote: RemoteFragments | None = remote
+        # Whose turn it is to get messages without a key, if there are remote ones.
+        self._turn: int = 0
         self._actors: dict[Home, int] = {}
         # By index of the fragment: the last work that waits for a look-up.
         self._admitted: dict[int, Sending] = {}
@@ -59,10 +65,17 @@ class Routes(CommitListener):
         delivery_id: int,
         link: CommitListener | None,
         now: int,
+        payload: bytes = b"",
+        message_format: int = 0,
     ) -> None:
         """Enqueue the messages of a delivery; the link is notified when they are
-        durable. `is_identified`: some have a twinbus id. Raises NotAllowed,
-        FragmentUnavailable, ServerBusy, QuotaExceeded."""
+        durable. `is_identified`: some have a twinbus id; `payload`: the delivery as it
+        came. Raises NotAllowed, FragmentUnavailable, ServerBusy, QuotaExceeded."""
+        if self.remote is not None and not self._is_split(messages, is_identified):
+            index = self._remote_index(self.remote, messages)
+            if index >= 0:
+                self.remote.send(index, payload, message_format, delivery_id, link)
+                return
         sent = Routed(messages, link)
         if self._routing.fragment_count == 1:
             self._send_to(0, sent, is_identified, delivery_id, now)
@@ -98,6 +111,39 @@ class Routes(CommitListener):
                 self._send_to(index, sent, True, self._part_id, now)
             except ServiceBusError as error:
                 sent.fail(self._part_id, error)
+
+    def _is_split(self, messages: list[Message], is_identified: bool) -> bool:
+        """The messages belong to several fragments. Those at other brokers are refused
+        then: a part has no bytes of its own to pass on."""
+        if not is_identified or len(messages) == 1 or self._routing.fragment_count == 1:
+            return False
+        return len(self._routing.split(messages)) > 1
+
+    def _remote_index(self, remote: RemoteFragments, messages: list[Message]) -> int:
+        """The fragment for these messages, if another broker has it; otherwise -1."""
+        routing = self._routing
+        count = routing.fragment_count
+        key = None if count == 1 else routing.key_of(messages)
+        if count == 1 or key is not None:
+            index = 0 if key is None else routing.index_of(key)
+            return -1 if self._is_here(index) or not remote.serves(index) else index
+        for _ in range(count):
+            index = self._turn
+            self._turn = (index + 1) % count
+            if self._is_here(index):
+                return -1
+            if remote.serves(index):
+                return index
+        return -1
+
+    def _is_here(self, index: int) -> bool:
+        fragment = self._routing.find(index)
+        return fragment is not None and fragment.home.is_serving
+
+    def close(self) -> None:
+        """The link is gone."""
+        if self.remote is not None:
+            self.remote.close()
 
     # --- to a certain fragment ------------------------------------------------
 

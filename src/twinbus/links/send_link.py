@@ -19,6 +19,7 @@ from twinbus.amqp.outcomes import ACCEPTED, encode_rejected
 from twinbus.amqp.transactions import TransactionalState
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.home import commit_soon
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Transaction, Work
@@ -32,7 +33,7 @@ from twinbus.links.outcomes import accepted_in
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, overrun
 from twinbus.links.routes import Routes
-from twinbus.links.sending import Sending, accept, check, check_room
+from twinbus.links.sending import Sending, accept, check_message, check_room
 from twinbus.links.transactional_work import TransactionalSend
 from twinbus.links.via import Via
 
@@ -46,19 +47,22 @@ class SendLink(CommitListener):
     def __init__(
         self,
         link: Link,
-        fragment: Fragment,
+        fragment: Fragment | None,
         actor: int,
         arrivals: Arrivals,
         output: Output,
         coordinator: Coordinator,
         via: Via | None = None,
         routes: Routes | None = None,
+        path: str = "",
     ) -> None:
+        """`path`: needed without a fragment."""
         super().__init__()
         self._link: Link = link
         # The path that authorization is checked for.
-        self.path: str = fragment.settings.path
-        self._fragment: Fragment = fragment
+        self.path: str = path if fragment is None else fragment.settings.path
+        # None if all fragments are at other brokers: then there are routes.
+        self._fragment: Fragment | None = fragment
         self._actor: int = actor
         self._arrivals: Arrivals = arrivals
         self._output: Output = output
@@ -89,8 +93,8 @@ class SendLink(CommitListener):
                 self._reject(delivery.delivery_id, delivery.delivery_id, error)
         else:
             if is_taken and not delivery.settled:
-                home = self._fragment.home
-                self.note(home, delivery.delivery_id)
+                assert self._fragment is not None
+                self.note(self._fragment.home, delivery.delivery_id)
         if self._link.credit <= _TOP_UP_AT:
             self._top_up()
 
@@ -127,6 +131,7 @@ class SendLink(CommitListener):
             self._take_in_transaction(delivery, now)
             return False
         fragment = self._fragment
+        assert fragment is not None
         messages = self._read(delivery, now)
         if self._via is not None:
             link = None if delivery.settled else self
@@ -151,7 +156,11 @@ class SendLink(CommitListener):
             self._via.send(messages, delivery.delivery_id, link)
         else:
             is_identified = self._arrivals.marks & IDENTIFIED != 0
-            routes.send(messages, is_identified, delivery.delivery_id, link, now)
+            routes.send(
+                *(messages, is_identified, delivery.delivery_id, link, now),
+                delivery.payload,
+                delivery.message_format,
+            )
 
     def _must_look(self) -> bool:
         """True if the messages just read need a look-up, or follow some that do."""
@@ -160,13 +169,14 @@ class SendLink(CommitListener):
             admitted = self._admitted = None
         return (
             self._arrivals.marks & IDENTIFIED != 0
-            or finds_duplicates(self._fragment)
+            or (self._fragment is not None and finds_duplicates(self._fragment))
             or admitted is not None
         )
 
     def _look(self, messages: list[Message], delivery: MessageReceived) -> None:
         """Look the messages up in the store, and enqueue those that are new."""
         fragment, link = self._fragment, None if delivery.settled else self
+        assert fragment is not None
         self._admitted = Sending(
             fragment, messages, self._actor, delivery.delivery_id, link
         )
@@ -176,14 +186,20 @@ class SendLink(CommitListener):
         """The messages of a delivery, if the entity accepts them."""
         if delivery.oversize:
             raise self._arrivals.too_large()
-        payload = delivery.payload
+        payload, fragment = delivery.payload, self._fragment
         if self._routes is None:
-            check_room(self._fragment, len(payload), now)
+            assert fragment is not None
+            check_room(fragment, len(payload), now)
         messages = self._arrivals.read(payload, delivery.message_format, now)
         if self._via is None:
+            settings = self._settings() if fragment is None else fragment.settings
             for message in messages:
-                check(self._fragment, message)
+                check_message(settings, message)
         return messages
+
+    def _settings(self) -> FragmentSettings:
+        assert self._routes is not None and self._routes.remote is not None
+        return self._routes.remote.settings()
 
     def _take_in_transaction(self, delivery: MessageReceived, now: int) -> None:
         """Keep the messages until the commit. The accepted state confirms only that."""
@@ -211,6 +227,7 @@ class SendLink(CommitListener):
             return self._via.work(messages)
         if self._routes is not None:
             return self._routes.work(transaction, messages)
+        assert self._fragment is not None
         return TransactionalSend(self._fragment, messages, self._actor)
 
     def committed(self, items: list[int]) -> None:
@@ -233,6 +250,11 @@ class SendLink(CommitListener):
         state = encode_rejected(amqp_error(error))
         self._link.session.send_disposition(True, first, last, True, state)
         self._output.mark()
+
+    def close(self) -> None:
+        """The link was closed."""
+        if self._routes is not None:
+            self._routes.close()
 
     def detach(self, error: ServiceBusError) -> None:
         """The entity was deleted, or no longer accepts messages."""

@@ -49,6 +49,9 @@ class EntityHandle:
         # One of its fragments, for what all have in common.
         self._any = self._any_fragment()
         self._claim_path = path.text
+        # Set if the operation is for this fragment only: another broker, which has the
+        # others, does the rest.
+        self.only: int | None = None
         self.caller = caller
         entity.used_at = self.now()
 
@@ -126,6 +129,8 @@ class EntityHandle:
 
     def parts(self) -> list[FragmentHandle]:
         """All fragments, by index. Raises as `part` does."""
+        if self.only is not None:
+            return [self.part(self.only)]
         return [self.part(index) for index in range(len(self._parts))]
 
     def known_parts(self) -> list[FragmentHandle]:

@@ -56,6 +56,8 @@ def _positions(
         own = handle.index_of_session(session_id)
         indexes = range(max(own, started_in), own + 1)
     for index in indexes:
+        if handle.only not in (None, index):
+            continue
         yield index, sequence_of(start) if index == started_in else 0
 
 

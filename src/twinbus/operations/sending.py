@@ -112,6 +112,8 @@ def fixed_index(handle: EntityHandle, messages: list[Message]) -> int | None:
     Raises NotAllowed if their keys differ."""
     if not handle.entity.is_partitioned:
         return 0
+    if handle.only is not None:
+        return handle.only
     key = handle.entity.routing().key_of(messages)
     return None if key is None else fragment_index(key, handle.fragment_count)
 

@@ -12,7 +12,7 @@ from twinbus.errors import MessageSizeExceeded, SessionNotFound
 from twinbus.limits import SESSION_IDS_PER_REQUEST
 from twinbus.links.enlistment import Enlistment
 from twinbus.operations.entity_handle import EntityHandle
-from twinbus.operations.session_pages import Listing
+from twinbus.operations.session_pages import Listing, SessionPages
 from twinbus.operations.session_state_change import SessionStateChange
 from twinbus.operations.several_stores import settle_down
 
@@ -89,7 +89,7 @@ async def list_sessions(
     listing = Listing(
         [(part.owner.store, part.fragment.number) for part in parts],
         (handle.entity.record.generation, updated_since),
-        handle.caller.session_pages,
+        handle.caller.session_pages if handle.only is None else SessionPages(),
     )
     found = await listing.page(skip, min(limit, SESSION_IDS_PER_REQUEST))
     if not found:

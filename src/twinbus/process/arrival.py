@@ -45,9 +45,17 @@ def _protocol(first: int, server: "Server") -> AmqpConnection | HttpConnection:
 class Arrival:
     """A connected socket from which nothing was read yet."""
 
-    def __init__(self, connected: socket.socket, server: "Server") -> None:
+    def __init__(
+        self,
+        connected: socket.socket,
+        server: "Server",
+        for_peers: Callable[[], AmqpConnection] | None = None,
+    ) -> None:
+        """`for_peers`: what serves AMQP on the listener for other brokers. HTTP there
+        is as elsewhere: health and metrics of this broker."""
         self._socket = connected
         self._server = server
+        self._for_peers = for_peers
         self._started_at = server.clock.monotonic()
         # The TLS handshake, if there is one.
         self._admission: asyncio.Task[None] | None = None
@@ -68,7 +76,10 @@ class Arrival:
             self.abort()
             return
         self._loop.remove_reader(self._socket)
-        if first[0] == _TLS_HANDSHAKE:
+        is_http = first[0] in _FIRST_LETTERS_OF_VERBS
+        if self._for_peers is not None and not is_http:
+            admission = self._admit(self._for_peers, None)
+        elif first[0] == _TLS_HANDSHAKE:
             admission = self._admit(lambda: TlsArrival(self._server), tls)
         else:
             admission = self._admit(lambda: _protocol(first[0], self._server), None)

@@ -27,7 +27,9 @@ from twinbus.config.config import (
     ConfigError,
     local_connection_string,
 )
+from twinbus.doors.amqp.amqp_connection import AmqpConnection
 from twinbus.doors.amqp.faulty_connection import FaultyAmqpConnection
+from twinbus.doors.amqp.peer_door import PeerDoor, cluster_policy
 from twinbus.doors.connections import Connections, ServedConnection
 from twinbus.doors.http.administration.administration import Administration
 from twinbus.doors.http.bulk.bulk import Bulk
@@ -67,8 +69,11 @@ from twinbus.owner.sharing import Sharing
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
 from twinbus.pairing.metrics import PairMetrics
+from twinbus.peers.peers import Peers
+from twinbus.peers.relay import store_moved
 from twinbus.process.arrival import Arrival
 from twinbus.process.certificates import ca_file
+from twinbus.process.cluster_entities import ClusterEntities
 from twinbus.process.cluster_member import (
     ClusterMetrics,
     checked_stores,
@@ -122,6 +127,7 @@ class Server:
         self.container_id = f"twinbus-{os.urandom(4).hex()}"
         self.outputs = Outputs()
         self.turns = Turns(self.clock)
+        self.peers = Peers(self.clock, self.outputs)
         self.handshake_ms = config.handshake_seconds * 1000
         self.transaction_limits = _transaction_limits(config)
         self.extensions = _extensions(config)
@@ -279,6 +285,11 @@ class Server:
         return (root, *others)
 
     @property
+    def broker_name(self) -> str:
+        """Its name among several brokers; empty if it is alone."""
+        return self._seat.name
+
+    @property
     def connection_string(self) -> str:
         """For SDKs on this machine, over plain TCP."""
         return local_connection_string(self._config.host, self.port, self.root_key.text)
@@ -328,8 +339,17 @@ class Server:
     async def _join(self, broker: Broker) -> None:
         """Raises StoreError, OSError."""
         host = self._config.host
-        own = Listener.at(host, 0, self._admit)
+        key = await self._catalog.cluster_key()
+        policy = cluster_policy(key)
+
+        def admit(connected: socket.socket) -> None:
+            self._admit(connected, lambda: PeerDoor(self, policy))
+
+        own = Listener.at(host, 0, admit)
         self._listeners.append(own)
+        self.peers.join(broker.directory.address_of, key)
+        others = ClusterEntities(self.peers, broker.directory)
+        self.namespace.stores.others = self.namespace.follower.others = others
         broker.address = f"{host}:{own.port}"
         self.gateway.metrics.registry.register(ClusterMetrics(broker, self.owners))
         await self.namespace.follower.follow()
@@ -367,14 +387,18 @@ class Server:
         self._listeners.append(listener)
         return listener.port
 
-    def _admit(self, connected: socket.socket) -> None:
+    def _admit(
+        self,
+        connected: socket.socket,
+        for_peers: Callable[[], AmqpConnection] | None = None,
+    ) -> None:
         """The check is here and not in `joined`, because for a moment a connection and
         its Arrival are both counted."""
         if not self._connections.make_room(self.clock.monotonic()):
             connected.close()
             return
         # It joins by itself, and is kept until its protocol is known.
-        Arrival(connected, self)
+        Arrival(connected, self, for_peers)
 
     # --- connections ----------------------------------------------------------
 
@@ -429,7 +453,21 @@ class Server:
             self.namespace.tick(now)
             for connection in self._connections:
                 connection.tick(now, monotonic)
+            if self.peers.is_cluster:
+                self.peers.tick(monotonic)
+                self._detach_moved()
         self.outputs.flush()
+
+    def _detach_moved(self) -> None:
+        """Lead clients to where stores are served now."""
+        moved, returned = self.peers.moves.look(self.owners)
+        if not moved and not returned:
+            return
+        for entity in list(self.namespace.entities()):
+            if not moved.isdisjoint(entity.homes()):
+                entity.detach_all(store_moved(entity.path))
+            elif entity.is_partitioned and not returned.isdisjoint(entity.homes()):
+                entity.detach_receivers(store_moved(entity.path))
 
     # --- stop -----------------------------------------------------------------
 
@@ -498,6 +536,7 @@ class Server:
                 await asyncio.wait_for(self._connections.deserted.wait(), _STOP_SECONDS)
         for connection in self._connections:
             connection.abort()
+        self.peers.close()
 
     async def _close_data(self) -> None:
         if self.broker is not None:

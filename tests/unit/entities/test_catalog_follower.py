@@ -130,7 +130,7 @@ async def test_creation_of_an_owner_that_was_replaced_leaves_nothing(
 ) -> None:
     """It has made the fragments, and is frozen before it enters the entity."""
     a, b = both(world)
-    create = a.namespace._stores.create
+    create = a.namespace.stores.create
 
     async def create_and_freeze(*given: object) -> object:
         made = await create(*given)  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ async def test_creation_of_an_owner_that_was_replaced_leaves_nothing(
         a.is_frozen = False
         return made
 
-    monkeypatch.setattr(a.namespace._stores, "create", create_and_freeze)
+    monkeypatch.setattr(a.namespace.stores, "create", create_and_freeze)
     with pytest.raises(ServiceBusError, match="taken over by another process"):
         await a.namespace.create_queue("q", {})
     await world.pass_time(2 * SOON_MS)

@@ -32,6 +32,7 @@ from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.types import AmqpArray, Symbol
 from twinbus.auth.claims import Grant
 from twinbus.auth.grants import Grants, Right
+from twinbus.auth.policy import Policy
 from twinbus.broker.home import Home
 from twinbus.doors.amqp.attach import on_attach
 from twinbus.doors.amqp.host import Host
@@ -73,6 +74,9 @@ from twinbus.links.receive_link import (
 )
 from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
+from twinbus.peers.receive_relay import ReceiveRelay
+from twinbus.peers.relay import Relay
+from twinbus.peers.send_relay import SendRelay
 
 _log = logging.getLogger(__name__)
 
@@ -97,8 +101,9 @@ _SYMBOL: Final = 0xA3
 
 # On which a client receives, from one fragment or from several.
 ReceivingLink = ReceiveLink | MergedReceiveLink
-QueueLink = SendLink | ReceiveLink | MergedReceiveLink | SessionAttach
-"""A link to an entity, or an attach that waits for a session."""
+QueueLink = SendLink | ReceiveLink | MergedReceiveLink | SessionAttach | Relay
+"""A link to an entity, an attach that waits for a session, or a link that is passed on
+to another broker."""
 
 
 class AmqpConnection(asyncio.Protocol):
@@ -108,6 +113,7 @@ class AmqpConnection(asyncio.Protocol):
     # of attributes if an object has more than thirty.
     __slots__ = (
         *("_host", "namespace", "clock", "extensions", "turns", "grants", "output"),
+        "peers",
         *("coordinator", "_engine", "_transport", "_peer", "unanswered", "requests"),
         *("_unsent_bytes", "_held_bytes", "_engine_bytes", "_held_limit"),
         *("_unread_limit", "_nodes", "_responses", "_links", "_is_stranger", "_opened"),
@@ -115,12 +121,19 @@ class AmqpConnection(asyncio.Protocol):
         *("_is_lost", "_is_ended", "_abort_at", "__weakref__"),
     )
 
+    # The peer is a broker of the same cluster, and not a client.
+    is_for_peers = False
+    # How many links, and AMQP sessions, it may have.
+    link_limit = LINKS_PER_CONNECTION
+    session_limit = SESSIONS_PER_CONNECTION
+
     def __init__(self, host: Host) -> None:
         self._host = host
         self.namespace = host.namespace
         self.clock = host.clock
         self.extensions = host.extensions
         self.turns = host.turns
+        self.peers = host.peers
         self.grants = Grants()
         self.output = Output(host.outputs, self.flush)
         # The transactions of this connection.
@@ -129,11 +142,11 @@ class AmqpConnection(asyncio.Protocol):
             Role.SERVER,
             host.container_id,
             max_frame_size=FRAME_BYTES,
-            channel_max=SESSIONS_PER_CONNECTION - 1,
+            channel_max=self.session_limit - 1,
             handle_max=LINKS_PER_CONNECTION - 1,
             idle_timeout_ms=IDLE_TIMEOUT_MS,
-            properties=_open_properties(self.extensions),
-            link_limit=LINKS_PER_CONNECTION,
+            properties=_open_properties(self.extensions, host.broker_name),
+            link_limit=self.link_limit,
             limit_bytes=STRANGER_BYTES,
             frames_at_a_time=_FRAMES_AT_A_TIME,
         )
@@ -388,17 +401,20 @@ class AmqpConnection(asyncio.Protocol):
         elif isinstance(event, MessageReceived):
             if isinstance(event.link.context, RequestLink):
                 event.link.context.on_message(event, self.clock.now())
+            elif isinstance(event.link.context, SendRelay):
+                event.link.context.on_message(event)
             elif isinstance(event.link.context, CoordinatorLink):
                 event.link.context.on_message(event, self.clock.now())
         elif isinstance(event, LinkAttached):
             on_attach(self, event.link)
         elif isinstance(event, LinkDetached):
-            if isinstance(event.link.context, ReceivingLink):
+            if isinstance(event.link.context, ReceivingLink | ReceiveRelay):
                 event.link.context.forget_deliveries()
             self._forget(event.link)
         elif isinstance(event, SessionWindowOpened):
             waiting_links(event.session).go_on(event.session)
             self.unanswered.window_opened(event.session)
+            self._offer_to_relays(event.session)
         elif isinstance(event, SessionEnded):
             for link in event.session.links.values():
                 self._forget(link)
@@ -416,20 +432,25 @@ class AmqpConnection(asyncio.Protocol):
 
     def _on_sasl_init(self, event: SaslInitReceived) -> None:
         """PLAIN shows a key. With other mechanisms a token comes later, to `$cbs`."""
-        ok = True
+        ok = not self.is_for_peers
         if event.mechanism == "PLAIN":
+            ok = True
             try:
                 name, key = parse_plain(event.initial_response)
-                grant = self.namespace.policy.grant_by_key(name, key)
+                grant = self._policy().grant_by_key(name, key)
                 self.proved(grant)
             except (ServiceBusError, DecodeError):
                 _log.info("%s was refused: wrong key name or key", self._peer)
                 ok = False
         self._on_events(self._engine.sasl_outcome(ok))
 
+    def _policy(self) -> Policy:
+        """The rules whose keys are accepted."""
+        return self.namespace.policy
+
     def _on_flow(self, link: Link) -> None:
         context = link.context
-        if isinstance(context, ReceivingLink):
+        if isinstance(context, ReceivingLink | ReceiveRelay):
             context.offer_capacity()
         elif isinstance(context, ResponseLink):
             context.send_waiting()
@@ -450,12 +471,16 @@ class AmqpConnection(asyncio.Protocol):
         self.grants.let_go(link)
         if known_to is not None:
             known_to.discard(link)
-        if not isinstance(link, SendLink):
-            link.close()
+        link.close()
 
     def _offer_capacity(self) -> None:
         for link in list(self._links):
-            if isinstance(link, ReceivingLink):
+            if isinstance(link, ReceivingLink | ReceiveRelay):
+                link.offer_capacity()
+
+    def _offer_to_relays(self, session: AmqpSession) -> None:
+        for link in list(self._links):
+            if isinstance(link, ReceiveRelay) and link.amqp_session is session:
                 link.offer_capacity()
 
     # --- for attach -----------------------------------------------------------
@@ -469,7 +494,7 @@ class AmqpConnection(asyncio.Protocol):
         known_to.add(link)
         self.grants.hold(link, rights)
 
-    def replaced(self, attach: SessionAttach, link: ReceiveLink) -> None:
+    def replaced(self, attach: SessionAttach, link: ReceiveLink | ReceiveRelay) -> None:
         """Replace an attach that waited for a session by its link."""
         known_to = self._links.pop(attach)
         known_to.discard(attach)
@@ -490,6 +515,11 @@ class AmqpConnection(asyncio.Protocol):
     def introduce(self, home: Home, what: str) -> int:
         """The number of this client in the operation log of a store."""
         return home.introduce(f"{self._peer} {what}")
+
+    @property
+    def peer_name(self) -> str:
+        """Its address, for the operation log."""
+        return self._peer
 
     # --- rights ---------------------------------------------------------------
 
@@ -528,12 +558,14 @@ class AmqpConnection(asyncio.Protocol):
         if not has_right and monotonic - self._started_at > self._handshake_ms:
             self._give_up(monotonic)
         else:
-            self._lose(self.grants.tick(self.namespace.policy, now))
+            self._lose(self.grants.tick(self._policy(), now))
             self.coordinator.tick(now)
             swept: set[AmqpSession] = set()
             for link in list(self._links):
                 if isinstance(link, ReceivingLink):
                     link.tick(swept)
+                elif isinstance(link, ReceiveRelay):
+                    link.tick()
         self.output.mark()
 
     def _give_up(self, monotonic: int) -> None:
@@ -574,12 +606,18 @@ class AmqpConnection(asyncio.Protocol):
             self._transport.abort()
 
 
-def _open_properties(extensions: Extensions) -> dict[object, object] | None:
+def _open_properties(
+    extensions: Extensions, broker_name: str
+) -> dict[object, object] | None:
     """Properties of the bus's `open`. A strict bus sends none, like Service Bus."""
     if extensions.is_strict:
         return None
     names: list[object] = [Symbol(name) for name in extensions.names]
-    return {
+    properties: dict[object, object] = {
         Symbol("product"): "twinbus",
         Symbol("twinbus:extensions"): AmqpArray(_SYMBOL, names),
     }
+    if broker_name:
+        # Which of several brokers has the connection.
+        properties[Symbol("twinbus:broker")] = broker_name
+    return properties

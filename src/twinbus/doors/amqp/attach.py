@@ -23,10 +23,25 @@ from twinbus.doors.amqp.cbs import CbsNode
 from twinbus.doors.amqp.connection_caller import ConnectionCaller
 from twinbus.doors.amqp.management import ManagementNode
 from twinbus.doors.amqp.namespace_management import NamespaceNode
+from twinbus.doors.amqp.peer_attach import (
+    ask_for_sessions,
+    asked_fragments,
+    asking_client,
+    asks_to_reserve,
+    check_served,
+    fragments_here,
+    join_remotes,
+    may_restore,
+    range_of,
+    relay_receiver,
+    relay_sender,
+    remote_sends,
+)
 from twinbus.doors.amqp.request_links import Node, RequestLink, ResponseLink
 from twinbus.doors.amqp.session_attach import (
     SessionAttach,
     asks_for_session,
+    names_session,
     session_id_of,
 )
 from twinbus.entities.entity import Entity
@@ -104,7 +119,10 @@ def _cbs(connection: "AmqpConnection") -> Node:
 
 
 def _namespace(connection: "AmqpConnection") -> Node:
-    return NamespaceNode(connection.namespace, connection.clock, connection.grants)
+    return NamespaceNode(
+        *(connection.namespace, connection.clock, connection.grants),
+        is_for_peers=connection.is_for_peers,
+    )
 
 
 def _attach_to_management(
@@ -130,7 +148,8 @@ def _attach_to_management(
             return connection.introduce(home, address)
 
         caller = ConnectionCaller(grants, clock, introduce)
-        return ManagementNode(address, entity, message_bytes, namespace, caller)
+        peers = None if connection.is_for_peers else connection.peers
+        return ManagementNode(address, entity, message_bytes, namespace, caller, peers)
 
     _attach_to_node(connection, link, connection.node(address, make))
 
@@ -181,9 +200,19 @@ def _attach_sender(
     if entity.sub_queue != MAIN:
         raise NotAllowed.sent_to_sub_queue(entity.text)
     queue.check_may_send()
-    arrivals = _arrivals(connection, queue)
-    fragment = queue.fragments()[0]
-    actor = connection.introduce(fragment.home, f"send {queue.path}")
+    arrivals = _arrivals(connection, link, queue)
+    what = f"send {queue.path}"
+    fragment: Fragment | None
+    if connection.is_for_peers:
+        fragment = asked_fragments(link, queue, now)[0]
+        what += asking_client(link)
+    else:
+        address = connection.peers.sole_owner(queue.homes())
+        if address is not None and not queue.is_partitioned:
+            relay_sender(connection, link, queue, arrivals, address, right)
+            return
+        fragment = _any_fragment(connection, queue)
+    actor = 0 if fragment is None else connection.introduce(fragment.home, what)
     via, via_rights = _via(connection, link, queue, actor)
     send_link = SendLink(
         link,
@@ -193,7 +222,8 @@ def _attach_sender(
         connection.output,
         connection.coordinator,
         via,
-        _routes(connection, queue),
+        None if connection.is_for_peers else _routes(connection, link, queue, right),
+        queue.path,
     )
     link.context = send_link
     connection.attached(send_link, queue.send_links(), right, *via_rights)
@@ -206,7 +236,23 @@ def _attach_sender(
     send_link.start()
 
 
-def _routes(connection: "AmqpConnection", entity: Entity) -> Routes | None:
+def _any_fragment(connection: "AmqpConnection", entity: Entity) -> Fragment | None:
+    """One of its fragments that are here; None if all are at other brokers. Raises
+    MessagingEntityNotFound, FragmentUnavailable."""
+    if connection.peers.has_remote(entity.homes()):
+        found = [
+            entity.find_fragment(index)
+            for index, home in enumerate(entity.homes())
+            if home.is_serving
+        ]
+        return found[0] if found else None
+    check_served(connection, entity)
+    return entity.fragments()[0]
+
+
+def _routes(
+    connection: "AmqpConnection", link: Link, entity: Entity, right: Right
+) -> Routes | None:
     """The ways to the fragments of a partitioned entity, and to any entity if there
     is more than one store. Otherwise there is only one, which the link knows."""
     detour = connection.namespace.detour_of(entity)
@@ -216,16 +262,25 @@ def _routes(connection: "AmqpConnection", entity: Entity) -> Routes | None:
     def introduce(home: Home) -> int:
         return connection.introduce(home, f"send {entity.path}")
 
-    return Routes(entity.routing(), introduce, connection.clock.now, detour)
+    return Routes(
+        entity.routing(),
+        introduce,
+        connection.clock.now,
+        detour,
+        remote_sends(connection, link, entity, right),
+    )
 
 
-def _arrivals(connection: "AmqpConnection", entity: Entity) -> Arrivals:
+def _arrivals(connection: "AmqpConnection", link: Link, entity: Entity) -> Arrivals:
     """Reads the messages that this connection sends to an entity."""
+    if connection.is_for_peers:
+        is_allowed = may_restore(link)
+        return entity_arrivals(connection.namespace, entity, lambda _: is_allowed)
 
-    def may_restore(now: int) -> bool:
+    def may_restore_now(now: int) -> bool:
         return connection.grants.allows(Claim.SEND, "", now)
 
-    return entity_arrivals(connection.namespace, entity, may_restore)
+    return entity_arrivals(connection.namespace, entity, may_restore_now)
 
 
 def _via(
@@ -263,23 +318,65 @@ def _attach_receiver(
     queue = connection.namespace.entity(entity.entity)
     queue.check_may_receive(entity.sub_queue)
     queue.used_at = now
-    fragments = queue.fragments(entity.sub_queue)
     peek_lock = link.snd_settle_mode != _SETTLED
     what = f"receive {entity.text}"
-    if asks_for_session(link, fragments[0]):
+    if connection.is_for_peers:
+        fragments = asked_fragments(link, queue, now, entity.sub_queue)
+        what += asking_client(link)
+    elif (asked := _asked_elsewhere(connection, link, queue)) is not None:
+        indexes, address = asked
+        relay_receiver(connection, link, queue, entity, indexes, address, right)
+        return
+    elif connection.peers.has_remote(queue.homes()):
+        fragments = fragments_here(queue, entity.sub_queue)
+    else:
+        check_served(connection, queue)
+        fragments = queue.fragments(entity.sub_queue)
+    if asks_for_session(link, queue.settings(entity.sub_queue)):
         session_id = session_id_of(link)
-        if session_id is not None and len(fragments) > 1:
+        attach_here = not connection.is_for_peers and queue.is_partitioned
+        if session_id is not None and attach_here:
             routing = queue.routing()
-            fragments = [routing.available(routing.index_of(session_id))]
-        attach = SessionAttach(connection, link, fragments, what, peek_lock)
+            fragments = [
+                queue.fragment(
+                    entity.sub_queue,
+                    routing.available(routing.index_of(session_id)).index,
+                )
+            ]
+        attach = SessionAttach(
+            *(connection, link, fragments, what, peek_lock, queue.path)
+        )
+        if session_id is None and attach_here:
+            ask_for_sessions(connection, link, queue, entity, attach, right)
         link.context = attach
         connection.attached(attach, queue.receive_links(), right)
         attach.wait()
         return
-    receive_link = _receive_link(connection, link, fragments, what, peek_lock)
+    is_merged = connection.peers.has_remote(queue.homes())
+    is_merged = is_merged and not connection.is_for_peers
+    receive_link = _receive_link(
+        *(connection, link, fragments, what, peek_lock, queue.path, is_merged)
+    )
+    if is_merged and isinstance(receive_link, MergedReceiveLink):
+        join_remotes(connection, link, queue, entity, receive_link, right)
     link.context = receive_link
     connection.attached(receive_link, queue.receive_links(), right)
     link.accept(properties=link.properties or None)
+
+
+def _asked_elsewhere(
+    connection: "AmqpConnection", link: Link, entity: Entity
+) -> tuple[list[int], str] | None:
+    """The fragments to receive from and the broker that has them, if it is one and
+    another one. A named session is in one fragment."""
+    indexes, homes = range_of(entity), entity.homes()
+    if entity.settings().requires_session and names_session(link):
+        session_id = session_id_of(link)
+        if session_id is not None and entity.is_partitioned:
+            index = entity.routing().index_of(session_id)
+            indexes, homes = [index], [homes[index]]
+    address = connection.peers.sole_owner(homes)
+    return None if address is None else (indexes, address)
 
 
 def _receive_link(
@@ -288,16 +385,22 @@ def _receive_link(
     fragments: list[Fragment],
     what: str,
     peek_lock: bool,
+    path: str,
+    is_merged: bool,
 ) -> ReceiveLink | MergedReceiveLink:
-    if len(fragments) == 1:
+    """`is_merged`: fragments of other brokers will be added."""
+    reserves = connection.is_for_peers and asks_to_reserve(link)
+    if len(fragments) == 1 and not is_merged:
         actor = connection.introduce(fragments[0].home, what)
-        return ReceiveLink(link, fragments[0], actor, peek_lock, connection.output)
-    path = fragments[0].settings.path
+        return ReceiveLink(
+            *(link, fragments[0], actor, peek_lock, connection.output),
+            reserves=reserves,
+        )
     merged = MergedReceiveLink(link, path, peek_lock, connection.output)
     actors: dict[Home, int] = {}
     for fragment in fragments:
         home = fragment.home
         if home not in actors:
             actors[home] = connection.introduce(home, what)
-        merged.join(fragment, actors[home])
+        merged.join(fragment, actors[home], reserves)
     return merged

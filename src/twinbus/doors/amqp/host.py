@@ -11,6 +11,7 @@ from twinbus.entities.namespace import Namespace
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.owner.turns import Turns
+from twinbus.peers.peers import Peers
 
 
 class Host(Protocol):
@@ -30,6 +31,12 @@ class Host(Protocol):
     # Memory held for peers that have shown no key, and for all others.
     strangers_held: MemoryShare
     clients_held: MemoryShare
+
+    # Other brokers, and the name of this one among them; empty if there are none.
+    peers: Peers
+
+    @property
+    def broker_name(self) -> str: ...
 
     def joined(self, connection: ServedConnection) -> None: ...
 

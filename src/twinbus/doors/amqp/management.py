@@ -20,11 +20,16 @@ from twinbus.doors.amqp import management_messages as messages
 from twinbus.doors.amqp import management_rules as rules
 from twinbus.doors.amqp import management_sessions as sessions
 from twinbus.doors.amqp.connection_caller import ConnectionCaller
+from twinbus.doors.amqp.remote_requests import RemoteRequests
 from twinbus.doors.amqp.request_links import Request, Response, status_code
+from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import NotAllowed, NotSupported, UnauthorizedAccess
 from twinbus.limits import MANAGEMENT_REQUEST_BYTES, TOKEN_REQUEST_BYTES
+from twinbus.operations.entity_arrivals import entity_arrivals
 from twinbus.operations.entity_handle import EntityHandle, open_entity
+from twinbus.peers.peer_properties import FRAGMENT
+from twinbus.peers.peers import Peers
 
 _PREFIX: Final = "com.microsoft:"
 
@@ -94,7 +99,9 @@ class ManagementNode:
         max_message_bytes: int,
         namespace: Namespace,
         caller: ConnectionCaller,
+        peers: Peers | None,
     ) -> None:
+        """`peers`: None if the client is another broker itself."""
         self.address = address
         # A schedule request must fit at least one message of the maximum size.
         self.max_request_bytes = max_message_bytes + MANAGEMENT_REQUEST_BYTES
@@ -104,19 +111,44 @@ class ManagementNode:
         self._namespace = namespace
         self._clock: Clock = namespace.clock
         self._caller = caller
+        self._peers = peers
 
     def allowed_request_bytes(self) -> int:
         knows_client = self._caller.holds_some(self._path)
         return self.max_request_bytes if knows_client else TOKEN_REQUEST_BYTES
 
     async def answer(self, request: Request) -> Response:
-        claim, operation = self._operation(request.operation)
+        claim, _ = self._operation(request.operation)
         self._caller.require(claim, self._path)
         if request.operation.removeprefix(_PREFIX) not in _OF_RECEIVED:
             self._namespace.check_not_busy(self._path)
         self._check_transaction(request)
+        if self._peers is not None:
+            entity = self._namespace.find(self._entity.entity)
+            if entity is not None and self._peers.has_remote(entity.homes()):
+                return await self._elsewhere(self._peers, entity).answer(request)
+        index = request.properties.get(FRAGMENT) if self._peers is None else None
+        return await self._serve(request, index if isinstance(index, int) else None)
+
+    async def _serve(self, request: Request, index: int | None) -> Response:
+        """Answer it here; `index`: for this fragment only."""
+        claim, operation = self._operation(request.operation)
         handle = open_entity(self._namespace, self._entity, self._caller, claim)
+        handle.only = index
         return await operation(handle, request)
+
+    def _elsewhere(self, peers: Peers, entity: Entity) -> RemoteRequests:
+        def may_restore(_: int) -> bool:
+            return self._caller.holds(Claim.SEND, "")
+
+        arrivals = entity_arrivals(self._namespace, entity, may_restore)
+
+        def index_of(encoded: bytes) -> int | None:
+            message = arrivals.read_one(encoded, self._clock.now())
+            key = entity.routing().key_of([message])
+            return None if key is None else entity.routing().index_of(key)
+
+        return RemoteRequests(peers, entity, self.address, self._serve, index_of)
 
     def _operation(self, name: str) -> tuple[Claim, _Operation]:
         """Raises NotSupported, or UnauthorizedAccess if the client has no claim."""

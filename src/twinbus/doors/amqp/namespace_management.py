@@ -14,6 +14,7 @@ from typing import Any, Final
 from twinbus.amqp.messaging import AmqpMap
 from twinbus.auth.claims import Claim
 from twinbus.auth.grants import Grants
+from twinbus.broker.changes import StoredEntity
 from twinbus.broker.fragment import MAIN
 from twinbus.clock import Clock
 from twinbus.doors.amqp.management import management_status
@@ -43,7 +44,15 @@ class NamespaceNode:
     address = ADDRESS
     max_request_bytes = ENTITY_REQUEST_BYTES
 
-    def __init__(self, namespace: Namespace, clock: Clock, grants: Grants) -> None:
+    def __init__(
+        self,
+        namespace: Namespace,
+        clock: Clock,
+        grants: Grants,
+        *,
+        is_for_peers: bool = False,
+    ) -> None:
+        """`is_for_peers`: the client is another broker."""
         self._namespace = namespace
         self._clock = clock
         self._grants = grants
@@ -57,6 +66,10 @@ class NamespaceNode:
             "get-entity": self._get,
             "list-entities": self._list,
         }
+        if is_for_peers:
+            self._operations["make-fragments"] = self._make_fragments
+            self._operations["follow"] = self._follow
+            self._operations["fragment-counts"] = self._counts
 
     def allowed_request_bytes(self) -> int:
         return self.max_request_bytes
@@ -130,7 +143,9 @@ class NamespaceNode:
         path = _text(request, "path")
         resource = parse_resource(path)
         if resource.kind is not Kind.RULES:
-            return await _describe_whole(self._namespace.entity(path))
+            entity = self._namespace.entity(path)
+            await self._namespace.stores.others.ask_for_counts(entity)
+            return await _describe_whole(entity)
         found = self._namespace.subscription(resource.entity, resource.subscription)
         for rule in found.rules():
             if rule.name.lower() == resource.rule.lower():
@@ -143,6 +158,23 @@ class NamespaceNode:
             describe(entity)
             for entity in sorted(entities, key=lambda item: item.path.lower())
         ]
+
+    async def _make_fragments(self, request: Request) -> object:
+        stored = StoredEntity(
+            generation=request.argument("generation"),
+            definition=_text(request, "definition"),
+        )
+        rules = [rule_of_json(one) for one in json.loads(_text(request, "rules"))]
+        await self._namespace.make_fragments(stored, rules)
+        return None
+
+    async def _counts(self, request: Request) -> object:
+        found = self._namespace.entity(_text(request, "path")).records_here()
+        return [{**asdict(record), "generation": ""} for record in found]
+
+    async def _follow(self, _: Request) -> object:
+        await self._namespace.follower.follow()
+        return None
 
     def status_properties(self, response: Response) -> AmqpMap:
         return management_status(response)

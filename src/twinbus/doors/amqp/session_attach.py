@@ -19,6 +19,7 @@ from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import Source
 from twinbus.amqp.types import Described
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.held_session import HeldSession
 from twinbus.broker.sessions import SessionWaiter
 from twinbus.errors import (
@@ -34,6 +35,7 @@ from twinbus.limits import (
 )
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
+from twinbus.peers.session_candidate import SessionCandidate
 
 if TYPE_CHECKING:
     from twinbus.doors.amqp.amqp_connection import AmqpConnection
@@ -48,17 +50,22 @@ _UNIX_EPOCH_TICKS: Final = 621_355_968_000_000_000
 _TICKS_PER_MS: Final = 10_000
 
 
-def asks_for_session(link: Link, fragment: Fragment) -> bool:
+def names_session(link: Link) -> bool:
+    """The attach has a session filter."""
+    return isinstance(link.source, Source) and FILTER in (link.source.filter or {})
+
+
+def asks_for_session(link: Link, settings: FragmentSettings) -> bool:
     """True if the attach is for a session. Raises NotAllowed if the entity has no
     sessions, or if it requires one and the attach has none."""
-    path = fragment.settings.path
-    asks = isinstance(link.source, Source) and FILTER in (link.source.filter or {})
-    if asks and not fragment.settings.requires_session:
+    path = settings.path
+    asks = names_session(link)
+    if asks and not settings.requires_session:
         raise NotAllowed(
             f"'{path}' does not require sessions; receive from it without one.",
             entity_path=path,
         )
-    if fragment.settings.requires_session and not asks:
+    if settings.requires_session and not asks:
         raise NotAllowed(
             f"'{path}' requires sessions: it is not possible to receive from it "
             "without one. Accept a session, by its id or the next available.",
@@ -102,13 +109,16 @@ class SessionAttach:
         fragments: Sequence[Fragment],
         what: str,
         peek_lock: bool,
+        path: str,
     ) -> None:
         """`fragments` are those that may have the session; `what` describes the link in
         the operation log. Raises ArgumentError if the filter is not a valid session
         id."""
         self.session_id = session_id_of(link)
         # The path that the claim is for.
-        self.path = fragments[0].settings.path
+        self.path = path
+        # Other brokers that may have a session.
+        self._candidates: list[SessionCandidate] = []
         self._connection = connection
         self._link = link
         self._what = what
@@ -125,6 +135,22 @@ class SessionAttach:
         self._timer = loop.call_later(wait_ms / 1000, self._give_up)
         for waiter in self._waiters:
             waiter.wait()
+        for candidate in list(self._candidates):
+            candidate.start()
+
+    def ask_elsewhere(self, candidate: SessionCandidate) -> None:
+        """A session of another broker will do, too."""
+        self._candidates.append(candidate)
+
+    def granted_elsewhere(self, winner: SessionCandidate) -> None:
+        self._candidates.remove(winner)
+        self.close()
+        self._link.context = winner
+        self._connection.replaced(self, winner)
+
+    def refused_elsewhere(self, candidate: SessionCandidate) -> None:
+        """It has none, or cannot be reached; the client's time runs on."""
+        self._candidates.remove(candidate)
 
     def granted(self, fragment: Fragment, session: HeldSession) -> None:
         self.close()
@@ -159,6 +185,9 @@ class SessionAttach:
         """Stop waiting."""
         for waiter in self._waiters:
             waiter.leave()
+        for candidate in self._candidates:
+            candidate.leave()
+        self._candidates.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

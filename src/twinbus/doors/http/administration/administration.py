@@ -34,6 +34,7 @@ from twinbus.doors.http.administration.xml_writing import (
 )
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse
+from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
 from twinbus.entities.resource import Kind, Resource, parse_resource
 from twinbus.errors import ArgumentError, MessagingEntityNotFound, ServiceBusError
@@ -95,7 +96,7 @@ class Administration:
 
     async def _operate(self, request: HttpRequest, resource: Resource) -> HttpResponse:
         if request.method in ("GET", "HEAD"):
-            return self._get(request, resource)
+            return await self._get(request, resource)
         if resource.is_collection:
             raise Refusal(
                 405, f"{request.method} is not possible for a list.", allow="GET"
@@ -114,7 +115,7 @@ class Administration:
 
     # --- operations -----------------------------------------------------------
 
-    def _get(self, request: HttpRequest, resource: Resource) -> HttpResponse:
+    async def _get(self, request: HttpRequest, resource: Resource) -> HttpResponse:
         address = Address.of(request)
         if resource.kind is Kind.NAMESPACE:
             return _entry_response(200, namespace_entry(self._namespace, address))
@@ -122,6 +123,8 @@ class Administration:
             return self._list(request, resource, address)
         collection = self._existing(resource)
         item = collection.find(resource)
+        if isinstance(item, Entity):
+            await self._namespace.stores.others.ask_for_counts(item)
         return _entry_response(200, collection.entry(item, address))
 
     def _list(

@@ -1,0 +1,1 @@
+"""What another broker owns, reached through it by AMQP (docs/decisions/0017)."""
