@@ -10,7 +10,7 @@ from twinbus.amqp.events import DispositionReceived
 from twinbus.amqp.transactions import TransactionalState
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.transaction import Transaction
-from twinbus.errors import MessageLockLost, ServiceBusError
+from twinbus.errors import MessageLockLost, NotAllowed, ServiceBusError
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.outcomes import is_terminal
 from twinbus.links.output import Output
@@ -20,6 +20,7 @@ from twinbus.links.receive_link import (
     confirm_answer,
     refuse_unknown,
 )
+from twinbus.links.remote_receiver import RemoteReceiver
 
 
 def on_transactional_disposition(
@@ -62,6 +63,15 @@ def _settle(
     lock = unsettled[delivery_id]
     if event.settled or not isinstance(lock, MessageLock):
         del unsettled[delivery_id]
+    if isinstance(lock, RemoteReceiver):
+        error = NotAllowed(
+            "The message is in a store of another broker, and a transaction cannot "
+            "settle it there. Settle it without a transaction."
+        )
+        transaction.doom(error)
+        if not event.settled:
+            confirmations.refuse(delivery_id, delivery_id, error)
+        return
     if not isinstance(lock, MessageLock):
         confirm_answer(delivery_id, event)
         return

@@ -30,6 +30,7 @@ from twinbus.encoding.incoming import read_message
 from twinbus.errors import InternalError, NotAllowed, ServerBusy
 from twinbus.limits import PROPERTIES_BYTES
 from twinbus.links.coordinator import Coordinator
+from twinbus.links.remote_receiver import RemoteReceiver
 from twinbus.links.transactional_work import (
     TransactionalCancel,
     TransactionalSchedule,
@@ -511,3 +512,24 @@ def test_cancellation_is_claimed_once_and_broken_by_others(
     answer = client.commit(txn_id)
     assert condition(answer) == ROLLBACK and "sequence number 1" in text(answer)
     assert fragment.scheduled_count == 0
+
+
+class _ElsewhereReceiver(RemoteReceiver):
+    """A delivery of another broker; a transaction must not reach it."""
+
+    def settle(self, delivery_id: int, state: object, settled: bool) -> None:
+        raise AssertionError("it was passed on")
+
+    def settled_some(self) -> None:
+        raise AssertionError("it was passed on")
+
+
+def test_delivery_of_another_broker_is_refused_and_dooms(
+    world: World, client: Client
+) -> None:
+    [delivery_id] = received(world)
+    world.bus_session.unsettled[delivery_id] = _ElsewhereReceiver()
+    txn_id = client.declare()
+    event = client.settle(delivery_id, txn_id)
+    assert condition(event.state) == "amqp:not-allowed"
+    assert condition(client.commit(txn_id)) == ROLLBACK
