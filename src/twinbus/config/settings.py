@@ -173,8 +173,8 @@ class Settings:
         (),
         urls(),
         "URL",
-        "Where messages are kept: sqlite:///PATH, postgresql://HOST/DATABASE or memory:. "
-        "Once for each of several stores.",
+        "Where messages are kept: sqlite:///PATH, postgresql://HOST/DATABASE or "
+        "memory:. Once for each of several stores.",
         details="See [several stores](../howto/several-stores.md). In the file it is a "
         "text or a list, and may be called `stores`; the variable has commas or blanks "
         "between URLs.",
