@@ -69,7 +69,7 @@ async def test_next_number_is_behind_the_first(
         await asyncio.sleep(0)
         changes = ChangeSet()
         queue.enqueue(message(), 1, world.clock.now(), changes)
-        changes.seal(world.owner._epoch, world.owner.last_batch + 1, world.clock.now())
+        changes.seal(world.owner.epoch, world.owner.last_batch + 1, world.clock.now())
         await world.store.commit(changes)
     found = await asked
     assert (found.first, found.next) == (1, 2)

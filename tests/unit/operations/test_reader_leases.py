@@ -441,7 +441,7 @@ async def test_aligned_plan_has_nothing_that_came_while_it_was_made(
                 world.clock.advance(5)
                 now, changes = world.clock.now(), world.owner.changes
                 fragment.enqueue(message(), 1, now, changes)
-                changes.seal(world.owner._epoch, world.owner._batch + 1, now)
+                changes.seal(world.owner.epoch, world.owner._batch + 1, now)
                 await world.store.inner.commit(changes)
                 changes.publish()
                 world.owner._batch += 1
