@@ -53,8 +53,8 @@ def change_copies(patch: Patch, **changes: object) -> None:
     """Let the detour lose or keep what it must not."""
     divert = SimulatedDialect.divert
 
-    def wrong(self: Any, message: Any, path: str, due_at: int | None = None) -> Any:
-        return replace(divert(self, message, path, due_at), **changes)
+    def wrong(self: Any, *given: Any, **named: Any) -> Any:
+        return replace(divert(self, *given, **named), **changes)
 
     patch.setattr(SimulatedDialect, "divert", wrong)
 

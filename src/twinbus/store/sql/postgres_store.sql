@@ -250,8 +250,8 @@ SELECT {columns} FROM (SELECT *, {counted} FROM (
         (SELECT {message}, 2, m.scheduled_at FROM scheduled AS m
         WHERE m.row_id BETWEEN %(first)s AND %(last)s
         ORDER BY m.row_id LIMIT %(limit)s)
-    ) AS every_state ORDER BY row_id LIMIT %(limit)s) AS found) AS counted
-WHERE bytes_before IS NULL OR bytes_before < %(limit_bytes)s ORDER BY row_id;
+    ) AS every_state ORDER BY row_id, state LIMIT %(limit)s) AS found) AS counted
+WHERE bytes_before IS NULL OR bytes_before < %(limit_bytes)s ORDER BY row_id, state;
 
 -- name: browse_session
 SELECT {columns} FROM (SELECT *, {counted} FROM (
@@ -270,8 +270,8 @@ SELECT {columns} FROM (SELECT *, {counted} FROM (
         WHERE m.row_id >> 48 = %(row_prefix)s AND m.session_id = %(session_id)s
             AND m.row_id >= %(first)s
         ORDER BY m.row_id LIMIT %(limit)s)
-    ) AS every_state ORDER BY row_id LIMIT %(limit)s) AS found) AS counted
-WHERE bytes_before IS NULL OR bytes_before < %(limit_bytes)s ORDER BY row_id;
+    ) AS every_state ORDER BY row_id, state LIMIT %(limit)s) AS found) AS counted
+WHERE bytes_before IS NULL OR bytes_before < %(limit_bytes)s ORDER BY row_id, state;
 
 -- name: active_sessions
 -- Each step looks up the next session: the messages between are never walked over.
