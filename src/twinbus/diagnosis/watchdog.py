@@ -6,6 +6,7 @@ runs. Then the stacks are left in a file, without Python; whoever asks such a pr
 for its health has to end it.
 """
 
+import contextlib
 import faulthandler
 import os
 import threading
@@ -57,6 +58,7 @@ class Watchdog:
         faulthandler.cancel_dump_traceback_later()
         if self._last_resort is not None:
             self._last_resort.close()
+            _remove_if_empty(Path(self._last_resort.name))
 
     def _watch(self) -> None:
         beat, missed = -1, 0
@@ -80,3 +82,13 @@ class Watchdog:
         writing.start()
         writing.join(_WRITING_SECONDS)
         os._exit(self._exit_code)
+
+
+def _remove_if_empty(file: Path) -> None:
+    """The file, and the folders that were made for it if they have nothing else. A bus
+    that keeps nothing leaves nothing behind."""
+    if file.exists() and file.stat().st_size == 0:
+        file.unlink()
+    with contextlib.suppress(OSError):
+        file.parent.rmdir()
+        file.parent.parent.rmdir()

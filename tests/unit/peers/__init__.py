@@ -1,0 +1,1 @@
+"""Tests of what brokers do for each other, without sockets."""
