@@ -6,8 +6,8 @@ key, is looked for in all of its files.
 
 import json
 import signal
-import time
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
