@@ -113,7 +113,7 @@ async def test_restores_that_were_not_answered_are_not_done_twice(
 
 
 async def test_sessions_keep_their_order(world: World) -> None:
-    """A session is in one fragment of the backlog queue, and of its own queue."""
+    """P15: a session is in one fragment of the backlog queue, and of its own queue."""
     queue = world.queue(requires_session=True)
     client = await world.pair(
         enable_syphon=True, keep_session_order=True, backlog_queue_count=1, **HASTY
