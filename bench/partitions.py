@@ -13,6 +13,7 @@ them should be about four times as fast.
 """
 
 import argparse
+import subprocess
 import sys
 from contextlib import ExitStack
 from statistics import median
@@ -39,14 +40,15 @@ ONE_MESSAGE = Case(Operation.FIXED_RATE, window=1, rate=100)
 def compare(rounds: int, seconds: float, slow: int) -> dict[str, list[float]]:
     """Ratios of the partitioned queue to the conventional one, by case."""
     found: dict[str, list[float]] = {}
-    environment = {"TWINBUS_SLOW_STORES": str(slow)} if slow else {}
+    faults = "[server]\nallow_faults = true\n" if slow else ""
     with ExitStack() as stack:
-        conventional = stack.enter_context(
-            TwinbusServer(config=_QUEUE, environment=environment)
-        )
+        conventional = stack.enter_context(TwinbusServer(config=faults + _QUEUE))
         partitioned = stack.enter_context(
-            TwinbusServer(config=_PARTITIONED, stores=STORES, environment=environment)
+            TwinbusServer(config=faults + _PARTITIONED, stores=STORES)
         )
+        if slow:
+            for server in (conventional, partitioned):
+                _slow_down(server, slow)
         benches = (Bench(partitioned, seconds), Bench(conventional, seconds))
         for number in range(rounds):
             for name, case in _cases(slow).items():
@@ -56,6 +58,23 @@ def compare(rounds: int, seconds: float, slow: int) -> dict[str, list[float]]:
                     shown = f"{what}: {ratio:.3f}"
                     print(shown, file=sys.stderr, flush=True)
     return found
+
+
+def _slow_down(server: TwinbusServer, rate: int) -> None:
+    """Let each store take no more than so many messages a second."""
+    target = server.target
+    connection_string = (
+        f"Endpoint=sb://localhost:{target.port};SharedAccessKeyName={target.user};"
+        f"SharedAccessKey={target.password};UseDevelopmentEmulator=true"
+    )
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "twinbus", "faults", "set", "slow"),
+            *("--rate", str(rate), "--connection-string", connection_string),
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def _cases(slow: int) -> dict[str, Case]:
