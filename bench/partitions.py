@@ -79,7 +79,7 @@ def _slow_down(server: TwinbusServer, rate: int) -> None:
 
 def _cases(slow: int) -> dict[str, Case]:
     if slow:
-        return {"send": CASES["send"]}
+        return {"send, 8 connections": Case(Operation.SEND, connections=8)}
     return {**CASES, "one message": ONE_MESSAGE}
 
 
