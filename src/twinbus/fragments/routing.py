@@ -17,7 +17,7 @@ The routing of an entity is shared by all who send to it, so that they share com
 """
 
 from abc import abstractmethod
-from typing import final
+from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
@@ -34,6 +34,10 @@ from twinbus.fragments.partition_key import (
     id_key_of,
     key_of,
 )
+
+_KEPT: Final = 32
+"""So many deliveries go to a store that is committing before another one is looked
+for."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -63,6 +67,8 @@ class Routing:
         self._current: Fragment | None = None
         self._batch: ChangeSet | None = None
         self._next_index: int = 0
+        # Deliveries that it got while its store was committing.
+        self._kept_count: int = 0
 
     def route(self, messages: list[Message]) -> Fragment:
         """The fragment for all messages of a delivery. Raises NotAllowed if their keys
@@ -171,12 +177,32 @@ class Routing:
             and current.home.changes is self._batch
             and current.home.is_serving
             and (refused_by is None or current.home not in refused_by)
+            and not self._should_look(current)
         ):
             return current
         chosen = self._choose([] if refused_by is None else refused_by)
         self._current = chosen
         self._batch = chosen.home.changes
         return chosen
+
+    def _should_look(self, current: Fragment) -> bool:
+        """A store that is committing lets messages wait, while another may be idle by
+        now. It is not worth a look for each message."""
+        if not current.home.is_committing:
+            return False
+        self._kept_count += 1
+        if self._kept_count < _KEPT:
+            return False
+        self._kept_count = 0
+        return self._has_idle()
+
+    def _has_idle(self) -> bool:
+        for fragment in self._known:
+            if fragment is not None:
+                home = fragment.home
+                if home.is_serving and not home.is_committing:
+                    return True
+        return False
 
     def leave_current(self) -> None:
         """Go on to the next fragment: this one has no room."""

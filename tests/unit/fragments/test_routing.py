@@ -95,6 +95,20 @@ def test_fragment_that_is_committing_is_passed_over(fragments: Fragments) -> Non
     assert fragments.turns(3) == [0, 1, 2], "all are busy: they take turns"
 
 
+def test_store_that_commits_for_long_is_left_for_one_that_is_idle(
+    fragments: Fragments,
+) -> None:
+    fragments.turns(4)
+    for home in fragments.homes:
+        home.is_committing = True
+    route = fragments.routing.route
+    stays = [route([sent()]).index for _ in range(100)]
+    assert stays == [0] * 100, "no other one is better"
+    fragments.homes[2].is_committing = False
+    later = [route([sent()]).index for _ in range(100)]
+    assert later[-1] == 2 and later.index(2) < 40
+
+
 def test_store_that_has_refused_is_not_asked_again(fragments: Fragments) -> None:
     refused_by = fragments.homes[:2]
     assert fragments.routing.any_fragment(refused_by).index == 2
