@@ -19,38 +19,35 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from simulator.clock import SimulatedClock
 from simulator.loop import VirtualLoop
 from simulator.partitions_world import FailingStore
+from simulator.several_stores import (
+    PATIENCE_SECONDS,
+    TICK_SECONDS,
+    SeveralStores,
+    made_store,
+)
 from simulator.sighting import Violation
-from simulator.trace import Trace
 from twinbus.amqp.messaging import Data, Message, Properties, encode_message
 from twinbus.amqp.types import Symbol
 from twinbus.broker import message as stored
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import DEAD_LETTER, MAIN, TRANSFER_DEAD_LETTER
 from twinbus.encoding.incoming import read_message
-from twinbus.entities.namespace import Namespace
 from twinbus.entities.partitioning import Partitioning
 from twinbus.entities.queue import Queue
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
-from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
 from twinbus.links.routes import Routes
 from twinbus.links.via import Via
 from twinbus.outbox.outbox_arrival import LEDGER
 from twinbus.outbox.transfer_log import TransferSettings
 from twinbus.owner.owner_state import OwnerState
-from twinbus.owner.owners import Owners
-from twinbus.owner.store_owner import StoreOwner, owner_of
-from twinbus.owner.turns import Turns
+from twinbus.owner.store_owner import owner_of
 from twinbus.store.base import Store
-from twinbus.store.memory import MemoryDisk, MemoryStore
+from twinbus.store.memory import MemoryDisk
 from twinbus.store.memory_catalog import MemoryCatalog
-from twinbus.store.sqlite import SqliteStore
 
 _STORES: Final = 3
-_TICK_SECONDS: Final = 0.1
-_PATIENCE_SECONDS: Final = 120
 _KEYS: Final = ("red", "green", "blue")
 _WAY: Final = "out-0"
 _BEHIND: Final = "out-1"
@@ -156,7 +153,7 @@ def encoded(sent: Sent) -> stored.Message:
     return read_message(encode_message(message), 0, 64 * 1024)
 
 
-class OutboxWorld:
+class OutboxWorld(SeveralStores):
     """Everything that exists for one seed."""
 
     def __init__(
@@ -166,13 +163,9 @@ class OutboxWorld:
         folder: Path | None,
         plant: Callable[[Store], Store] | None,
     ) -> None:
-        self._random = Random(seed)
-        self._loop = loop
+        super().__init__(seed, loop)
         self._folder = folder
         self._plant = plant
-        self.trace = Trace()
-        self.clock = SimulatedClock(loop)
-        self._failure: AssertionError | None = None
         self._disks = [MemoryDisk() for _ in range(_STORES)]
         self._catalog = MemoryCatalog()
         self.has_one_leaver = self._random.random() < 0.5
@@ -189,46 +182,18 @@ class OutboxWorld:
             DeadlyStore(self._store(number), Random(self._random.random()), self._die)
             for number in range(_STORES)
         ]
-        self._owners = Owners([self._owner(store) for store in self._stores])
-        self.namespace = Namespace(
-            "simulated",
+        self._make_bus(
+            self._stores,
             self._catalog,
-            self._owners,
-            self.clock,
-            self._random.randbytes,
-            Turns(self.clock),
-            rules=(),
-            max_entities=ENTITIES_PER_NAMESPACE,
-            max_entity_message_bytes=MESSAGE_BYTES,
-            max_message_bytes=MESSAGE_BYTES,
             partitioning=self._partitioning,
             transfer=TransferSettings(keyed=self._keeps_keyed),
         )
         self._senders: list[Sender] = []
 
     def _store(self, number: int) -> Store:
-        store: Store = (
-            MemoryStore(self._disks[number])
-            if self._folder is None
-            else SqliteStore(self._folder / f"store-{number}")
-        )
+        disk = self._disks[number]
+        store = made_store(self._folder, f"store-{number}", disk)
         return store if self._plant is None else self._plant(store)
-
-    def _owner(self, store: Any) -> StoreOwner:
-        return StoreOwner(
-            store,
-            self.clock,
-            self._random.randbytes,
-            on_fatal=lambda error: self._tell(f"a store cannot go on: {error}"),
-            after_turn=lambda: None,
-            on_pressure=lambda is_high: None,
-        )
-
-    def _tell(self, what: str) -> None:
-        self.trace.add(self.clock.now(), what)
-
-    def fail(self, violation: AssertionError) -> None:
-        self._failure = self._failure or violation
 
     def _die(self) -> None:
         self._is_dying = True
@@ -241,22 +206,9 @@ class OutboxWorld:
         self._attach()
         for _ in range(self._random.choice((40, 120))):
             await self._step()
-            if self._failure is not None:
-                raise self._failure
+            self._check_failure()
         await self._conclude()
         await self._stop()
-
-    async def _start(self) -> None:
-        await self._owners.open("simulated")
-        await self.namespace.open()
-        self._owners.start()
-        self.namespace.start()
-        self._ticking = asyncio.create_task(self._tick_for_ever())
-
-    async def _stop(self) -> None:
-        self._ticking.cancel()
-        await self._owners.stop()
-        await self.namespace.close()
 
     async def _crash(self) -> None:
         """End as a process does: nothing more happens, and the disks stay."""
@@ -338,12 +290,6 @@ class OutboxWorld:
         with contextlib.suppress(ServerBusy):
             await self.namespace.update_queue(_MOODY, {"status": new})
 
-    async def _tick_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_SECONDS)
-            self._owners.tick()
-            self.namespace.tick(self.clock.now())
-
     # --- the end --------------------------------------------------------------
 
     async def _conclude(self) -> None:
@@ -351,14 +297,13 @@ class OutboxWorld:
         for store in self._stores:
             store.come_back()
             store.fails = store.kills = False
-        ends_at = self._loop.time() + _PATIENCE_SECONDS
+        ends_at = self._loop.time() + 2 * PATIENCE_SECONDS
         while not self._is_calm():
             if self._loop.time() > ends_at:
                 raise Violation("messages are still on their way")
-            await asyncio.sleep(_TICK_SECONDS)
+            await asyncio.sleep(TICK_SECONDS)
         await self._compare()
-        if self._failure is not None:
-            raise self._failure
+        self._check_failure()
 
     def _is_calm(self) -> bool:
         sources = [self.namespace.queue(f"in-{number}") for number in range(_STORES)]

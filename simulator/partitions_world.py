@@ -17,11 +17,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from simulator.clock import SimulatedClock
 from simulator.loop import VirtualLoop
+from simulator.several_stores import (
+    PATIENCE_SECONDS,
+    TICK_SECONDS,
+    SeveralStores,
+    made_store,
+)
 from simulator.sighting import Violation
 from simulator.stores_world import LeavingStore
-from simulator.trace import Trace
 from twinbus.amqp.messaging import Data, Message, Properties, encode_message
 from twinbus.amqp.types import Symbol
 from twinbus.broker import message as stored
@@ -31,24 +35,15 @@ from twinbus.broker.fragment import Fragment
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.encoding.incoming import read_message
-from twinbus.entities.namespace import Namespace
 from twinbus.entities.partitioning import Partitioning
 from twinbus.entities.queue import Queue
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
-from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
 from twinbus.links.routes import Routes
 from twinbus.owner.owner_state import OwnerState
-from twinbus.owner.owners import Owners
-from twinbus.owner.store_owner import StoreOwner
-from twinbus.owner.turns import Turns
 from twinbus.store.base import CommitFailed, Store
-from twinbus.store.memory import MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
-from twinbus.store.sqlite import SqliteStore
 
 _STORES: Final = 3
-_TICK_SECONDS: Final = 0.1
-_PATIENCE_SECONDS: Final = 60
 _KEYS: Final = ("red", "green", "blue", "black")
 _DRAINED: Final = 10_000
 
@@ -231,7 +226,7 @@ class FragmentReceiver(Receiver):
         raise AssertionError("it has no session")
 
 
-class PartitionsWorld:
+class PartitionsWorld(SeveralStores):
     """Everything that exists for one seed."""
 
     def __init__(
@@ -241,47 +236,21 @@ class PartitionsWorld:
         folder: Path | None,
         plant: Callable[[Store], Store] | None,
     ) -> None:
-        self._random = Random(seed)
-        self._loop = loop
-        self.trace = Trace()
-        self.clock = SimulatedClock(loop)
-        self._failure: AssertionError | None = None
+        super().__init__(seed, loop)
         self._stores = [
-            FailingStore(_store(folder, number, plant), Random(self._random.random()))
+            FailingStore(
+                _planted(made_store(folder, f"store-{number}"), plant),
+                Random(self._random.random()),
+            )
             for number in range(_STORES)
         ]
-        self._owners = Owners([self._owner(store) for store in self._stores])
-        self._namespace = Namespace(
-            "simulated",
+        self._make_bus(
+            self._stores,
             MemoryCatalog(),
-            self._owners,
-            self.clock,
-            self._random.randbytes,
-            Turns(self.clock),
-            rules=(),
-            max_entities=ENTITIES_PER_NAMESPACE,
-            max_entity_message_bytes=MESSAGE_BYTES,
-            max_message_bytes=MESSAGE_BYTES,
             partitioning=Partitioning(fragment_count=self._random.choice((3, 4, 7))),
         )
         self.detects_duplicates = self._random.random() < 0.3
         self._account = Account()
-
-    def _owner(self, store: Any) -> StoreOwner:
-        return StoreOwner(
-            store,
-            self.clock,
-            self._random.randbytes,
-            on_fatal=lambda error: self._tell(f"a store cannot go on: {error}"),
-            after_turn=lambda: None,
-            on_pressure=lambda is_high: None,
-        )
-
-    def _tell(self, what: str) -> None:
-        self.trace.add(self.clock.now(), what)
-
-    def fail(self, violation: AssertionError) -> None:
-        self._failure = self._failure or violation
 
     def sent_of(self, message: stored.Message) -> Sent:
         return self._account.messages[number_of(message)]
@@ -289,12 +258,8 @@ class PartitionsWorld:
     # --- the story ------------------------------------------------------------
 
     async def live(self) -> None:
-        await self._owners.open("simulated")
-        await self._namespace.open()
-        self._owners.start()
-        self._namespace.start()
-        ticking = asyncio.create_task(self._tick_for_ever())
-        queue = await self._namespace.create_queue(
+        await self._start()
+        queue = await self.namespace.create_queue(
             "orders",
             {
                 "enable_partitioning": True,
@@ -306,9 +271,7 @@ class PartitionsWorld:
         for _ in range(self._random.choice((40, 150))):
             await self._step(sender, pool)
         await self._conclude(queue, pool)
-        ticking.cancel()
-        await self._owners.stop()
-        await self._namespace.close()
+        await self._stop()
 
     def _check_spread(self, queue: Queue) -> None:
         homes = {fragment.home for fragment in queue.fragments()}
@@ -330,8 +293,7 @@ class PartitionsWorld:
         else:
             self._change_store(random.choice(self._stores[1:]))
         await asyncio.sleep(random.choice((0, 0, 0.01, 0.3, 2.0)))
-        if self._failure is not None:
-            raise self._failure
+        self._check_failure()
 
     def _next_message(self) -> Sent:
         """A new message, or one again that may have been stored: its client does not
@@ -353,12 +315,6 @@ class PartitionsWorld:
             self._tell(f"store {number} leaves")
             store.leave()
 
-    async def _tick_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_SECONDS)
-            self._owners.tick()
-            self._namespace.tick(self.clock.now())
-
     # --- the end --------------------------------------------------------------
 
     async def _conclude(self, queue: Queue, pool: Pool) -> None:
@@ -374,15 +330,14 @@ class PartitionsWorld:
         last.receive(_DRAINED)
         await asyncio.sleep(1)
         self._compare([(fragment, lock.message) for fragment, lock in last.held])
-        if self._failure is not None:
-            raise self._failure
+        self._check_failure()
 
     async def _until_calm(self) -> None:
-        ends_at = self._loop.time() + _PATIENCE_SECONDS
+        ends_at = self._loop.time() + PATIENCE_SECONDS
         while not self._is_calm():
             if self._loop.time() > ends_at:
                 raise Violation("the stores did not come back")
-            await asyncio.sleep(_TICK_SECONDS)
+            await asyncio.sleep(TICK_SECONDS)
 
     def _is_calm(self) -> bool:
         messages = self._account.messages.values()
@@ -425,10 +380,5 @@ class PartitionsWorld:
             raise Violation(f"the messages of '{key}' are out of order")
 
 
-def _store(
-    folder: Path | None, number: int, plant: Callable[[Store], Store] | None
-) -> Store:
-    store: Store = (
-        MemoryStore() if folder is None else SqliteStore(folder / f"store-{number}")
-    )
+def _planted(store: Store, plant: Callable[[Store], Store] | None) -> Store:
     return store if plant is None else plant(store)

@@ -19,10 +19,14 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from simulator.clock import SimulatedClock
 from simulator.loop import VirtualLoop
+from simulator.several_stores import (
+    PATIENCE_SECONDS,
+    TICK_SECONDS,
+    SeveralStores,
+    made_store,
+)
 from simulator.sighting import Violation
-from simulator.trace import Trace
 from twinbus.broker import settlement
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
@@ -30,27 +34,20 @@ from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
 from twinbus.encoding.incoming import read_message
-from twinbus.entities.namespace import Namespace
 from twinbus.errors import InternalError, ServerBusy, ServiceBusError
-from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
 from twinbus.links.sending import accept, check_room
 from twinbus.owner.owner_state import OwnerState
-from twinbus.owner.owners import Owners
-from twinbus.owner.store_owner import StoreOwner, owner_of
-from twinbus.owner.turns import Turns
+from twinbus.owner.store_owner import owner_of
 from twinbus.store.base import CommitUnknown, Store, StoreError, StoreInUse
 from twinbus.store.lease import StoreLease
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.store.opening import open_store
-from twinbus.store.sqlite import SqliteStore
 
 _QUEUES: Final = 4
-_TICK_SECONDS: Final = 0.1
 _LATE_SECONDS: Final = 0.5
 """Nothing keeps the second store from answering at once."""
 
-_PATIENCE_SECONDS: Final = 60
 _LEASE_TERM_MS: Final = 3_000
 
 
@@ -298,7 +295,7 @@ def body_of(message: Message) -> bytes:
     return bytes(message.raw[-8:])
 
 
-class StoresWorld:
+class StoresWorld(SeveralStores):
     """Everything that exists for one seed."""
 
     def __init__(
@@ -308,11 +305,7 @@ class StoresWorld:
         folder: Path | None,
         plant: Callable[[Store], Store] | None,
     ) -> None:
-        self._random = Random(seed)
-        self._loop = loop
-        self.trace = Trace()
-        self.clock = SimulatedClock(loop)
-        self._failure: AssertionError | None = None
+        super().__init__(seed, loop)
         self._disk = MemoryDisk(_LEASE_TERM_MS) if folder is None else None
         stores = [
             self._store(folder, "first", self._disk, plant),
@@ -323,24 +316,9 @@ class StoresWorld:
         self._leaving = LeavingStore(stores[0], Random(self._random.random()))
         self._steady = stores[1]
         self._catalog = MemoryCatalog()
-        self._make_bus()
+        self._make_bus([self._leaving, self._steady], self._catalog)
         self._clients: list[QueueClient] = []
         self._count = 0
-
-    def _make_bus(self) -> None:
-        self._owners = Owners([self._owner(self._leaving), self._owner(self._steady)])
-        self._namespace = Namespace(
-            "simulated",
-            self._catalog,
-            self._owners,
-            self.clock,
-            self._random.randbytes,
-            Turns(self.clock),
-            rules=(),
-            max_entities=ENTITIES_PER_NAMESPACE,
-            max_entity_message_bytes=MESSAGE_BYTES,
-            max_message_bytes=MESSAGE_BYTES,
-        )
 
     def _store(
         self,
@@ -349,58 +327,27 @@ class StoresWorld:
         disk: MemoryDisk | None,
         plant: Callable[[Store], Store] | None,
     ) -> Store:
-        store: Store = (
-            MemoryStore(disk) if folder is None else SqliteStore(folder / name)
-        )
+        store = made_store(folder, name, disk)
         return store if plant is None else plant(store)
-
-    def _owner(self, store: Any) -> StoreOwner:
-        return StoreOwner(
-            store,
-            self.clock,
-            self._random.randbytes,
-            on_fatal=lambda error: self._tell(f"a store cannot go on: {error}"),
-            after_turn=lambda: None,
-            on_pressure=lambda is_high: None,
-        )
-
-    def time(self) -> float:
-        return self._loop.time()
-
-    def _tell(self, what: str) -> None:
-        self.trace.add(self.clock.now(), what)
-
-    def fail(self, violation: AssertionError) -> None:
-        self._failure = self._failure or violation
 
     # --- the story ------------------------------------------------------------
 
     async def live(self) -> None:
         await self._start()
-        ticking = asyncio.create_task(self._tick_for_ever())
         await self._make_queues()
         await self._steps()
         if self._random.random() < 0.5:
             await self._restart_without_first()
             await self._steps()
         await self._conclude()
-        ticking.cancel()
         await self._stop()
 
     async def _steps(self) -> None:
         for _ in range(self._random.choice((40, 120))):
             await self._step()
 
-    async def _start(self) -> None:
-        remembered = await self._namespace.remembered_stores()
-        await self._owners.open("simulated", remembered)
-        await self._namespace.open()
-        self._owners.start()
-        self._namespace.start()
-
-    async def _stop(self) -> None:
-        await self._owners.stop()
-        await self._namespace.close()
+    async def _remembered(self) -> dict[str, bytes]:
+        return await self.namespace.remembered_stores()
 
     async def _restart_without_first(self) -> None:
         """A start while the first store is away."""
@@ -412,7 +359,7 @@ class StoresWorld:
         self._check()
         self._tell("the bus starts without the first store")
         self._leaving.is_away = True
-        self._make_bus()
+        self._make_bus([self._leaving, self._steady], self._catalog)
         await self._start()
         for client in self._clients:
             self._check_start(client)
@@ -421,11 +368,11 @@ class StoresWorld:
         await self._until(self._is_calm, "the first store was not taken in")
         for client in self._clients:
             if not client.is_steady:
-                client.move_to(self._namespace.queue(client.path).fragment())
+                client.move_to(self.namespace.queue(client.path).fragment())
 
     def _check_start(self, client: QueueClient) -> None:
         """Queues of the steady store are served at once, the others not at all."""
-        queue = self._namespace.queue(client.path)
+        queue = self.namespace.queue(client.path)
         if client.is_steady:
             client.move_to(queue.fragment())
             return
@@ -440,7 +387,7 @@ class StoresWorld:
     async def _make_queues(self) -> None:
         """Each goes to the store with the fewest fragments."""
         for number in range(_QUEUES):
-            queue = await self._namespace.create_queue(f"queue-{number}", {})
+            queue = await self.namespace.create_queue(f"queue-{number}", {})
             fragment = queue.fragment()
             _, steady = self._owners
             client = QueueClient(self, fragment, fragment.home is steady)
@@ -491,15 +438,8 @@ class StoresWorld:
             self._rival = None
         self._leaving.come_back()
 
-    async def _tick_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK_SECONDS)
-            self._owners.tick()
-            self._namespace.tick(self.clock.now())
-
     def _check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+        self._check_failure()
         for client in self._clients:
             client.check_answers()
 
@@ -521,11 +461,11 @@ class StoresWorld:
         )
 
     async def _until(self, condition: Callable[[], bool], what: str) -> None:
-        ends_at = self.time() + _PATIENCE_SECONDS
+        ends_at = self.time() + PATIENCE_SECONDS
         while not condition():
             if self.time() > ends_at:
                 raise Violation(what)
-            await asyncio.sleep(_TICK_SECONDS)
+            await asyncio.sleep(TICK_SECONDS)
 
     async def _drain(self, client: QueueClient) -> None:
         """Let go of what is held, and take what is there."""

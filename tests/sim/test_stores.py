@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from simulator import run_world, stores_world
+from simulator import run_world, several_stores, stores_world
 from twinbus.errors import ForeignFragment
 from twinbus.owner.absence import Absence
 from twinbus.owner.owners import Owners
@@ -40,7 +40,7 @@ def test_a_fragment_in_the_change_set_of_another_store_is_found(
         "settlement",
         _Planted(stores_world.settlement, complete_elsewhere),
     )
-    monkeypatch.setattr(stores_world, "Owners", _noted)
+    monkeypatch.setattr(several_stores, "Owners", _noted)
     assert isinstance(violation(), ForeignFragment)
 
 
