@@ -2,17 +2,18 @@
 
 Every commit writes one compact blob in its own transaction, so the log has no gaps.
 Operations are run-length coded: one record says "this actor did this to N messages from
-that row id on". If messages are handled in order, a commit of a thousand sends has one
-record.
+that row id on", all of the same size and age. If messages are handled in order, a
+commit of a thousand sends has a few records.
 
-An actor (a link, or the bus itself) is a number. Its description precedes the first
-record after a start that mentions it. A message is identified by its row id and the
-uuid of the store.
+Actors (links, or the bus itself) and fragments are numbers. `log_book.py` adds their
+descriptions. The blob is read by `operation_record.py`, which describes its form.
+
+What has no message (a refusal, a receive that came back empty) is an event: its row id
+is that of sequence number zero, and equal ones are counted together.
 """
 
 import struct
 from array import array
-from dataclasses import dataclass
 from sys import byteorder
 from typing import Final, final
 
@@ -42,40 +43,47 @@ FORWARD: Final = 19
 PING: Final = 20
 # Locks that a reader lease revoked.
 REVOKE: Final = 21
+# The bus put a message here: a dead letter, a forwarded or activated message, a copy in
+# a subscription.
+ARRIVE: Final = 22
+RECEIVE_EMPTY: Final = 23
+# An entity was created or deleted.
+ADMINISTRATION: Final = 24
 
 THE_BUS: Final = 0
 """The actor of operations without a client, such as expiry and activation."""
 
-_FORMAT: Final = 1
-_HEAD: Final = struct.Struct("<BqqII")
-_ACTOR: Final = struct.Struct("<qI")
-_RUN_FIELDS: Final = 6
+FORMAT: Final = 2
+
+# Version, flags, opened at, sealed at, epoch, previous blob, what its commit took (ms),
+# counts of actors, fragments, texts, uids and runs, bytes of message ids.
+HEAD: Final = struct.Struct("<BBqqqqqIIIIII")
+NAMED: Final = struct.Struct("<qH")
+LENGTH: Final = struct.Struct("<H")
+
+IS_LAST: Final = 1
+"""Flag of the last blob before the owner stopped: nothing is missing after it."""
+
+# The key of a run: the operation, these bits, and the delivery count.
+HAS_UID: Final = 1 << 8
+HAS_ID: Final = 1 << 9
+IS_EVENT: Final = 1 << 10
+OPERATION_MASK: Final = 0xFF
+COUNT_SHIFT: Final = 16
+
+# Of a run's detail: the text of the reason below, that of the destination above.
+REASON_MASK: Final = (1 << 24) - 1
+DESTINATION_SHIFT: Final = 24
+
+RUN_FIELDS: Final = 10
+"""Key, actor, first row, count, bytes of each, enqueued at, when, first origin, text of
+the session, detail."""
 
 _LONG: Final = 10_000
 """Limit of entries that wait: lock renewals, for example, need no commit."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRun:
-    """N consecutive messages, and what one actor did to them."""
-
-    operation: int
-    actor: int
-    first_row_id: int
-    message_count: int
-    size_bytes: int
-    # Sum of now - enqueued_at over the run; 0 for a send.
-    age_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationRecord:
-    """One commit's blob, decoded."""
-
-    opened_at: int
-    sealed_at: int
-    actors: dict[int, str]
-    runs: list[OperationRun]
+_TEXT_CHARACTERS: Final = 256
+"""Longer reasons are cut."""
 
 
 @final
@@ -83,47 +91,108 @@ class OperationLog:
     """Collects one commit's operations."""
 
     def __init__(self) -> None:
-        self._opened_at: int = 0
-        self._actors: list[tuple[int, str]] = []
-        # Closed runs, flat: operation, actor, first row, count, bytes, age.
-        self._runs: list[int] = []
+        # When the first of them happened.
+        self.opened_at: int = 0
+        # Number and description, written by the book.
+        self.actors: list[tuple[int, bytes]] = []
+        self.fragments: list[tuple[int, bytes]] = []
+        # Set by the book.
+        self.epoch: int = 0
+        self.previous: int = 0
+        self.previous_ms: int = 0
+        self.is_last: bool = False
+        # Closed runs, flat.
+        self.runs: list[int] = []
+        # Where each event is in `runs`.
+        self._events: dict[tuple[int, int, int, int], int] = {}
+        # Session ids, reasons and destinations; numbered from 1.
+        self._texts: dict[str, int] = {}
+        # Of the messages of runs that have them, in order.
+        self._uids: list[bytes] = []
+        # Messages whose ids are in the log. The ids are cut out when it is encoded.
+        self._named: list[Message] = []
+        self._ids: bytes = b""
         # The open run.
-        self._operation: int = 0
+        self._key: int = 0
         self._actor: int = 0
         self._first: int = 0
         self._count: int = 0
         self._bytes: int = 0
-        self._age: int = 0
+        self._enqueued_at: int = 0
+        self._at: int = 0
+        self._first_origin: int = 0
+        self._session: int = 0
+        self._detail: int = 0
 
     def is_long(self) -> bool:
         """True if it should be committed even if nothing else has to be."""
-        return len(self._runs) + len(self._actors) > _LONG
+        return len(self.runs) > _LONG
 
     def entry_count(self) -> int:
-        """How long it is, in numbers and actors."""
-        return len(self._runs) + len(self._actors)
+        """How long it is, in numbers and descriptions."""
+        return len(self.runs) + len(self.actors) + len(self._uids)
 
     def is_empty(self) -> bool:
-        return self._count == 0 and not self._runs and not self._actors
+        return (
+            self._count == 0
+            and not self.runs
+            and not self.fragments
+            and not self.is_last
+        )
 
-    def introduce(self, actor: int, description: str) -> None:
-        """Describe an actor, before its first operation."""
-        self._actors.append((actor, description))
+    def text(self, text: str) -> int:
+        """The number of a reason or destination, for a record's detail."""
+        if len(text) > _TEXT_CHARACTERS:
+            text = text[:_TEXT_CHARACTERS]
+        number = self._texts.get(text)
+        if number is None:
+            number = self._texts[text] = len(self._texts) + 1
+        return number
 
-    def introduce_those_of(self, lost: "OperationLog") -> None:
-        """Describe again actors whose descriptions were in an uncommitted log."""
-        self._actors += lost._actors
+    def destination(self, path: str) -> int:
+        """The detail of a record that says where the message goes."""
+        return self.text(path) << DESTINATION_SHIFT
 
-    def record(self, operation: int, actor: int, message: Message, now: int) -> None:
+    def record(
+        self, operation: int, actor: int, message: Message, now: int, detail: int = 0
+    ) -> None:
         """Record an operation on one message."""
-        self.add(
-            operation,
+        key = operation | message.delivery_count << COUNT_SHIFT
+        if message.uid:
+            key |= HAS_UID
+            self._uids.append(message.uid)
+        if message.id_end != 0 and (
+            operation == SEND or operation == SCHEDULE or operation == DUPLICATE
+        ):
+            key |= HAS_ID
+            self._named.append(message)
+        session = 0 if message.session_id is None else self.text(message.session_id)
+        self._add(
+            key,
             actor,
             message.row_id,
             len(message.raw) + message.absent_bytes,
             message.enqueued_at,
             now,
+            message.body_id,
+            session,
+            detail,
         )
+
+    def arrive(self, message: Message, now: int) -> None:
+        """Record that the bus put the message where it is now."""
+        annex, detail = message.annex, 0
+        if annex is not None and annex.dead_letter_reason is not None:
+            detail = self.text(annex.dead_letter_reason)
+        self.record(ARRIVE, THE_BUS, message, now, detail)
+
+    def duplicate(self, actor: int, message: Message, base: int, now: int) -> None:
+        """Record a message that was accepted and dropped. It has no number: `base` is
+        the row id of sequence zero."""
+        message.row_id = base
+        message.enqueued_at = now
+        self.record(DUPLICATE, actor, message, now)
+        message.row_id = 0
 
     def add(
         self,
@@ -133,79 +202,143 @@ class OperationLog:
         size_bytes: int,
         enqueued_at: int,
         now: int,
+        uid: bytes = b"",
+        origin: int = 0,
     ) -> None:
-        """Record an operation on one message; it extends the open run if it can."""
+        """Record an operation on one message of which only this is known."""
+        key = operation
+        if uid:
+            key |= HAS_UID
+            self._uids.append(uid)
+        self._add(key, actor, row_id, size_bytes, enqueued_at, now, origin, 0, 0)
+
+    def _add(
+        self,
+        key: int,
+        actor: int,
+        row_id: int,
+        size_bytes: int,
+        enqueued_at: int,
+        now: int,
+        origin: int,
+        session: int,
+        detail: int,
+    ) -> None:
+        """It extends the open run if it can."""
+        count = self._count
         if (
-            self._count != 0
-            and row_id == self._first + self._count
-            and operation == self._operation
+            count != 0
+            and row_id == self._first + count
+            and key == self._key
             and actor == self._actor
+            and size_bytes == self._bytes
+            and enqueued_at == self._enqueued_at
+            and now == self._at
+            and session == self._session
+            and detail == self._detail
+            and (
+                origin == self._first_origin + count
+                if origin != 0
+                else self._first_origin == 0
+            )
         ):
-            self._count += 1
-            self._bytes += size_bytes
-            self._age += now - enqueued_at
+            self._count = count + 1
             return
-        if self._count != 0:
-            self._close_run()
-        else:
-            self._opened_at = now
-        self._operation = operation
+        if count != 0:
+            self.close_run()
+        elif not self.runs:
+            self.opened_at = now
+        self._key = key
         self._actor = actor
         self._first = row_id
         self._count = 1
         self._bytes = size_bytes
-        self._age = now - enqueued_at
+        self._enqueued_at = enqueued_at
+        self._at = now
+        self._first_origin = origin
+        self._session = session
+        self._detail = detail
 
-    def _close_run(self) -> None:
-        self._runs.append(self._operation)
-        self._runs.append(self._actor)
-        self._runs.append(self._first)
-        self._runs.append(self._count)
-        self._runs.append(self._bytes)
-        self._runs.append(self._age)
+    def close_run(self) -> None:
+        """Close the open run, if there is one."""
+        if self._count == 0:
+            return
+        runs = self.runs
+        runs.append(self._key)
+        runs.append(self._actor)
+        runs.append(self._first)
+        runs.append(self._count)
+        runs.append(self._bytes)
+        runs.append(self._enqueued_at)
+        runs.append(self._at)
+        runs.append(self._first_origin)
+        runs.append(self._session)
+        runs.append(self._detail)
         self._count = 0
+
+    def event(
+        self, operation: int, actor: int, row_id: int, now: int, reason: str = ""
+    ) -> None:
+        """Record what happened to no message; `row_id` is that of sequence zero."""
+        self.close_run()
+        detail = self.text(reason) if reason else 0
+        same = (operation, actor, row_id, detail)
+        at = self._events.get(same)
+        if at is not None:
+            self.runs[at + 3] += 1
+            return
+        if not self.runs:
+            self.opened_at = now
+        self._events[same] = len(self.runs)
+        key = operation | IS_EVENT
+        self.runs += [key, actor, row_id, 1, 0, now, now, 0, 0, detail]
+
+    def deleted(self, base: int, number: int, description: str) -> None:
+        """A fragment is deleted. It is described now, because later nobody can."""
+        self.fragments.append((number, description.encode()))
+        self.event(ADMINISTRATION, THE_BUS, base, 0, "deleted")
 
     def encode(self, now: int) -> bytes:
         """Encode the blob; nothing may be added afterwards."""
-        if self._count != 0:
-            self._close_run()
-        run_count = len(self._runs) // _RUN_FIELDS
-        opened_at = self._opened_at or now
-        parts = [_HEAD.pack(_FORMAT, opened_at, now, len(self._actors), run_count)]
-        for actor, description in self._actors:
-            text = description.encode()
-            parts.append(_ACTOR.pack(actor, len(text)) + text)
-        runs = array("q", self._runs)
+        self.close_run()
+        if self._named:
+            # A log may outlive its commit, and must not keep the messages.
+            self._ids += b"".join(
+                [named.raw[named.id_at : named.id_end] for named in self._named]
+            )
+            self._named = []
+        head = HEAD.pack(
+            FORMAT,
+            IS_LAST if self.is_last else 0,
+            self.opened_at or now,
+            now,
+            self.epoch,
+            self.previous,
+            self.previous_ms,
+            len(self.actors),
+            len(self.fragments),
+            len(self._texts),
+            len(self._uids),
+            len(self.runs) // RUN_FIELDS,
+            len(self._ids),
+        )
+        parts = [head]
+        for number, description in self.actors:
+            parts.append(NAMED.pack(number, len(description)))
+            parts.append(description)
+        for number, description in self.fragments:
+            parts.append(NAMED.pack(number, len(description)))
+            parts.append(description)
+        for text in self._texts:
+            encoded = text.encode()
+            parts.append(LENGTH.pack(len(encoded)))
+            parts.append(encoded)
+        for uid in self._uids:
+            parts.append(LENGTH.pack(len(uid)))
+            parts.append(uid)
+        runs = array("q", self.runs)
         if byteorder == "big":
             runs.byteswap()
         parts.append(runs.tobytes())
+        parts.append(self._ids)
         return b"".join(parts)
-
-
-def decode_operations(blob: bytes) -> OperationRecord:
-    """Decode the operations of one commit."""
-    version, opened_at, sealed_at, actor_count, run_count = _HEAD.unpack_from(blob, 0)
-    if version != _FORMAT:
-        raise ValueError(f"operation log format {version}, this bus reads {_FORMAT}")
-    at = _HEAD.size
-    actors: dict[int, str] = {}
-    for _ in range(actor_count):
-        actor, length = _ACTOR.unpack_from(blob, at)
-        at += _ACTOR.size
-        actors[actor] = blob[at : at + length].decode()
-        at += length
-    flat = struct.unpack_from(f"<{run_count * _RUN_FIELDS}q", blob, at)
-    runs = [
-        OperationRun(
-            operation=flat[i],
-            actor=flat[i + 1],
-            first_row_id=flat[i + 2],
-            message_count=flat[i + 3],
-            size_bytes=flat[i + 4],
-            age_ms=flat[i + 5],
-        )
-        for i in range(0, len(flat), _RUN_FIELDS)
-    ]
-    return OperationRecord(
-        opened_at=opened_at, sealed_at=sealed_at, actors=actors, runs=runs
-    )

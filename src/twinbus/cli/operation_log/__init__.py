@@ -1,0 +1,1 @@
+"""What `twinbus log` does: reads operation logs, prints and exports them."""

@@ -1,0 +1,1 @@
+"""The operation log of stores, exported to files: each operation once."""
