@@ -1,7 +1,7 @@
 #!/bin/sh
-# Adds Spark to the virtual environment: PySpark and Arrow, and beside it, under build/,
-# the oldest PySpark that is supported. `make` runs this for what needs Spark; a bus
-# does without. Some 900 MB are loaded, once.
+# Adds Spark to the virtual environment: PySpark, Arrow and what draws plots, some 500 MB.
+# `setup_spark.sh oldest` adds the oldest PySpark that is supported beside it, under
+# build/, for tests. `make` runs this for what needs Spark; a bus does without.
 #
 # Java is the system's: where it is missing the command is named, or run as root.
 set -eu
@@ -55,7 +55,7 @@ finish() {
 trap finish EXIT
 trap 'exit 1' INT TERM
 
-if [ ! -d "build/pyspark-$oldest" ]; then
+if [ "${1:-}" = oldest ] && [ ! -d "build/pyspark-$oldest" ]; then
     say "Installing PySpark $oldest into build/pyspark-$oldest"
     mkdir -p build
     $pip install --group spark-oldest --target "$draft" &
@@ -69,5 +69,6 @@ if [ -n "$beside" ]; then
     mv "$draft" "build/pyspark-$oldest"
 fi
 for installed in .venv/lib/python3*/site-packages "build/pyspark-$oldest"; do
+    # The one under build/ may be missing.
     unpack "$installed"
 done

@@ -35,8 +35,12 @@ MEANINGS = {
     "partition": "partition of a partitioned entity; otherwise 0",
     "sequence_number": "unique and rising in an entity",
     "state": "active, deferred or scheduled",
-    "application_properties": "values as strings",
-    "body": "the bytes of the data section; other bodies in `raw`",
+    "application_properties": "values as texts",
+    "application_property_types": "their AMQP types, of those that are not strings; "
+    "else null",
+    "body": "the bytes of the data section; an AMQP value as text or JSON",
+    "amqp_types": "AMQP types of a `message_id` or `correlation_id` that is not a "
+    "string, and of a `body` that is not data; else null",
     "size_bytes": "of the whole message",
     "raw": "the whole message as AMQP bytes, with `includeRaw`",
 }

@@ -39,6 +39,7 @@ def syphon(
     )
 
 
+@pytest.mark.timeout(300)
 async def test_what_had_to_stay_is_told_to_scripts(
     buses: tuple[Bus, Bus], tmp_path: Path
 ) -> None:

@@ -182,14 +182,28 @@ class KeepsEntities(Planted):
         changes.entities_removed.clear()
 
 
-# The seeds of worlds that showed a rare mistake when its test was written.
-SHOWN_BY = {LosesDeferred: 101, ForgetsDeliveryCounts: 17}
+# The seeds of worlds that showed a mistake when its test was written: one shows most.
+SHOWS_MOST = 3
+SHOWN_BY = {
+    ForgetsDeliveryCounts: 67,
+    ForgetsEntities: 5,
+    ForgetsIds: 5,
+    ForgetsRules: 0,
+    InvertsSessions: 5,
+    KeepsBodies: 5,
+    LeavesWhatMoves: 1,
+    LosesDeferred: 101,
+    LosesWhatMoves: 1,
+    ReadsTwice: 32,
+}
+CATALOG_NOTES_NOTHING = 12
+CALLS_OVERLAP = 34
 
 
 def violation_of(
-    plant: Callable[[Any], Any], kind: str = "queues"
+    plant: Callable[[Any], Any], kind: str = "queues", first: int = SHOWS_MOST
 ) -> BaseException | None:
-    for seed in (SHOWN_BY.get(plant, 0), *range(WORLDS)):
+    for seed in (SHOWN_BY.get(plant, first), *range(WORLDS)):
         violation = run_world(seed, kind=kind, plant=plant).violation
         if violation is not None:
             return violation
@@ -243,7 +257,7 @@ def _all_are_leftovers(table: Any, *others: Any, **names: Any) -> Strangers:
     noted = [
         Unfinished(
             kind=TOMBSTONE,
-            namespace=names["namespace"],
+            namespace=min(names["served"]),
             path="",
             generation=generation,
             store_uuid=names["store_uuid"],
@@ -268,7 +282,7 @@ def test_a_catalog_that_notes_nothing_is_found(
 ) -> None:
     """A crash amid a creation or a removal then leaves what nobody can explain."""
     monkeypatch.setattr(MemoryCatalog, "_note", lambda self, noted: None)
-    found = violation_of(Planted)
+    found = violation_of(Planted, first=CATALOG_NOTES_NOTHING)
     assert isinstance(found, Violation)
     assert "does not start" in str(found)
 
@@ -293,8 +307,11 @@ class ImpatientOwner(StoreOwner):
 
 def test_two_store_calls_at_once_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(life, "StoreOwner", ImpatientOwner)
-    assert "overlap" in str(violation_of(Planted))
+    assert "overlap" in str(violation_of(Planted, first=CALLS_OVERLAP))
 
 
 def test_an_honest_store_passes() -> None:
-    assert violation_of(Planted) is None
+    """Worlds that show mistakes have none. `test_worlds.py` has the other seeds."""
+    shown_by = {SHOWS_MOST, CATALOG_NOTES_NOTHING, CALLS_OVERLAP, *SHOWN_BY.values()}
+    for seed in shown_by:
+        assert run_world(seed, plant=Planted).violation is None

@@ -33,6 +33,7 @@ _LAST_RENEWAL_SECONDS = 30
 
 _DRILLS = {
     "test_syphon_kill.py",
+    "test_capture_kill.py",
     "test_exclusive_kill.py",
     "test_defer_kill.py",
     "test_versions.py",
@@ -58,7 +59,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Workers are to be of this Python, with what is installed in it.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = str(_DAEMON_FOLDER)
+    given = os.environ.get("PYTHONPATH")
+    paths = [str(_DAEMON_FOLDER), *([given] if given else [])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     folder = tmp_path_factory.mktemp("spark")
     session = (
         SparkSession.builder.master("local[2,4]")

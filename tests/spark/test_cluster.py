@@ -5,12 +5,14 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from pairs.syphon_world import PRIMARY, backlog, diverted
 
 from twinbus.spark.packaging import write_archive
 from twinbus.testing import Bus
 
 from .harness import Namespace, numbered
+from .reported_log import DIVERTED, write_story
 from .standalone import StandaloneCluster
 from .syphon_pair import Pair, bodies, side_of
 
@@ -61,3 +63,45 @@ def test_syphon_ships_itself(cluster: StandaloneCluster, tmp_path: Path) -> None
         # Without sessions there is no order to keep.
         assert sorted(bodies(pair.primary, "orders")) == sorted(sent)
         assert pair.backlog_counts() == (0, 0)
+
+
+@pytest.mark.nightly("the syphon and a job with its package are shipped alike")
+def test_capture_and_replay_ship_themselves(
+    cluster: StandaloneCluster, namespace: Namespace, tmp_path: Path
+) -> None:
+    namespace.bus.create_queue("orders")
+    namespace.bus.create_queue("copies")
+    namespace.send("orders", numbered("o", range(COUNT)))
+
+    def run(job: str, *flags: str) -> dict[str, object]:
+        command = [
+            *(sys.executable, "-m", "twinbus", "spark", job, "orders", "--json"),
+            *("--lake", str(tmp_path / "lake"), *flags),
+            *("--connection-string", namespace.credential),
+            *("--master", cluster.url, *cluster.settings()),
+        ]
+        content: dict[str, object] = json.loads(cluster.run(command))
+        return content
+
+    assert run("capture")["entities"] == {"orders": COUNT}
+    sent = run("replay", "--replay-id", "one", "--to", "copies")
+    assert (sent["selected"], sent["sent"], sent["known"]) == (COUNT, COUNT, 0)
+    assert namespace.bodies("copies", count=COUNT + 1) == numbered("o", range(COUNT))
+
+
+@pytest.mark.nightly("the syphon and a job with its package are shipped alike")
+def test_report_is_made_with_nothing_changed_but_the_master(
+    cluster: StandaloneCluster, tmp_path: Path
+) -> None:
+    folders = write_story(tmp_path / "logs")
+    out = tmp_path / "out"
+    printed = cluster.run(
+        [
+            *(sys.executable, "-m", "twinbus", "spark", "report", "--json"),
+            *(*map(str, folders), "--out", str(out)),
+            *("--master", cluster.url, *cluster.settings()),
+        ]
+    )
+    told = json.loads(printed)
+    assert (told["diverted"], told["restored"]) == (DIVERTED, DIVERTED)
+    assert (out / "report.html").stat().st_size > 100_000

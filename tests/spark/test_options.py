@@ -30,6 +30,10 @@ def told(spark: SparkSession, namespace: Namespace, /, **options: str) -> str:
             {"credential": "env:NOT_THERE"},
             "there is no variable NOT_THERE, or it is empty",
         ),
+        (
+            {"maxOffsetsPerTrigger": "5"},
+            "Use 'maxMessagesPerBatch'; it is",
+        ),
         ({"maxMesagesPerBatch": "5"}, "Did you mean 'maxMessagesPerBatch'"),
         ({"entities": "nowhere"}, "'entities' names 'nowhere', which does not exist"),
         ({"timeout": "soon"}, "'timeout' is 'soon'; it must be a duration"),
@@ -45,15 +49,6 @@ def test_a_wrong_option_is_told(
     assert "During handling of the above exception" not in message
     assert "The above exception was the direct cause" not in message
     assert "option_reader.py" not in message
-
-
-def test_a_schema_of_ones_own_is_told(
-    spark: SparkSession, namespace: Namespace
-) -> None:
-    namespace.bus.create_queue("orders")
-    reading = spark.read.format("servicebus").options(**namespace.options("orders"))
-    with pytest.raises(PySparkException, match=r"leave \.schema.* out"):
-        reading.schema("body binary").load().collect()
 
 
 def test_an_address_where_nobody_answers_is_told(

@@ -40,7 +40,7 @@ FRAGMENTS = 4
 
 def partitioned_bus() -> Bus:
     """All its queues and topics have four fragments, in three stores."""
-    settings = {"fragments": FRAGMENTS, "partition_all": True}
+    settings = {"fragments": FRAGMENTS, "partition_all": True, "allow_faults": True}
     return Bus(stores=3, settings=settings)
 
 
@@ -90,7 +90,7 @@ def settle(namespace: Namespace, how: Callable[[Any, Any], None], count: int) ->
 def batch_rows(namespace: Namespace, entities: str, **given: Any) -> list[Any]:
     """What the tasks of a batch query read."""
     options = read_options(namespace.options(entities, **given), is_stream=False)
-    ranges = snapshot(options)
+    ranges, _ = snapshot(options)
     found: list[dict[str, Any]] = []
     for partition in partitions_of(options, ranges, options.states, RangePartition):
         assert isinstance(partition, RangePartition)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from free_port import free_port
 
+from bench.free_port import free_port
 from twinbus.spark.bulk.client import BulkClient, BulkSettlement, PlanPart
 from twinbus.spark.bulk.errors import BulkError
 from twinbus.spark.connection import SparkConnection

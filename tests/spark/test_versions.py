@@ -28,8 +28,12 @@ PROGRAM = Path(__file__).with_name("version_contract.py")
 
 def pinned(group: str) -> str:
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    [requirement] = groups[group]
-    version: str = requirement.removeprefix("pyspark==")
+    versions: list[str] = [
+        requirement.removeprefix("pyspark==")
+        for requirement in groups[group]
+        if requirement.startswith("pyspark==")
+    ]
+    [version] = versions
     return version
 
 

@@ -73,7 +73,8 @@ def test_options_that_cannot_be(
         ("raw string", "The column 'raw' is of type string; it must be binary. Cast"),
         ("scheduled_time string", "it must be timestamp. Cast it, or drop it."),
         ("time_to_live_ms double", "it must be bigint or int or smallint or tinyint"),
-        ("application_properties map<string,int>", "it must be map<string,string>."),
+        ("application_properties map<int,string>", "it must be map<string,string>,"),
+        ("application_properties map<string,date>", "which AMQP does not have. Cast"),
         ("sequence_number bigint", "The DataFrame has no column of a message."),
     ],
 )

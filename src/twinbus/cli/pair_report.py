@@ -8,8 +8,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from twinbus.cli import exit_codes
-from twinbus.cli.entity_tables import console, readable_age, readable_size
+from twinbus.cli.entity_tables import readable_age, readable_size
 from twinbus.cli.sdk_side import Reachability
+from twinbus.cli.tables import console
 from twinbus.pairing.backlog_status import BacklogQueueStatus, BacklogSurvey
 
 

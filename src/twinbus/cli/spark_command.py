@@ -16,7 +16,14 @@ from twinbus.cli.pair_flags import (
     Primary,
     PrimaryName,
 )
-from twinbus.cli.spark_flags import (
+from twinbus.cli.spark import (
+    audit_command,
+    capture_command,
+    meter_command,
+    replay_command,
+    report_command,
+)
+from twinbus.cli.spark.spark_flags import (
     Checkpoint,
     Conf,
     Continuous,
@@ -33,9 +40,19 @@ app = group(
     "Run jobs in Spark, and package them for a cluster.",
     examples(
         "twinbus spark syphon --primary file:site-a --secondary file:site-b",
+        "twinbus spark capture orders billing --lake lake",
+        "twinbus spark replay orders --lake lake --replay-id again --dry-run",
+        "twinbus spark meter oplog-a oplog-b --what-if backlog_queue_count=5",
+        "twinbus spark audit oplog-a oplog-b sendlog",
+        "twinbus spark report oplog-a oplog-b sendlog --out report",
         "twinbus spark package twinbus-spark.zip",
     ),
 )
+app.command("capture", epilog=capture_command.EPILOG)(capture_command.capture)
+app.command("replay", epilog=replay_command.EPILOG)(replay_command.replay)
+app.command("meter", epilog=meter_command.EPILOG)(meter_command.meter)
+app.command("audit", epilog=audit_command.EPILOG)(audit_command.audit)
+app.command("report", epilog=report_command.EPILOG)(report_command.report)
 
 _MAX_MESSAGES: Final = 50_000
 
@@ -72,14 +89,14 @@ def _syphon(
     dead letters. With --continuous it runs until it is told to stop (SIGTERM, or
     Ctrl-C), through outages of either side.
     """
-    from twinbus.cli.spark_environment import reference, require_spark
+    from twinbus.cli.spark.environment import reference, require_spark
 
     sides = (
         reference(primary, "--primary", PRIMARY),
         reference(secondary, "--secondary", SECONDARY),
     )
     require_spark()
-    from twinbus.cli.spark_run import SparkSyphonRun, syphon_options
+    from twinbus.cli.spark.syphon_run import SparkSyphonRun, syphon_options
 
     options = syphon_options(
         sides,

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from twinbus.spark.plain_error import each_plainly, plainly
+from twinbus.spark.pushed_filters import push
 from twinbus.spark.ranges_read import RangePartition
 from twinbus.spark.read_options import ReadOptions
 
@@ -30,3 +31,13 @@ class ServiceBusReader(DataSourceReader):
         # Without any partition Spark asks for one that is none.
         if isinstance(partition, RangePartition):
             yield from partition.read()
+
+
+class FilteringReader(ServiceBusReader):
+    """The same, with filters of the query. A class of its own: Spark refuses a reader
+    that takes filters while its setting for them is off."""
+
+    @plainly
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:
+        self._options, left = push(self._options, filters)
+        return left

@@ -41,8 +41,12 @@ def stream_engine(options: ReadOptions) -> StreamEngine:
 
 def batch_partitions(options: ReadOptions) -> list[InputPartition]:
     """Everything that is there now. Raises SdkMissing, BulkError, PortableError."""
+    if not options.states or options.sessions == ():
+        # A query asks for what cannot be.
+        return []
     if _is_twinbus(options):
-        return partitions_of(options, snapshot(options), options.states, RangePartition)
+        ranges, age = snapshot(options)
+        return partitions_of(options, ranges, options.states, RangePartition, age)
     require_sdk()
     from twinbus.spark.portable.browsing import present_ranges
     from twinbus.spark.portable.peeked_ranges import PeekPartition

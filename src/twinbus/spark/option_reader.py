@@ -1,7 +1,8 @@
 """Reads Spark's options: texts become checked values.
 
 Letter case of names does not matter. An error names the option, its value and what it
-may be. An unknown option is an error, too, which suggests the most similar one.
+may be. An unknown option is an error, too, which suggests the most similar one, or what
+takes the place of an option of Kafka or Event Hubs.
 """
 
 import re
@@ -11,6 +12,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from twinbus.durations import duration_ms
+from twinbus.spark.foreign_names import counterpart
 from twinbus.spark.plain_error import PlainError
 
 _SIZE: Final = re.compile(r"(\d{1,15})\s*([kmgt]?)i?b?", re.IGNORECASE | re.ASCII)
@@ -25,8 +27,20 @@ _SPARKS_OWN: Final = frozenset(("checkpointlocation", "queryname", "outputmode")
 """Options of Spark itself, which it also passes to sources and sinks."""
 
 
+_TABLE_PROPERTIES: Final = frozenset(("provider", "owner"))
+
+
 class OptionError(PlainError, ValueError):
     """An option is wrong; the text says which, and what to do."""
+
+
+def _hint(name: str, by_lower: Mapping[str, str]) -> str:
+    """What was probably meant."""
+    use = counterpart(name)
+    if use is not None:
+        return f" Use {use}."
+    close = get_close_matches(name, by_lower, n=1)
+    return f" Did you mean '{by_lower[close[0]]}'?" if close else ""
 
 
 class OptionReader:
@@ -41,11 +55,10 @@ class OptionReader:
         for name in self._values:
             if name in by_lower or name in _SPARKS_OWN or name.startswith("spark."):
                 continue
-            close = get_close_matches(name, by_lower, n=1)
-            hint = f" Did you mean '{by_lower[close[0]]}'?" if close else ""
             raise OptionError(
-                f"'{name}' is not an option of the format servicebus.{hint} There "
-                f"are: {', '.join(sorted(known, key=str.lower))}."
+                f"'{name}' is not an option of the format servicebus."
+                f"{_hint(name, by_lower)} There are: "
+                f"{', '.join(sorted(known, key=str.lower))}."
             )
         self._check_secrets()
 
@@ -58,6 +71,18 @@ class OptionReader:
                     f"'{name}' has a connection string in it, or a token. Give that as "
                     "'connectionString', or name where it is by 'credential'."
                 )
+
+    def check_no_table(self) -> None:
+        """Raises OptionError if Spark asks for a table of its catalog. It would keep
+        the table, but not its options, so nobody could read it. When a table is made,
+        Spark adds properties of it to the options; later, there are none at all."""
+        if not self._values or _TABLE_PROPERTIES <= self._values.keys():
+            raise OptionError(
+                "CREATE TABLE ... USING servicebus does not work: Spark's catalog "
+                "does not keep the options of such a table. Use CREATE TEMPORARY VIEW "
+                "NAME USING servicebus OPTIONS (credential '...', entities '...') to "
+                "read in SQL, and df.write.format('servicebus') to send."
+            )
 
     def text(self, name: str) -> str | None:
         """The value without blanks around it; None if it is missing or empty."""

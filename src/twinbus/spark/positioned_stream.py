@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pyspark.sql.datasource import InputPartition
 
+from twinbus.spark.bulk.snapshot_age import SnapshotAge
 from twinbus.spark.offsets import Offset, read_offset
 from twinbus.spark.packing import Range, pack
 from twinbus.spark.ranges_read import RangePartition
@@ -23,6 +24,8 @@ class PositionedEngine(Protocol):
     def end_with_what_is_there(self) -> None: ...
 
     def advance(self, start: Offset, max_messages: int | None) -> Offset: ...
+
+    def latest(self) -> dict[str, Any] | None: ...
 
     def split(self, start: Offset, end: Offset) -> list[Range]: ...
 
@@ -55,6 +58,9 @@ class PositionedStream:
     ) -> dict[str, Any]:
         return self._engine.advance(read_offset(start), max_messages).to_json()
 
+    def latest(self) -> dict[str, Any] | None:
+        return self._engine.latest()
+
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[InputPartition]:
@@ -73,8 +79,13 @@ def partitions_of(
     ranges: Sequence[Range],
     states: tuple[str, ...],
     kind: type[RangePartition],
+    planned: SnapshotAge | None = None,
 ) -> list[InputPartition]:
-    """The ranges, packed into partitions."""
+    """The ranges, packed into partitions. `planned`: for the first of them."""
+    packed: list[list[Range]] = pack(ranges, options.max_partitions)
+    if planned is not None and not packed:
+        # A task that reads nothing, and looks.
+        packed = [[]]
     return [
         kind(
             options.connection,
@@ -83,6 +94,8 @@ def partitions_of(
             states,
             options.fails_on_loss,
             options.patience_ms,
+            options.sessions,
+            planned if at == 0 else None,
         )
-        for part in pack(ranges, options.max_partitions)
+        for at, part in enumerate(packed)
     ]

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from twinbus.clock import SystemClock
 from twinbus.spark.bulk.client import BulkClient
 from twinbus.spark.bulk.errors import BulkError
+from twinbus.spark.bulk.snapshot_age import SnapshotAge
 from twinbus.spark.connection import SparkConnection
 from twinbus.spark.data_loss import report_loss
 from twinbus.spark.packing import Range
@@ -31,6 +33,8 @@ class RangePartition(InputPartition):
         states: tuple[str, ...],
         fails_on_loss: bool,
         patience_ms: int,
+        sessions: tuple[str, ...] | None = None,
+        planned: SnapshotAge | None = None,
     ) -> None:
         super().__init__(None)
         self._connection = connection
@@ -39,6 +43,10 @@ class RangePartition(InputPartition):
         self._states = states
         self._fails_on_loss = fails_on_loss
         self._patience_ms = patience_ms
+        # Only messages of these; None: of all.
+        self._sessions = sessions
+        # For one partition of a batch query, which looks whether its plan is old.
+        self._planned = planned
 
     def __repr__(self) -> str:
         parts = (f"{r.path} {r.first}..{r.end - 1}" for r in self._ranges)
@@ -48,6 +56,8 @@ class RangePartition(InputPartition):
         """Raises BulkError, DataLoss."""
         client = BulkClient(self._connection, self._patience_ms)
         try:
+            if self._planned is not None:
+                self._planned.tell_if_old(client, SystemClock().now())
             for found in self._ranges:
                 yield from self._read(client, found)
         finally:
@@ -57,7 +67,9 @@ class RangePartition(InputPartition):
         schema = arrow_schema(self._columns)
         count = 0
         try:
-            for batch in client.browse(found, self._columns, self._states):
+            for batch in client.browse(
+                found, self._columns, self._states, self._sessions or ()
+            ):
                 count += batch.num_rows
                 # The bus sends the columns in the same order.
                 yield batch.select(schema.names).cast(schema)
@@ -65,7 +77,9 @@ class RangePartition(InputPartition):
             # The whole entity is gone, with all planned messages.
             if not error.is_missing:
                 raise
-        if count < found.message_count and self._states == ("active",):
+        # With a filter it is not known how many there should be.
+        is_counted = self._states == ("active",) and self._sessions is None
+        if is_counted and count < found.message_count:
             self._miss(found, found.message_count - count)
 
     def _miss(self, found: Range, missing: int) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from twinbus.limits import BULK_SESSIONS, MESSAGE_ID_CHARACTERS
 from twinbus.spark.connection import (
     CONNECTION_OPTIONS,
     SparkConnection,
@@ -40,6 +41,23 @@ class ReadBounds:
     start_time: int | None = None
     end_time: int | None = None
 
+    def narrowed(self, other: "ReadBounds") -> "ReadBounds":
+        """What both want."""
+        return ReadBounds(
+            from_sequence=_most(self.from_sequence, other.from_sequence),
+            to_sequence=_least(self.to_sequence, other.to_sequence),
+            start_time=_most(self.start_time, other.start_time),
+            end_time=_least(self.end_time, other.end_time),
+        )
+
+
+def _most(one: int | None, other: int | None) -> int | None:
+    return max((v for v in (one, other) if v is not None), default=None)
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((v for v in (one, other) if v is not None), default=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
@@ -59,6 +77,11 @@ class ReadOptions:
     fails_on_loss: bool
     columns: tuple[str, ...]
     states: tuple[str, ...]
+    # Only messages of these sessions; None: all.
+    sessions: tuple[str, ...] | None
+    # Whether Spark passes on what a query filters by, and what it passed.
+    pushes_filters: bool
+    pushed: ReadBounds
     max_partitions: int
     lease_ms: int
     lease_wait_ms: int
@@ -88,6 +111,10 @@ READ_OPTIONS: Final = {
     "columns": "all, header (without body and properties), or names of columns",
     "includeRaw": "true: also the whole message as AMQP bytes",
     "states": "batches: which of active, deferred, scheduled",
+    "sessions": "batches: only messages of these sessions, separated by commas; then "
+    "it is not noticed if planned messages are gone",
+    "pushFilters": "batches: true: the bus applies what the query filters by; see "
+    "[below](#filters-that-the-bus-applies) when that is safe",
     "maxPartitions": "at most so many partitions",
     "leaseDuration": "exclusive: how long other readers have to wait after a crash",
     "leaseWait": "exclusive: how long to wait for another reader's lease",
@@ -103,6 +130,7 @@ READ_OPTIONS: Final = {
 def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     """Raises OptionError."""
     reader = OptionReader(options)
+    reader.check_no_table()
     reader.check_known((*READ_OPTIONS, *CONNECTION_OPTIONS, "path"))
     settlement = StreamSettlement(
         reader.choice("settlement", tuple(StreamSettlement), StreamSettlement.BROWSE)
@@ -129,6 +157,9 @@ def read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
         fails_on_loss=_fails_on_loss(reader, settlement),
         columns=columns_of(reader),
         states=_states(reader, is_stream),
+        sessions=_sessions(reader, is_stream),
+        pushes_filters=_pushes_filters(reader, is_stream),
+        pushed=ReadBounds(),
         max_partitions=reader.number("maxPartitions", 1, 10_000, _partitions()),
         lease_ms=lease_ms,
         lease_wait_ms=reader.milliseconds(
@@ -228,6 +259,44 @@ def _states(reader: OptionReader, is_stream: bool) -> tuple[str, ...]:
                 f"'states' has '{name[:40]}'; it must be some of {', '.join(STATES)}."
             )
     return names
+
+
+def _sessions(reader: OptionReader, is_stream: bool) -> tuple[str, ...] | None:
+    text = reader.text("sessions")
+    if text is None:
+        return None
+    if is_stream:
+        raise OptionError(
+            "'sessions' is for batches: a stream reads whole entities. Filter with "
+            "where(), or give these sessions a subscription with a rule."
+        )
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if len(names) > BULK_SESSIONS:
+        raise OptionError(
+            f"'sessions' has {len(names)} ids; at most {BULK_SESSIONS} are allowed. "
+            "Filter with where() instead."
+        )
+    for name in names:
+        if not is_session_id(name):
+            raise OptionError(
+                f"'sessions' has '{name[:40]}'; an id has 1 to {MESSAGE_ID_CHARACTERS} "
+                "printable characters. Filter with where() instead."
+            )
+    return names
+
+
+def is_session_id(text: str) -> bool:
+    """Whether a bus can be asked for it."""
+    return 0 < len(text) <= MESSAGE_ID_CHARACTERS and text.isprintable()
+
+
+def _pushes_filters(reader: OptionReader, is_stream: bool) -> bool:
+    if is_stream and reader.text("pushFilters") is not None:
+        raise OptionError(
+            "'pushFilters' is for batches: Spark does not tell a stream what a query "
+            "filters by."
+        )
+    return reader.flag("pushFilters")
 
 
 def _reader_id(reader: OptionReader) -> str | None:

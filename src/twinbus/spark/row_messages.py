@@ -7,19 +7,23 @@ be a message fails the task, and none of its batch has gone out.
              used; what a bus wrote into it is left out
     body     null means an empty body
     entity   is never null
+
+Ids are strings and bodies are data, unless `amqp_types` says otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from twinbus.clock import SystemClock
 from twinbus.encoding.composing import MessageComposer
 from twinbus.encoding.resending import resendable
 from twinbus.errors import ServiceBusError
 from twinbus.limits import DURATION_MS_UNLIMITED
-from twinbus.spark.plain_error import PlainError
-from twinbus.spark.schema import RAW
+from twinbus.spark.amqp_types import exact_values
+from twinbus.spark.property_values import encoded_properties
+from twinbus.spark.row_errors import RowError, RowNames, utf8
+from twinbus.spark.schema import AMQP_TYPES, PROPERTIES, PROPERTY_TYPES, RAW
 from twinbus.spark.send_ids import send_ids
 from twinbus.spark.write_options import WriteOptions
 from twinbus.spark.written_columns import TEXT_COLUMNS
@@ -28,8 +32,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class RowError(PlainError, ValueError):
-    """A row cannot be a message; the text says why, and what to do."""
+_NO_VALUES: Final[Mapping[int, bytes]] = {}
+_OF_OTHERS: Final = (RAW, PROPERTY_TYPES, AMQP_TYPES)
+"""Columns that are no part of a composed message by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +68,7 @@ class _Rows:
         name = self._columns.entity_name
         paths = [
             "" if path is None else path.decode().strip().strip("/")
-            for path in _bytes(self._batch.column(self._columns.entity), name)
+            for path in utf8(self._batch.column(self._columns.entity), name)
         ]
         if not all(paths):
             raise RowError(
@@ -77,7 +82,7 @@ class _Rows:
         if self._columns.send_id is None:
             return None
         name = self._columns.send_id_name
-        values = _bytes(self._batch.column(self._columns.send_id), name)
+        values = utf8(self._batch.column(self._columns.send_id), name)
         found = [value for value in values if value]
         if len(found) < len(values):
             raise RowError(
@@ -90,69 +95,78 @@ class _Rows:
     def messages(self, ids: list[bytes] | None) -> list[bytes]:
         raws = self._raws()
         if raws is None:
-            return self._composed(ids)
-        is_whole = len(self._columns.sent) == 1
-        composed = raws if is_whole else self._composed(ids)
-        messages = []
-        for row, raw in enumerate(raws):
-            send_id = None if ids is None else ids[row]
-            found = composed[row] if raw is None else _resendable(raw, send_id)
-            if found is None:
-                raise RowError(
-                    f"The column '{RAW}' is null in a row that has nothing else of a "
-                    "message. Filter such rows out, or have a column 'body'."
-                )
-            messages.append(found)
-        return messages
+            return self._composed(ids, ())
+        whole = {row for row, raw in enumerate(raws) if raw is not None}
+        messages: list[bytes] = []
+        if len(whole) < len(raws):
+            self._check_composable()
+            messages = self._composed(ids, whole)
+        return [
+            messages[row]
+            if raw is None
+            else _resendable(raw, None if ids is None else ids[row])
+            for row, raw in enumerate(raws)
+        ]
+
+    def _check_composable(self) -> None:
+        if all(name in _OF_OTHERS for name in self._columns.sent):
+            raise RowError(
+                f"The column '{RAW}' is null in a row that has nothing else of a "
+                "message. Filter such rows out, or have a column 'body'."
+            )
 
     def _raws(self) -> list[bytes | None] | None:
         place = self._columns.sent.get(RAW)
-        return None if place is None else _bytes(self._batch.column(place), RAW)
+        return None if place is None else utf8(self._batch.column(place), RAW)
 
-    def _composed(self, ids: list[bytes] | None) -> list[bytes]:
+    def _composed(self, ids: list[bytes] | None, whole: Collection[int]) -> list[bytes]:
+        """Of rows in `whole`, the messages are not used."""
         composer = MessageComposer(self._batch.num_rows)
-        for name, place in self._columns.sent.items():
-            if name != RAW:
-                _add(composer, name, self._batch.column(place))
+        columns = {
+            name: self._batch.column(place)
+            for name, place in self._columns.sent.items()
+        }
+        names = RowNames(self._batch, self._columns.sent)
+        exact: Mapping[str, Mapping[int, bytes]] = {}
+        if AMQP_TYPES in columns:
+            exact = exact_values(columns[AMQP_TYPES], columns, whole, names)
+        for name, column in columns.items():
+            if name == PROPERTIES:
+                found = encoded_properties(
+                    column,
+                    self._columns.properties_type,
+                    columns.get(PROPERTY_TYPES) if self._options.keeps_types else None,
+                    names,
+                    whole,
+                )
+                composer.add_application_properties(
+                    found.keys, found.values, found.bounds
+                )
+            elif name not in _OF_OTHERS:
+                _add(composer, name, column, exact.get(name, _NO_VALUES))
         if ids is not None:
             composer.add_send_ids(ids)
         return composer.messages()
 
 
-def _add(composer: MessageComposer, name: str, column: "pa.Array") -> None:
+def _add(
+    composer: MessageComposer,
+    name: str,
+    column: "pa.Array",
+    exact: Mapping[int, bytes],
+) -> None:
     if name == "body":
-        composer.add_bodies(_bytes(column, name, is_text=False))
+        composer.add_bodies(utf8(column, name, is_text=False), exact)
     elif name in TEXT_COLUMNS:
-        texts = _bytes(column, name)
+        texts = utf8(column, name)
         if name == "content_type":
             _check_ascii(texts)
-        composer.add_text(name, texts)
+        composer.add_text(name, texts, exact)
     elif name == "time_to_live_ms":
         composer.add_time_to_live(_times_to_live(column), SystemClock().now())
-    elif name == "scheduled_time":
-        composer.add_scheduled_time(_instants(column))
     else:
-        assert name == "application_properties", name
-        _add_properties(composer, column)
-
-
-def _bytes(
-    column: "pa.Array", name: str, *, is_text: bool = True
-) -> "list[bytes | None]":
-    """Texts in UTF-8. Spark does not check strings that were made from bytes; a bus
-    does."""
-    import pyarrow as pa
-
-    if is_text:
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid:
-            raise RowError(
-                f"The column '{name}' has a string that is not valid UTF-8. Make it "
-                "one with decode(), or use binary values."
-            ) from None
-    values: list[bytes | None] = column.cast(pa.binary()).to_pylist()
-    return values
+        assert name == "scheduled_time", name
+        composer.add_scheduled_time(_instants(column))
 
 
 def _check_ascii(texts: "Sequence[bytes | None]") -> None:
@@ -181,21 +195,6 @@ def _instants(column: "pa.Array") -> list[int | None]:
 
     values = column.cast(pa.int64()).to_pylist()
     return [None if value is None else value // 1000 for value in values]
-
-
-def _add_properties(composer: MessageComposer, column: "pa.Array") -> None:
-    """Keys and values of all rows as two columns; a map is a range of them."""
-    offsets = column.offsets.to_pylist()
-    valid = column.is_valid().to_pylist()
-    name = "application_properties"
-    composer.add_application_properties(
-        [key or b"" for key in _bytes(column.keys, name)],
-        _bytes(column.items, name),
-        [
-            (offsets[row], offsets[row + 1]) if there else (0, 0)
-            for row, there in enumerate(valid)
-        ],
-    )
 
 
 def _resendable(raw: bytes, send_id: bytes | None) -> bytes:

@@ -26,7 +26,18 @@ if TYPE_CHECKING:
 RAW: Final = "raw"
 """The whole message as AMQP bytes: the one form that loses nothing."""
 
-BODY_COLUMNS: Final = ("application_properties", "body")
+PROPERTIES: Final = "application_properties"
+PROPERTY_TYPES: Final = "application_property_types"
+"""The AMQP types of application properties that are not strings."""
+
+AMQP_TYPES: Final = "amqp_types"
+"""The AMQP types of ids that are not strings, and of bodies that are not data."""
+
+BODY_COLUMNS: Final = (PROPERTIES, PROPERTY_TYPES, "body", AMQP_TYPES)
+
+TYPES_NOTE: Final = "servicebus.types"
+"""Metadata of a column: which other column has the types of its values. Spark keeps it
+as long as the column is passed on unchanged."""
 
 _TEXTS: Final = MapType(StringType(), StringType(), True)
 
@@ -53,15 +64,23 @@ COLUMNS: Final[dict[str, DataType]] = {
     "dead_letter_source": StringType(),
     "dead_letter_reason": StringType(),
     "dead_letter_description": StringType(),
-    "application_properties": _TEXTS,
+    PROPERTIES: _TEXTS,
+    PROPERTY_TYPES: _TEXTS,
     "body": BinaryType(),
+    AMQP_TYPES: _TEXTS,
     "size_bytes": IntegerType(),
     RAW: BinaryType(),
 }
 
 
 def spark_schema(columns: Sequence[str]) -> StructType:
-    return StructType([StructField(name, COLUMNS[name], True) for name in columns])
+    return StructType(
+        [StructField(name, COLUMNS[name], True, _metadata(name)) for name in columns]
+    )
+
+
+def _metadata(name: str) -> dict[str, str] | None:
+    return {TYPES_NOTE: PROPERTY_TYPES} if name == PROPERTIES else None
 
 
 @cache

@@ -30,6 +30,9 @@ class StreamEngine(Protocol):
         self, start: Mapping[str, Any], max_messages: int | None
     ) -> dict[str, Any]: ...
 
+    def latest(self) -> dict[str, Any] | None:
+        """For the progress of the query; None if it is not known."""
+
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[InputPartition]: ...
@@ -81,6 +84,10 @@ class ServiceBusStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         self, start: Mapping[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
         return self._opened().advance(start, _max_messages(limit))
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Called after `latestOffset`, whose answers it uses: it asks nothing."""
+        return None if self._engine is None else self._engine.latest()
 
     @plainly
     def partitions(

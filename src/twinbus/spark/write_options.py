@@ -25,6 +25,8 @@ WRITE_OPTIONS: Final[dict[str, str]] = {
     "idColumn": "a column of strings or bytes that identifies a message: if it was "
     "sent to its entity before, it is not sent again (twinbus only)",
     "idScope": "a name that separates the ids of this use from those of others",
+    "propertyTypes": "keep, the default, or strings: send all texts of "
+    "`application_properties` as strings, whatever types they had",
     "maxBytesPerRequest": "most bytes of one request, 4m by default",
     "timeout": "how long to wait for a namespace that is away or busy, 5m by default",
 }
@@ -49,6 +51,8 @@ class WriteOptions:
     entity: str | None
     columns: WrittenColumns
     id_scope: str
+    # Whether `application_property_types` is used.
+    keeps_types: bool
     max_request_bytes: int
     patience_ms: int
 
@@ -58,6 +62,7 @@ def write_options(
 ) -> WriteOptions:
     """Raises OptionError."""
     reader = OptionReader(options)
+    reader.check_no_table()
     reader.check_known((*WRITE_OPTIONS, *CONNECTION_OPTIONS, "path"))
     if overwrite:
         raise OptionError(
@@ -71,11 +76,13 @@ def write_options(
             "(the column that says it), not both."
         )
     id_column = reader.text("idColumn")
+    keeps_types = reader.choice("propertyTypes", ("keep", "strings"), "keep") == "keep"
     # Check options before columns: a wrong call is reported before wrong data.
     return WriteOptions(
         connection=read_connection(reader),
         entity=entity,
         id_scope=_id_scope(id_column, reader.text("idScope")),
+        keeps_types=keeps_types,
         max_request_bytes=reader.size(
             "maxBytesPerRequest", _MIN_REQUEST_BYTES, MAX_REQUEST_BYTES, _REQUEST_BYTES
         ),
@@ -85,6 +92,7 @@ def write_options(
             has_entity=entity is not None,
             entity_column=entity_column,
             id_column=id_column,
+            keeps_types=keeps_types,
         ),
     )
 

@@ -24,7 +24,15 @@ from pyspark.sql.types import (
 )
 
 from twinbus.spark.option_reader import OptionError
-from twinbus.spark.schema import COLUMNS, RAW
+from twinbus.spark.property_values import VALUE_TYPES
+from twinbus.spark.schema import (
+    AMQP_TYPES,
+    COLUMNS,
+    PROPERTIES,
+    PROPERTY_TYPES,
+    RAW,
+    TYPES_NOTE,
+)
 
 TEXT_COLUMNS: Final = (
     *("message_id", "session_id", "partition_key", "correlation_id", "subject", "to"),
@@ -39,7 +47,9 @@ _SENT: Final[dict[str, tuple[type[DataType], ...]]] = {
     **dict.fromkeys(TEXT_COLUMNS, _TEXT),
     "time_to_live_ms": (LongType, IntegerType, ShortType, ByteType),
     "scheduled_time": (TimestampType,),
-    "application_properties": (MapType,),
+    PROPERTIES: (MapType, StructType),
+    PROPERTY_TYPES: (MapType,),
+    AMQP_TYPES: (MapType,),
     RAW: (BinaryType,),
 }
 """The columns that are sent, and the types that they may have."""
@@ -55,6 +65,8 @@ class WrittenColumns:
     sent: Mapping[str, int]
     entity: int | None
     send_id: int | None
+    # Of `application_properties`, if it is sent: a map or a struct.
+    properties_type: DataType = COLUMNS[PROPERTIES]
     # As the user calls them, for messages.
     entity_name: str = ENTITY
     send_id_name: str = ""
@@ -66,8 +78,10 @@ def written_columns(
     has_entity: bool,
     entity_column: str | None,
     id_column: str | None,
+    keeps_types: bool = True,
 ) -> WrittenColumns:
-    """Raises OptionError if the DataFrame does not fit."""
+    """Raises OptionError if the DataFrame does not fit. `keeps_types`: refuse to turn
+    properties that have types into strings."""
     places = _places(schema)
     if entity_column is None and not has_entity and ENTITY in places:
         entity_column = ENTITY
@@ -91,8 +105,10 @@ def written_columns(
             "The DataFrame has no column of a message. Have at least one of "
             f"{', '.join(_SENT)}; usually 'body'."
         )
+    properties = _properties(schema, sent, keeps_types)
     return WrittenColumns(
         sent=sent,
+        properties_type=properties,
         entity=entity,
         send_id=send_id,
         entity_name=entity_column or ENTITY,
@@ -133,18 +149,73 @@ def _named(
     return place
 
 
+def _properties(
+    schema: StructType, sent: Mapping[str, int], keeps_types: bool
+) -> DataType:
+    """The type of the application properties. Raises OptionError."""
+    if PROPERTIES not in sent:
+        return COLUMNS[PROPERTIES]
+    field = schema[sent[PROPERTIES]]
+    kind = field.dataType
+    if keeps_types and RAW not in sent:
+        noted = field.metadata.get(TYPES_NOTE)
+        if noted is not None and noted not in sent:
+            raise OptionError(
+                f"The column '{field.name}' was read from a bus, and the types of its "
+                f"values are in the column '{noted}', which is not written: numbers "
+                f"and booleans would become strings. Keep '{noted}', or ask for "
+                "strings by the option propertyTypes=strings."
+            )
+    if PROPERTY_TYPES in sent and not _is_texts(kind):
+        raise OptionError(
+            f"The column '{field.name}' is of type {kind.simpleString()}, which has "
+            f"the types of its values already: drop '{PROPERTY_TYPES}', which is for "
+            "map<string,string>."
+        )
+    return kind
+
+
+def _is_texts(kind: DataType) -> bool:
+    return isinstance(kind, MapType) and isinstance(kind.valueType, StringType)
+
+
 def _check_type(field: StructField, types: tuple[type[DataType], ...]) -> None:
     found = field.dataType
+    if field.name.lower() == PROPERTIES:
+        _check_properties(field)
+        return
     is_right = isinstance(found, types)
     if is_right and isinstance(found, MapType):
-        is_right = isinstance(found.keyType, StringType)
-        is_right = is_right and isinstance(found.valueType, StringType)
+        is_right = isinstance(found.keyType, StringType) and _is_texts(found)
     if not is_right:
         wanted = " or ".join(_type_name(kind) for kind in types)
         raise OptionError(
             f"The column '{field.name}' is of type {found.simpleString()}; it must be "
             f"{wanted}. Cast it, or drop it."
         )
+
+
+def _check_properties(field: StructField) -> None:
+    """Raises OptionError unless each value has an AMQP type."""
+    found = field.dataType
+    values: list[tuple[str, DataType]]
+    if isinstance(found, StructType):
+        values = [(f"{field.name}.{one.name}", one.dataType) for one in found.fields]
+    elif isinstance(found, MapType) and isinstance(found.keyType, StringType):
+        values = [(f"values of '{field.name}'", found.valueType)]
+    else:
+        raise OptionError(
+            f"The column '{field.name}' is of type {found.simpleString()}; it must be "
+            "map<string,string>, a map of strings to values of another type, or a "
+            "struct. Cast it, or drop it."
+        )
+    for name, kind in values:
+        if not isinstance(kind, VALUE_TYPES):
+            known = ", ".join(one().simpleString() for one in VALUE_TYPES)
+            raise OptionError(
+                f"{name} are of type {kind.simpleString()}, which AMQP does not have. "
+                f"Cast them to one of {known}."
+            )
 
 
 def _type_name(kind: type[DataType]) -> str:

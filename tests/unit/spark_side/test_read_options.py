@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from twinbus.spark.option_reader import OptionError
-from twinbus.spark.read_options import READ_OPTIONS, ReadOptions, read_options
+from twinbus.spark.read_options import (
+    READ_OPTIONS,
+    ReadBounds,
+    ReadOptions,
+    read_options,
+)
 from twinbus.spark.schema import COLUMNS
 
 GIVEN = {"credential": "env:BUS", "entities": "orders"}
@@ -86,7 +91,10 @@ def test_columns_are_chosen_in_the_order_of_the_schema() -> None:
     assert batch(columns="body, entity").columns == ("entity", "body")
     assert batch(columns="raw").columns == ("raw",)
     header = batch(columns="header").columns
-    assert set(everything) - set(header) == {"application_properties", "body", "raw"}
+    assert set(everything) - set(header) == {
+        *("application_properties", "application_property_types"),
+        *("body", "amqp_types", "raw"),
+    }
 
 
 def test_who_only_looks_must_expect_others_to_take() -> None:
@@ -133,6 +141,10 @@ WRONG_IN_BATCHES = [
     ("settlement", "exclusive", "only streams"),
     ("settlement", "defer", "only streams"),
     ("states", "active,gone", "'gone'"),
+    ("sessions", ",".join(map(str, range(101))), "101 ids; at most 100"),
+    ("sessions", "a,,b", "1 to 128 printable characters"),
+    ("sessions", "s" * 129, "1 to 128 printable characters"),
+    ("pushFilters", "yes", "one of true, false"),
     ("toSequence", "x", "a whole number"),
     ("endTime", "x", "ISO 8601"),
 ]
@@ -141,6 +153,8 @@ WRONG_IN_STREAMS = [
     ("toSequence", "5", "for batches"),
     ("endTime", "2026-01-01", "for batches"),
     ("states", "deferred", "for batches"),
+    ("sessions", "a", "for batches"),
+    ("pushFilters", "true", "for batches"),
     ("startingPosition", "middle", "one of earliest, latest"),
     ("maxMessagesPerBatch", "0", "from 1 to"),
     ("maxBytesPerBatch", "lots", "a size, such as 256m"),
@@ -241,3 +255,24 @@ def test_certificates_that_are_none_are_told(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("nothing")
     with pytest.raises(OptionError, match="'caFile'"):
         batch(caFile=str(tmp_path / "ca.pem"))
+
+
+def test_sessions_are_named_once() -> None:
+    assert batch().sessions is None
+    assert batch(sessions="b, a,b").sessions == ("b", "a")
+
+
+def test_bounds_are_narrowed_by_others() -> None:
+    one = ReadBounds(from_sequence=3, to_sequence=9, start_time=5)
+    other = ReadBounds(from_sequence=5, to_sequence=12, end_time=7)
+    assert one.narrowed(other) == other.narrowed(one)
+    assert one.narrowed(other) == ReadBounds(
+        from_sequence=5, to_sequence=9, start_time=5, end_time=7
+    )
+    assert one.narrowed(ReadBounds()) == one
+
+
+@pytest.mark.parametrize("options", [{}, {"provider": "servicebus", "owner": "me"}])
+def test_a_table_of_the_catalog_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
+        read_options(options, is_stream=False)

@@ -18,7 +18,8 @@ from twinbus.amqp.messaging import (
 from twinbus.amqp.types import Timestamp
 from twinbus.encoding.incoming import read_message
 from twinbus.limits import DURATION_MS_UNLIMITED
-from twinbus.spark.row_messages import EncodedRows, RowError, encode_rows
+from twinbus.spark.row_errors import RowError
+from twinbus.spark.row_messages import EncodedRows, encode_rows
 from twinbus.spark.write_options import WriteOptions, write_options
 
 from .ddl import schema_of

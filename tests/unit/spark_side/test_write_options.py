@@ -4,12 +4,25 @@ import pickle
 from typing import Any
 
 import pytest
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from twinbus.spark.option_reader import OptionError
+from twinbus.spark.schema import spark_schema
 from twinbus.spark.write_options import MAX_REQUEST_BYTES, WriteOptions, write_options
 
 from .ddl import schema_of
 
+TEXTS = MapType(StringType(), StringType())
 SECRET = "Endpoint=sb://h;SharedAccessKeyName=n;SharedAccessKey=the-key"
 
 
@@ -124,3 +137,76 @@ def test_nothing_is_overwritten() -> None:
             schema_of("body string"),
             overwrite=True,
         )
+
+
+# --- application properties -------------------------------------------------------
+
+
+def properties(kind: DataType, **columns: DataType) -> StructType:
+    fields = [StructField("application_properties", kind)]
+    return StructType(
+        fields + [StructField(name, kind) for name, kind in columns.items()]
+    )
+
+
+def planned(schema: StructType, **options: str) -> WriteOptions:
+    given = {"connectionString": SECRET, "entity": "orders", **options}
+    return write_options(given, schema, overwrite=False)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        TEXTS,
+        MapType(StringType(), LongType()),
+        StructType([StructField("n", IntegerType()), StructField("s", StringType())]),
+    ],
+)
+def test_properties_are_maps_or_structs(kind: DataType) -> None:
+    assert planned(properties(kind)).columns.properties_type == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (StringType(), "it must be map<string,string>"),
+        (MapType(IntegerType(), StringType()), "it must be map<string,string>"),
+        (MapType(StringType(), DecimalType(10, 2)), r"of type decimal\(10,2\)"),
+        (MapType(StringType(), TEXTS), "which AMQP does not have"),
+        (
+            StructType([StructField("day", DateType())]),
+            "application_properties.day are of type date.*Cast them to one of string",
+        ),
+    ],
+)
+def test_types_that_amqp_does_not_have_are_refused(kind: DataType, text: str) -> None:
+    with pytest.raises(OptionError, match=text):
+        planned(properties(kind))
+
+
+def test_types_are_kept_or_given_up_by_name() -> None:
+    read = spark_schema(("body", "application_properties"))
+    with pytest.raises(OptionError, match="propertyTypes=strings"):
+        planned(read)
+    assert not planned(read, propertyTypes="strings").keeps_types
+    whole = spark_schema(
+        ("body", "application_properties", "application_property_types")
+    )
+    assert planned(whole).keeps_types
+    # The whole message is in it, with all types.
+    assert planned(spark_schema(("application_properties", "raw"))).keeps_types
+    # Somebody's own map of strings.
+    assert planned(properties(TEXTS)).keeps_types
+
+
+def test_types_beside_typed_values_are_refused() -> None:
+    schema = properties(
+        MapType(StringType(), LongType()), application_property_types=TEXTS
+    )
+    with pytest.raises(OptionError, match="drop 'application_property_types'"):
+        planned(schema)
+
+
+def test_a_table_of_the_catalog_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"CREATE TABLE .* does not work"):
+        write_options({}, schema_of("body string"), overwrite=False)

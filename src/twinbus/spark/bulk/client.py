@@ -144,6 +144,16 @@ class BulkClient:
             return frozenset()
         return frozenset(answer.get("requests", ()))
 
+    def namespace_id(self) -> str:
+        """What tells this namespace from every other: its name, and when it was made.
+        Raises BulkError."""
+        answer = self._channel.request("/$bulk", method="GET").json()
+        found = answer.get("namespace")
+        if not isinstance(found, dict):
+            # An older twinbus does not tell.
+            return self.host
+        return f"{found['name']}@{found['created_at']}"
+
     def runtime(
         self, paths: Sequence[str] = (), pattern: str | None = None
     ) -> tuple[list[EntityBounds], list[str]]:
@@ -234,14 +244,18 @@ class BulkClient:
         return found
 
     def browse(
-        self, found: Range, columns: Sequence[str], states: Sequence[str] = ()
+        self,
+        found: Range,
+        columns: Sequence[str],
+        states: Sequence[str] = (),
+        sessions: Sequence[str] = (),
     ) -> "Iterator[pa.RecordBatch]":
-        """The messages of a range, batch by batch."""
+        """The messages of a range, batch by batch; of these sessions, if any."""
         import pyarrow as pa
 
         at = found.first
         while at < found.end:
-            answer = self._browse(found, at, columns, states)
+            answer = self._browse(found, at, columns, states, sessions=sessions)
             with pa.ipc.open_stream(answer.body) as stream:
                 yield from stream
             at = int(answer.headers["x-twinbus-next"])
@@ -266,6 +280,8 @@ class BulkClient:
         first: int,
         columns: Sequence[str],
         states: Sequence[str],
+        *,
+        sessions: Sequence[str] = (),
         **limits: int,
     ) -> Answer:
         content = {
@@ -276,6 +292,7 @@ class BulkClient:
             "to": found.end,
             "columns": list(columns),
             **({"states": list(states)} if states else {}),
+            **({"sessions": list(sessions)} if sessions else {}),
             **limits,
         }
         return self._channel.request("/$bulk/browse", json.dumps(content).encode())

@@ -2,19 +2,21 @@
 
 from dataclasses import replace
 
+from twinbus.clock import SystemClock
 from twinbus.spark.bulk.client import (
     BulkClient,
     EntityBounds,
     FragmentBounds,
     PlanPart,
 )
+from twinbus.spark.bulk.snapshot_age import SnapshotAge
 from twinbus.spark.bulk.whole_plan import whole_plan
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
 from twinbus.spark.read_options import ReadBounds, ReadOptions
 
 
-def snapshot(options: ReadOptions) -> list[Range]:
+def snapshot(options: ReadOptions) -> tuple[list[Range], SnapshotAge]:
     """Raises BulkError, OptionError."""
     client = BulkClient(options.connection, options.patience_ms)
     try:
@@ -28,7 +30,7 @@ def snapshot(options: ReadOptions) -> list[Range]:
         ranges: list[Range] = []
         for entity in found:
             ranges += _ranges(client, options, entity)
-        return ranges
+        return ranges, SnapshotAge.of(found, SystemClock().now())
     finally:
         client.close()
 
@@ -36,7 +38,7 @@ def snapshot(options: ReadOptions) -> list[Range]:
 def _ranges(
     client: BulkClient, options: ReadOptions, entity: EntityBounds
 ) -> list[Range]:
-    bounds = options.bounds
+    bounds = options.bounds.narrowed(options.pushed)
     wanted = {
         fragment.index: _wanted(fragment, bounds) for fragment in entity.fragments
     }

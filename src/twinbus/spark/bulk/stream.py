@@ -11,7 +11,7 @@ All durable state is in Spark's log. Kept here are only the last plan and the le
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 from twinbus.spark.bulk.client import (
@@ -25,6 +25,7 @@ from twinbus.spark.bulk.errors import READER_LEASE_LOST, BulkError
 from twinbus.spark.bulk.leases import Leases
 from twinbus.spark.bulk.whole_plan import whole_plan
 from twinbus.spark.data_loss import report_loss
+from twinbus.spark.latest_offset import EntityEnd, latest_offset
 from twinbus.spark.offsets import Offset, Position
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
@@ -59,6 +60,9 @@ class BulkStream:
         self._gone: set[str] = set()
         # Losses that were reported: path, and the generation that is there instead.
         self._lost: set[tuple[str, str | None]] = set()
+        # For the progress: entities as last seen, and where the last batch ended.
+        self._seen: Sequence[EntityBounds] = ()
+        self._reached: Offset | None = None
 
     # --- what Spark asks ------------------------------------------------------
 
@@ -85,10 +89,25 @@ class BulkStream:
     def advance(self, start: Offset, max_messages: int | None) -> Offset:
         """Where the next batch ends; `start` itself if there is nothing to read."""
         start.check_namespace(is_twinbus=True)
-        return self._again_if_lost(lambda: self._advance(start, max_messages))
+        self._reached = self._again_if_lost(lambda: self._advance(start, max_messages))
+        return self._reached
+
+    def latest(self) -> dict[str, Any] | None:
+        if self._reached is None:
+            return None
+        ends = [
+            EntityEnd(
+                path=entity.path,
+                next=_ends(entity),
+                active_count=sum(part.active_count for part in entity.fragments),
+            )
+            for entity in self._seen
+        ]
+        return latest_offset(ends, self._reached.entities)
 
     def _advance(self, start: Offset, max_messages: int | None) -> Offset:
         entities = self._entities(start)
+        self._seen = entities
         if self._is_exclusive:
             self._settle(start, entities)
         parts = self._parts(start, entities, is_bounded=max_messages is None)

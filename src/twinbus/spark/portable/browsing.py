@@ -6,10 +6,11 @@ numbers, and its size in bytes is estimated from the first messages.
 """
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from twinbus.spark.data_loss import report_loss
+from twinbus.spark.latest_offset import EntityEnd, latest_offset
 from twinbus.spark.offsets import AMQP_GENERATION, Offset, Position
 from twinbus.spark.option_reader import OptionError
 from twinbus.spark.packing import Range
@@ -53,17 +54,22 @@ def _bounds(
     namespace: PortableNamespace, options: ReadOptions, path: str
 ) -> tuple[int, int]:
     """The first number to read, and the one after the last."""
-    bounds = options.bounds
+    # Times that a query filters by are left to Spark: other namespaces do not promise
+    # that later numbers have later times.
+    numbers = replace(options.pushed, start_time=None, end_time=None)
+    bounds = options.bounds.narrowed(numbers)
     last = conventional_last(namespace, path)
     if last is None:
         return _FIRST_NUMBER, _FIRST_NUMBER
-    first, end = bounds.from_sequence or _FIRST_NUMBER, last + 1
+    first, end = max(bounds.from_sequence or 0, _FIRST_NUMBER), last + 1
     if bounds.start_time is not None:
-        first = first_since(namespace, path, bounds.start_time, last)
+        first = max(first, first_since(namespace, path, bounds.start_time, last))
     if bounds.to_sequence is not None:
         end = min(end, bounds.to_sequence + 1)
     if bounds.end_time is not None:
-        end = first_since(namespace, path, bounds.end_time, last)
+        end = min(end, first_since(namespace, path, bounds.end_time, last))
+    if first >= end:
+        return first, first
     return _first_there(namespace, path, first), end
 
 
@@ -116,6 +122,9 @@ class BrowsingStream:
         # For a query that reads what is there and ends: the number after the last, by
         # path in lower case.
         self._targets: dict[str, int] | None = None
+        # For the progress: one after the last number, by path, as last seen.
+        self._ends: dict[str, int] = {}
+        self._reached: Offset | None = None
 
     def initial(self) -> Offset:
         """Where a query without a checkpoint begins. The same for every call."""
@@ -171,6 +180,7 @@ class BrowsingStream:
                 entities[path] = replace(position, next={_FRAGMENT: end})
                 shares.spend(path, count, used_bytes)
         end_of_batch = replace(start, entities=entities)
+        self._reached = end_of_batch
         if end_of_batch == start and self._targets is None:
             rest(AMQP_SECONDS)
         return end_of_batch
@@ -185,6 +195,7 @@ class BrowsingStream:
             return None
         first = sample[0].number
         end = self._end(path, sample[-1].number)
+        self._ends[path] = end
         if self._targets is not None:
             end = min(end, self._targets.get(path.lower(), 0))
         mean_bytes = sum(len(message.raw) for message in sample) // len(sample)
@@ -198,6 +209,20 @@ class BrowsingStream:
         except EntityMissing as error:
             self._on_missing(error)
             return []
+
+    def latest(self) -> dict[str, Any] | None:
+        if self._reached is None:
+            return None
+        reached = self._reached.entities
+        # An entity that had nothing new ends where it was read to.
+        ends = [
+            EntityEnd(
+                path=path,
+                next={_FRAGMENT: max(self._ends.get(path, 0), done.next[_FRAGMENT])},
+            )
+            for path, done in reached.items()
+        ]
+        return latest_offset(ends, reached)
 
     def split(self, start: Offset, end: Offset) -> list[Range]:
         end.check_namespace(is_twinbus=False)

@@ -111,6 +111,9 @@ class DeferringStream:
             reader=offset.reader, batch=offset.batch + 1, entities=entities
         ).to_json()
 
+    def latest(self) -> None:
+        """Over AMQP, nobody tells how many messages wait."""
+
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[InputPartition]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from twinbus.encoding.columns import MessageColumns
 from twinbus.spark.portable.delivered import DEAD_LETTER_TEXTS, Delivered
 from twinbus.spark.portable.entity_path import entity_path
-from twinbus.spark.schema import RAW, arrow_schema
+from twinbus.spark.schema import PROPERTIES, PROPERTY_TYPES, RAW, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,11 +29,9 @@ def record_batch(
     found |= _of_the_range(path, messages)
     # The original bytes: encoding again might lose something.
     found[RAW] = [message.raw for message in messages]
-    if "application_properties" in found:
-        found["application_properties"] = [
-            _without_texts(entries)
-            for entries in made.columns["application_properties"]
-        ]
+    for name in (PROPERTIES, PROPERTY_TYPES):
+        if name in found:
+            found[name] = [_without_texts(entries) for entries in made.columns[name]]
     schema = arrow_schema(columns)
     arrays = [pa.array(found[field.name], type=field.type) for field in schema]
     return pa.record_batch(arrays, schema=schema)
@@ -53,5 +51,7 @@ def _of_the_range(
 
 def _without_texts(entries: object) -> object:
     """The reason of a dead letter has columns of its own."""
+    if entries is None:
+        return None
     assert isinstance(entries, list)
     return [entry for entry in entries if entry[0] not in DEAD_LETTER_TEXTS]

@@ -48,6 +48,8 @@ class PeekPartition(RangePartition):
         self._check_count(path, len(numbers), count)
 
     def _is_wanted(self, message: Delivered) -> bool:
+        if self._sessions is not None and message.session_id not in self._sessions:
+            return False
         return _STATES[message.state] in self._states
 
     def _check_count(self, path: str, expected: int, count: int) -> None:

@@ -5,11 +5,10 @@ Progress goes to stderr, and only if that is a terminal. The summary goes to std
 
 import json
 import signal
-import tempfile
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -20,19 +19,24 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.cli.spark_environment import settings
+from twinbus.cli.spark.session import said, started_session
 from twinbus.cli.syphon_run import log_to_stderr
 from twinbus.client.address import parse_address
 from twinbus.pairing.primary_name import primary_name as name_of
 from twinbus.spark.option_reader import OptionError, OptionReader
 from twinbus.spark.secret import Secret
+from twinbus.spark.syphon.advice import advice, cores_of
+from twinbus.spark.syphon.backlog import Backlog
 from twinbus.spark.syphon.errors import SideAway, SideRefuses, SyphonError
 from twinbus.spark.syphon.options import SyphonOptions
 from twinbus.spark.syphon.running import SyphonRun
-from twinbus.spark.syphon.sides import check_sides
+from twinbus.spark.syphon.sides import check_sides, told
 from twinbus.spark.syphon.summary import Summary
 
 _LONGEST_MS = 7 * 24 * 3_600_000
+
+_NOBODY = "advice"
+"""A reader that never holds a lease: it looks, and takes nothing."""
 
 
 def syphon_options(sides: tuple[str, str], **flags: Any) -> SyphonOptions:
@@ -84,7 +88,9 @@ class SparkSyphonRun:
         """Run it, print the summary. Returns the exit code; raises Failure."""
         log_to_stderr()
         self._check_sides()
-        with _started(self._options, self._master, self._conf) as spark:
+        self._advise()
+        name = f"twinbus syphon of {self._options.primary_name}"
+        with started_session(name, self._master, self._conf) as spark:
             summary = self._run(spark)
         self._print(summary)
         is_left = summary.is_backlog_left and not self._options.is_continuous
@@ -99,6 +105,21 @@ class SparkSyphonRun:
                 # The run waits for it.
                 if not self._options.is_continuous:
                     raise
+
+    def _advise(self) -> None:
+        """Say so if the other syphon is quicker, before Spark is started."""
+        if self._is_json or self._options.is_continuous:
+            return
+        with _failures(), told("secondary"):
+            backlog = Backlog(self._options, _NOBODY)
+            try:
+                look = backlog.look()
+            finally:
+                backlog.close()
+        count = sum(queue.active_count for queue in look.values())
+        sentence = advice(count, cores_of(self._master))
+        if sentence is not None:
+            print(sentence, file=sys.stderr)
 
     def _run(self, spark: SparkSession) -> Summary:
         with _Progress(self._is_json) as progress, _failures():
@@ -127,28 +148,6 @@ class SparkSyphonRun:
 
 
 @contextmanager
-def _started(
-    options: SyphonOptions, master: str, conf: Sequence[str]
-) -> Iterator[SparkSession]:
-    """A session that ends with the run. Raises Failure."""
-    with tempfile.TemporaryDirectory(prefix="twinbus-spark-") as folder:
-        builder = SparkSession.builder.master(master)
-        builder = builder.appName(f"twinbus syphon of {options.primary_name}")
-        found = settings(master, conf, Path(folder) / "twinbus-spark.zip")
-        for name, value in found.items():
-            builder = builder.config(name, value)
-        try:
-            spark = builder.getOrCreate()
-        except (PySparkException, Py4JError, RuntimeError) as error:
-            text = f"Spark did not start: {_said(error)}"
-            raise Failure(text, exit_codes.FAILED) from None
-        try:
-            yield spark
-        finally:
-            spark.stop()
-
-
-@contextmanager
 def _failures() -> Iterator[None]:
     """Turns errors that end a run into a Failure."""
     try:
@@ -160,14 +159,7 @@ def _failures() -> Iterator[None]:
     except SyphonError as error:
         raise Failure(str(error), exit_codes.FAILED) from None
     except (PySparkException, Py4JError) as error:
-        raise Failure(f"Spark: {_said(error)}", exit_codes.FAILED) from None
-
-
-def _said(error: Exception) -> str:
-    """The first line of a long Java error, after the line that names the call."""
-    lines = (str(error).strip() or type(error).__name__).splitlines()
-    is_call = len(lines) > 1 and lines[1].startswith(": ")
-    return lines[1].removeprefix(": ") if is_call else lines[0]
+        raise Failure(f"Spark: {said(error)}", exit_codes.FAILED) from None
 
 
 class _Progress:

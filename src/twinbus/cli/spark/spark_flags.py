@@ -1,4 +1,4 @@
-"""Flags of `twinbus spark syphon`, besides those of all commands about pairs."""
+"""Flags of the commands of `twinbus spark`, besides those of others."""
 
 from typing import Annotated
 
@@ -56,5 +56,22 @@ Conf = Annotated[
     list[str] | None,
     typer.Option(
         "--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated."
+    ),
+]
+LakeOf = Annotated[
+    str,
+    typer.Option(
+        "--lake",
+        metavar="FOLDER",
+        help="Where the lake is: a folder that all hosts of Spark share, or a URL.",
+    ),
+]
+BusOf = Annotated[
+    str | None,
+    typer.Option(
+        "--connection-string",
+        metavar="TEXT",
+        help="Connection string of the namespace, or file:PATH. "
+        "(TWINBUS_CONNECTION_STRING)",
     ),
 ]

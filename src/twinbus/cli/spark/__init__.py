@@ -1,0 +1,1 @@
+"""What `twinbus spark` does with its flags: sessions, jobs, what is printed."""

@@ -1,0 +1,2 @@
+"""Jobs that Spark runs over messages and logs: one package for each, and what they
+share."""
