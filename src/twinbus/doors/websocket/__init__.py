@@ -1,0 +1,1 @@
+"""AMQP over WebSockets: the handshake, the frames, and the stream inside of them."""
