@@ -1,0 +1,1 @@
+"""Requests by a fuzzer, made after a description of them."""
