@@ -1,0 +1,1 @@
+"""Backups of a bus that runs, and buses made from them."""
