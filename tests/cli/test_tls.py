@@ -3,17 +3,22 @@
 import contextlib
 import http.client
 import re
+import signal
 import socket
 import ssl
+import time
 from pathlib import Path
 
 import pytest
-from free_port import free_port
 
+from bench.free_port import free_port
 from twinbus.amqp.messaging import Data, Message, decode_message, encode_message
 from twinbus.amqp.sasl import plain
 from twinbus.cli import exit_codes
 from twinbus.client import connect
+from twinbus.clock import SystemClock
+from twinbus.config.config import Config
+from twinbus.process.certificates import tls_context
 
 from .command import PATIENCE_SECONDS, Serving, run
 
@@ -166,3 +171,52 @@ def test_tls_can_be_switched_off(tmp_path: Path) -> None:
                 stranger, server_hostname="localhost"
             )
     assert not (tmp_path / "data" / "tls").exists()
+
+
+def shown_certificate(port: int) -> str:
+    """The certificate of the server, as PEM."""
+    return ssl.get_server_certificate(("127.0.0.1", port), timeout=PATIENCE_SECONDS)
+
+
+def shows(port: int, pem: str) -> bool:
+    """Whether it is this one, at the latest after a while."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while shown_certificate(port).strip() not in pem:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def made_certificates(folder: Path, *names: str) -> list[str]:
+    """Each with its key, and an authority of its own."""
+    found = []
+    for name in names:
+        data = folder / name
+        tls_context(Config(data=data), SystemClock().now())
+        found.append((data / "tls" / "server.pem").read_text())
+    return found
+
+
+def test_new_certificate_is_in_use_without_a_restart(tmp_path: Path) -> None:
+    first, second, third = made_certificates(tmp_path, "1", "2", "3")
+    brought, port = tmp_path / "brought.pem", free_port()
+    brought.write_text(first)
+    flags = (*FREE, "--tls-port", str(port), "--tls-cert", brought)
+    with Serving(*flags, cwd=tmp_path) as server:
+        assert shows(port, first)
+        # The file has changed.
+        brought.write_text(second)
+        assert shows(port, second)
+        # Somebody asks for it; a useless file changes nothing.
+        brought.write_text("no certificate")
+        server.signal(signal.SIGHUP)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while "is kept" not in server.errors:
+            assert time.monotonic() < deadline, server.errors
+            time.sleep(0.05)
+        assert str(brought) in server.errors
+        assert shows(port, second)
+        brought.write_text(third)
+        server.signal(signal.SIGHUP)
+        assert shows(port, third)

@@ -1,4 +1,4 @@
-"""The namespace: its entities, and their creation, update and removal.
+"""A namespace: its entities, and their creation, update and removal.
 
 An entity exists if the catalog has it. So creation first makes its fragments durable,
 and enters it into the catalog last; removal works in the opposite order. The catalog
@@ -6,20 +6,20 @@ notes both before any fragment changes. After a crash the next start drops the f
 that are noted, and no others: see `loose_ends.py` and `strangers.py`.
 
 Rules are not entities. They are in the store, because one transaction may change rules
-and messages (`subscription_rules.py`). `forwarders.py` moves messages between entities.
+and messages (`subscription_rules.py`). `entity_register.py` has the entities in memory,
+`forwarders.py` moves messages between them. Other namespaces of the process are in
+`namespaces.py`; what all of them share is in `shared_ground.py`.
 """
 
 import contextlib
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
-from twinbus.auth.claims import AuthorizationRule
 from twinbus.auth.policy import Policy
 from twinbus.broker.changes import StoredEntity, StoredRule
+from twinbus.broker.descriptions.access_rule import AccessRule, check_changed
 from twinbus.broker.descriptions.queue import queue_description
 from twinbus.broker.descriptions.subscription import (
     SubscriptionDescription,
@@ -32,220 +32,138 @@ from twinbus.broker.entity_path import (
     subscription_path,
 )
 from twinbus.broker.fragment import MAIN
-from twinbus.clock import Clock
-from twinbus.entities.catalog_follower import CatalogFollower
-from twinbus.entities.directory import Directory
+from twinbus.entities.access_keys import AccessKeys, Change
 from twinbus.entities.entity import Description, Entity
-from twinbus.entities.entity_access import own_access_rules, policy_of
+from twinbus.entities.entity_access import own_access_rules
 from twinbus.entities.entity_count import check_count
 from twinbus.entities.entity_detour import EntityDetour
-from twinbus.entities.entity_sizes import EntitySizes, own_message_bytes
+from twinbus.entities.entity_register import EntityRegister
+from twinbus.entities.entity_sizes import EntitySizes
 from twinbus.entities.entity_stores import EntityStores
 from twinbus.entities.forwarders import Forwarders
 from twinbus.entities.idle_entities import IdleEntities
-from twinbus.entities.loose_ends import LooseEnds
+from twinbus.entities.namespace_access import NamespaceAccess
+from twinbus.entities.namespace_limits import NamespaceLimits
 from twinbus.entities.partitioning import (
-    DOCUMENTED_PARTITIONING,
-    Partitioning,
     check_fragment_size,
     partitioned,
     without_total,
 )
 from twinbus.entities.queue import Queue
-from twinbus.entities.record_description import description_of, entities_of
-from twinbus.entities.store_entries import (
-    NAMESPACE,
-    StoreEntries,
-    check_served,
-    remembered_stores,
+from twinbus.entities.record_description import (
+    description_of,
+    entity_order,
+    new_record,
 )
+from twinbus.entities.shared_ground import SharedGround
 from twinbus.entities.subscription import Subscription
 from twinbus.entities.subscription_rules import (
     SubscriptionRules,
-    read_rule,
     rules_of_record,
     with_internals,
 )
 from twinbus.entities.topic import Topic, subscriptions_of
-from twinbus.entities.topic_quotas import DOCUMENTED_QUOTAS, TopicQuotas
 from twinbus.entities.unread_rules import UnreadRules
 from twinbus.errors import (
+    ArgumentError,
     EntityAlreadyExists,
     FragmentUnavailable,
     MessagingEntityNotFound,
 )
-from twinbus.limits import ENTITY_MEGABYTES
 from twinbus.links.detour import StoreDetour
-from twinbus.links.extensions import Extensions
-from twinbus.outbox.transfer_log import (
-    DOCUMENTED_TRANSFER,
-    TransferLog,
-    TransferSettings,
-)
-from twinbus.owner.owners import Owners
 from twinbus.owner.sharing import Sharing
 from twinbus.owner.store_owner import StoreOwner
-from twinbus.owner.turns import Turns
 from twinbus.rules.rule import Rule, default_rule
 from twinbus.store.catalog import (
     INTENT,
     TOMBSTONE,
-    Catalog,
     EntityRecord,
     Unfinished,
     entity_of,
     unfinished,
     with_properties,
 )
-from twinbus.topics.topic import Subscribed, TopicRouter
-
-_log = logging.getLogger(__name__)
-
-_GENERATION_BYTES: Final = 16
 
 
 def _never_busy(entity_path: str) -> None:
     """Refuses nothing."""
 
 
-class Namespace(Directory):
+class Namespace(EntityRegister):
     """The entities of one namespace on this server."""
 
     def __init__(
         self,
         name: str,
-        catalog: Catalog,
-        owners: Owners,
-        clock: Clock,
-        entropy: Callable[[int], bytes],
-        turns: Turns,
+        ground: SharedGround,
         *,
-        rules: tuple[AuthorizationRule, ...],
-        max_entities: int,
-        max_message_bytes: int,
-        max_entity_message_bytes: int,
-        max_entity_megabytes: int = ENTITY_MEGABYTES,
-        topic_quotas: TopicQuotas = DOCUMENTED_QUOTAS,
-        partitioning: Partitioning = DOCUMENTED_PARTITIONING,
-        transfer: TransferSettings = DOCUMENTED_TRANSFER,
-        extensions: Extensions | None = None,
+        rules: tuple[AccessRule, ...],
+        limits: NamespaceLimits,
     ) -> None:
-        super().__init__()
-        self.name = name
-        # Names are compared without regard to case.
-        self._key = name.lower()
-        self._catalog = catalog
-        self._owners = owners
-        self.stores = EntityStores(owners)
-        self.clock = clock
-        # Refuses requests while the server has too much to do. Raises ServerBusy.
-        self.check_not_busy: Callable[[str], None] = _never_busy
-        self._entropy = entropy
-        self._access_rules = rules
-        self._max_entities = max_entities
-        self.max_message_bytes = max_message_bytes
+        """`rules`: those of the settings, which are not stored."""
         # Features beyond Service Bus.
-        self.extensions = extensions or Extensions()
-        self.sizes = EntitySizes(
-            max_message_bytes,
-            max_entity_message_bytes,
-            max_entity_megabytes,
+        self.extensions = limits.extensions
+        sizes = EntitySizes(
+            limits.max_message_bytes,
+            limits.max_entity_message_bytes,
+            limits.max_entity_megabytes,
             self.extensions.headroom_bytes,
         )
-        self._topic_quotas = topic_quotas
-        self._partitioning = partitioning
-        # The largest message that any of the entities accepts.
-        self.largest_message_bytes = max_message_bytes
-        self.created_at = 0
-        self.updated_at = 0
-        # Number of queues and topics, which `max_entities` limits.
-        self._top_count = 0
+        super().__init__(
+            EntityStores(ground.owners),
+            ground.clock,
+            ground.entropy,
+            NamespaceAccess(name, rules, self.change_own),
+            sizes,
+            limits.max_message_bytes,
+        )
+        self.name = name
+        self._owners = ground.owners
+        self.follower = ground.follower
+        self.loose_ends = ground.loose_ends
+        self.transfer_log = ground.transfer_log
+        # Refuses requests while the server has too much to do. Raises ServerBusy.
+        self.check_not_busy: Callable[[str], None] = _never_busy
+        # Of queues and topics.
+        self._max_entities = limits.max_entities
+        self._topic_quotas = limits.topic_quotas
+        self._partitioning = limits.partitioning
+        # The record of the namespace itself, once it was read.
+        self.own: EntityRecord | None = None
+        # It was removed while the process ran: connections to it end.
+        self.is_removed = False
+        self.keys = AccessKeys(self, ground.entropy)
         # Paths whose creation or removal is under way.
         self._busy: set[str] = set()
         # How many of them will be partitioned.
         self._busy_partitioned_count = 0
-        self.follower = CatalogFollower(
-            self, catalog, is_shared=owners.sharing is Sharing.SHARED
-        )
-        # Replaced when authorization rules of entities change.
-        self.policy = Policy(rules)
         self.forwarders = Forwarders(self)
-        self._unread_rules = UnreadRules(turns)
-        self.rules = SubscriptionRules(clock, topic_quotas, self._save_rules)
+        self._unread_rules = UnreadRules(ground.turns)
+        self.rules = SubscriptionRules(
+            ground.clock, limits.topic_quotas, self._save_rules
+        )
         self.idle = IdleEntities(self)
-        self.loose_ends = LooseEnds(catalog, owners)
-        self._entries = StoreEntries(self, catalog, owners)
-        # What was read of the catalog before the stores were opened.
-        self._records: list[EntityRecord] | None = None
-        # Keeps messages for stores that are away.
-        self._transfer_log = TransferLog(owners, clock, transfer)
 
     # --- start ----------------------------------------------------------------
 
-    async def remembered_stores(self) -> dict[str, bytes]:
-        """Where the catalog has seen the stores of a process with several of them."""
-        if self._owners.are_several and self._catalog.exists():
-            self._records = await self._catalog.open()
-        return remembered_stores(self._records or ())
-
-    async def open(self) -> None:
-        """Load the entities. Raises StoreError."""
-        # The others are taken in when they are there.
-        owners = self._owners.serving()
-        stored = {owner: await owner.store.entities() for owner in owners}
-        if not self._catalog.exists():
-            # Check before an empty one is created: it would look like the right one.
-            for owner in owners:
-                self._entries.check_without_catalog(owner, stored[owner])
-        records = await self._read_catalog()
-        # Check before anything is written: an incomplete catalog is not changed.
-        noted = await self._catalog.unfinished()
-        self._admit_all(records)
-        found = {
-            owner: self._entries.check(owner, stored[owner], records, noted)
-            for owner in owners
-        }
-        own = await self._learn_age(records)
-        for owner in owners:
-            self._entries.begin(owner, found[owner], stored[owner], [*records, own])
-            self.restore_rules(owner, await owner.store.rules())
-        for owner in self._owners:
-            owner.on_restored = partial(self.restore_rules, owner)
-            if owner not in stored:
-                owner.on_first_opening = partial(self._take_in, owner)
-        self._transfer_log.open()
-        self._access_changed()
-
-    async def _take_in(
-        self, owner: StoreOwner, stored: list[StoredEntity]
-    ) -> Callable[[], None]:
-        """A store is opened that was away, or with another broker. Raises StoreError;
-        returns what is to be done when it serves."""
-        await self.follower.follow()
-        return await self._entries.check_late(owner, stored)
-
-    async def _read_catalog(self) -> list[EntityRecord]:
-        records, self._records = self._records, None
-        return await self._catalog.open() if records is None else records
-
-    def _admit_all(self, records: list[EntityRecord]) -> None:
-        known = entities_of(self.name, records)
-        check_served(known, records, self._owners)
+    def admit_all(self, known: Sequence[EntityRecord]) -> None:
+        """Enter the entities that the catalog has: topics before subscriptions."""
         for record in known:
             self._enter(self._admitted(record))
 
-    async def _learn_age(self, records: list[EntityRecord]) -> EntityRecord:
-        for record in records:
-            if record.kind == NAMESPACE and record.namespace.lower() == self._key:
-                break
-        else:
-            uuids = tuple(owner.store_uuid for owner in self._owners)
-            record = self._record("", NAMESPACE, {}, uuids)
-        own = self._entries.noted_in(record)
-        if own not in records:
-            await self._catalog.put(own)
-        self.created_at, self.updated_at = own.created_at, own.updated_at
-        return own
+    def learn_own(self, record: EntityRecord) -> None:
+        """The catalog has this record of the namespace itself."""
+        self.own = record
+        self.access.learn(record)
+        self._access_changed()
+
+    @property
+    def created_at(self) -> int:
+        return 0 if self.own is None else self.own.created_at
+
+    @property
+    def updated_at(self) -> int:
+        return 0 if self.own is None else self.own.updated_at
 
     def start(self) -> None:
         """Start forwarding. The owners must be ready to commit."""
@@ -257,11 +175,11 @@ class Namespace(Directory):
         with contextlib.suppress(FragmentUnavailable, MessagingEntityNotFound):
             self.forwarders.renew(entity)
 
-    def restore_rules(self, owner: StoreOwner, rules: list[StoredRule]) -> None:
-        """Take the rules of a store: at the start, and after a failed commit."""
-        by_fragment: dict[int, list[StoredRule]] = {}
-        for rule in rules:
-            by_fragment.setdefault(rule.fragment_number, []).append(rule)
+    def restore_rules(
+        self, owner: StoreOwner, rules: Mapping[int, list[StoredRule]]
+    ) -> None:
+        """Take the rules of a store, by fragment: at the start, and after a failed
+        commit."""
         for entity in self._entities.values():
             if not isinstance(entity, Subscription) or not entity.is_in(owner.table):
                 continue
@@ -269,7 +187,7 @@ class Namespace(Directory):
                 self._restore_rules_of(entity, rules_of_record(entity.record))
             else:
                 main = entity.counters(MAIN)
-                found = [] if main is None else by_fragment.get(main.number, [])
+                found = [] if main is None else rules.get(main.number, [])
                 self._restore_rules_of(entity, found)
 
     async def _save_rules(self, subscription: Subscription) -> None:
@@ -291,72 +209,13 @@ class Namespace(Directory):
     def detour_of(self, entity: Entity) -> StoreDetour | None:
         """Takes messages to the entity while a store is away; None if there is no
         other store."""
-        if not self._transfer_log.has_stores():
+        if not self.transfer_log.has_stores():
             return None
-        return EntityDetour(entity, self._transfer_log)
+        return EntityDetour(entity, self.transfer_log)
 
     def tick(self, now: int) -> None:
         self.forwarders.tick(now)
-        self._transfer_log.tick(now)
         self.idle.tick(now)
-        self.loose_ends.tick()
-
-    async def close(self) -> None:
-        await self.idle.finished()
-        await self.loose_ends.stop()
-        await self._catalog.close()
-
-    # --- admission ------------------------------------------------------------
-
-    def _enter(self, entity: Entity) -> None:
-        """Make an entity that is in the catalog visible."""
-        self._entities[entity.path.lower()] = entity
-        if isinstance(entity, Subscription):
-            topic = self.topic(entity.topic_path)
-            topic.subscriptions[entity.key] = entity
-            self._subscribe(entity)
-        else:
-            self._top_count += 1
-
-    def _admitted(self, record: EntityRecord) -> Entity:
-        """Create the entity of a record, and give its fragments their settings."""
-        now, path, generation = self.clock.now(), record.path, record.generation
-        tables = self.stores.tables_of(record)
-        if record.kind == "queue":
-            queue = Queue(
-                record, queue_description(record.properties, path), tables, now
-            )
-            for table in queue.tables():
-                table.admit(generation, queue.settings())
-            return queue
-        if record.kind == "topic":
-            router = TopicRouter(self._entropy, read_rule)
-            described = topic_description(record.properties, path)
-            topic = Topic(record, described, router, tables, now)
-            for table in topic.tables():
-                table.admit(generation, topic.settings(), router=router)
-            return topic
-        description = subscription_description(record.properties, path)
-        topic_path = path.rsplit("/", 2)[0]
-        parent = self.topic(topic_path)
-        subscription = Subscription(record, description, parent.router, tables, now)
-        for table in subscription.tables():
-            table.admit(
-                generation, subscription.settings(), within=parent.record.generation
-            )
-        return subscription
-
-    def _subscribe(self, subscription: Subscription) -> None:
-        """Enter it at its topic, with its current description."""
-        description = subscription.description
-        subscription.router.subscribe(
-            subscription.key,
-            Subscribed(
-                subscription.record.generation,
-                self.stores.tables_of(subscription.record),
-                description.dead_lettering_on_filter_evaluation_exceptions,
-            ),
-        )
 
     # --- queues and topics ----------------------------------------------------
 
@@ -475,6 +334,61 @@ class Namespace(Directory):
         """Raises MessagingEntityNotFound."""
         await self.rules.remove(self.subscription(topic_path, subscription), name)
 
+    # --- authorization rules --------------------------------------------------
+
+    async def change_own(self, change: Callable[[EntityRecord], EntityRecord]) -> None:
+        """Change the record of the namespace. Raises ServerBusy, and what the change
+        raises."""
+        async with self.follower.latest():
+            self._check_exists_itself()
+            assert self.own is not None, "the namespace is not open"
+            record = replace(change(self.own), updated_at=self.clock.now())
+            await self.follower.put(record)
+            self.own_followed(record)
+            self.loose_ends.record(record)
+
+    def own_followed(self, record: EntityRecord) -> None:
+        """Another broker has changed the record of the namespace."""
+        self.own = record
+        if self.access.learn(record):
+            self._access_changed()
+
+    def _check_exists_itself(self) -> None:
+        """Raises MessagingEntityNotFound."""
+        if self.is_removed:
+            raise MessagingEntityNotFound(
+                f"The namespace '{self.name}' was removed. Make it again with "
+                "'twinbus namespaces create', or use another one."
+            )
+
+    def removed(self) -> None:
+        """The catalog does not have the namespace any more, nor its entities."""
+        self.is_removed = True
+        self.forget_generations({one.record.generation for one in self.entities()})
+        # No key is accepted any more.
+        self.policy = Policy(())
+
+    def ruled_entity(self, path: str) -> Queue | Topic:
+        """An entity that may have authorization rules. Raises ArgumentError,
+        MessagingEntityNotFound."""
+        found = self.entity(path)
+        if not isinstance(found, Queue | Topic):
+            raise ArgumentError(
+                f"'{found.path}' is a subscription: the authorization rules of its "
+                "topic apply to it.",
+                entity_path=found.path,
+            )
+        return found
+
+    async def change_entity_access(self, path: str, change: Change) -> None:
+        """Raises MessagingEntityNotFound, ArgumentError, ServerBusy, and what the
+        change raises."""
+        async with self.follower.latest():
+            found = self.ruled_entity(path)
+            rules = change(found.description.authorization_rules)
+            description = replace(found.description, authorization_rules=rules)
+            await self._update(found, description)
+
     # --- entities of any kind -------------------------------------------------
 
     async def _create_top(
@@ -504,6 +418,7 @@ class Namespace(Directory):
         self, path: str, kind: str, description: Description, rules: Sequence[Rule]
     ) -> Entity:
         self.sizes.check(path, description, None)
+        check_changed(own_access_rules(description), (), path)
         check_fragment_size(path, description)
         key = path.lower()
         if key in self._entities or key in self._busy:
@@ -514,7 +429,10 @@ class Namespace(Directory):
             placement = self.stores.placement(
                 self, self._partitioning.fragment_count, path, description
             )
-            record = self._record(path, kind, description.to_json(), placement)
+            record = new_record(
+                *(self.name, path, kind, description.to_json(), placement),
+                *(self.clock.now(), self._entropy),
+            )
             record = with_internals(record, rules)
             entity = self._admitted(record)
             await self._make_durable(entity, rules)
@@ -522,48 +440,30 @@ class Namespace(Directory):
             self._busy.discard(key)
             self._busy_partitioned_count -= partitioned(description)
         self._description_changed(None, description)
-        self.forwarders.renew(entity)
+        self._renew_forwarders(entity)
         return entity
-
-    def _record(
-        self,
-        path: str,
-        kind: str,
-        description: Mapping[str, Any],
-        placement: tuple[bytes, ...],
-    ) -> EntityRecord:
-        now = self.clock.now()
-        return EntityRecord(
-            namespace=self.name,
-            path=path,
-            kind=kind,
-            generation=self._entropy(_GENERATION_BYTES),
-            description=description,
-            created_at=now,
-            updated_at=now,
-            placement=placement,
-        )
 
     async def _make_durable(self, entity: Entity, rules: Sequence[Rule]) -> None:
         record = entity.record
         self.stores.check_room(record)
         intents = unfinished(record, INTENT, self.clock.now())
         try:
-            await self._catalog.intend(intents)
+            await self.follower.intend(intents)
             stored = await self.stores.create(record, rules)
             async with self.follower.latest():
+                self._check_exists_itself()
                 if entity.path.lower() in self._entities:
                     raise EntityAlreadyExists(entity_path=entity.path)
                 self._check_topic_of(entity, rules)
                 if self._owners.sharing is Sharing.SHARED:
-                    # Its stores are still owned here, after the catalog was read: so
-                    # a successor has not dropped its fragments, nor can it now.
+                    # Still owned here: no successor dropped its fragments, nor can.
                     await self.stores.durable(record)
                 await self.follower.put(record)
                 self._enter(entity)
         except BaseException:
-            # It is not in the catalog, so it does not exist. Drop its fragments.
-            self.loose_ends.drop(intents)
+            # If it is not in the catalog it does not exist: drop its fragments.
+            if not self.follower.may_have_put(record):
+                self.loose_ends.drop(intents)
             raise
         if isinstance(entity, Subscription):
             if entity.is_partitioned:
@@ -584,6 +484,8 @@ class Namespace(Directory):
     async def _update(self, entity: Entity, description: Description) -> None:
         self.stores.check_available(entity.record)
         self.sizes.check(entity.path, description, entity.description)
+        before = own_access_rules(entity.description)
+        check_changed(own_access_rules(description), before, entity.path)
         check_fragment_size(entity.path, description)
         record = replace(
             with_properties(entity.record, description.to_json()),
@@ -638,12 +540,7 @@ class Namespace(Directory):
             self._busy -= keys
 
     def _forget(self, entity: Entity, tombstones: list[Unfinished]) -> None:
-        del self._entities[entity.path.lower()]
-        if isinstance(entity, Subscription):
-            entity.router.unsubscribe(entity.key)
-            self.topic(entity.topic_path).subscriptions.pop(entity.key, None)
-        else:
-            self._top_count -= 1
+        self._remove(entity)
         self.forwarders.stop(entity)
         entity.detach_all(MessagingEntityNotFound(entity_path=entity.path))
         self.loose_ends.drop(tombstones)
@@ -676,25 +573,13 @@ class Namespace(Directory):
         if isinstance(entity, Subscription) and entity.is_partitioned:
             self._restore_rules_of(entity, rules_of_record(record))
 
+    def forget_generations(self, generations: set[bytes]) -> None:
+        """Those of its entities that have one of these are deleted."""
+        gone = [one for one in self.entities() if one.record.generation in generations]
+        # Subscriptions come first: they need their topic.
+        for entity in sorted(gone, key=lambda one: -entity_order(one.record)):
+            self.forget_followed(entity)
+
     def forget_followed(self, entity: Entity) -> None:
         """Another broker has deleted the entity."""
         self._forget(entity, unfinished(entity.record, TOMBSTONE, self.clock.now()))
-
-    def _description_changed(
-        self, before: Description | None, after: Description | None
-    ) -> None:
-        """Update policy and sizes only if the entity affects them: this visits all
-        entities, which is too slow for each creation."""
-        for description in (before, after):
-            if description is not None and (
-                own_access_rules(description) or own_message_bytes(description)
-            ):
-                self._access_changed()
-                return
-
-    def _access_changed(self) -> None:
-        self.largest_message_bytes = self.max_message_bytes
-        for entity in self._entities.values():
-            size = self.sizes.max_message_bytes_of(entity)
-            self.largest_message_bytes = max(self.largest_message_bytes, size)
-        self.policy = policy_of(self._access_rules, self._entities.values())

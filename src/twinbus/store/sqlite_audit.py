@@ -15,12 +15,12 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 
 from twinbus.broker.row_id import fragment_number_of, sequence_of
 from twinbus.store import sqlite_lease_row
+from twinbus.store.audit_findings import Finding, HeldRows, differences
 from twinbus.store.sqlite_confirmed import (
     Confirmation,
     accept_loss,
@@ -37,32 +37,6 @@ _SQL: Final = named_statements("sqlite_audit.sql")
 _TABLES: Final = ("active", "deferred", "scheduled")
 _SHOWN: Final = 20
 """Troubles of SQLite's own check that are told: the first ones say it all."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something that is not as it must be."""
-
-    file: str
-    text: str
-    # Otherwise it is worth knowing, and the bus gets along with it.
-    is_damage: bool = True
-
-    def line(self) -> str:
-        return (
-            self.text
-            if self.text.startswith(self.file)
-            else f"{self.file}: {self.text}"
-        )
-
-
-@dataclass(slots=True, kw_only=True)
-class _Held:
-    """What a fragment has, counted row by row."""
-
-    counts: list[int] = field(default_factory=lambda: [0, 0, 0])
-    size_bytes: int = 0
-    last_sequence: int = 0
 
 
 @final
@@ -149,7 +123,7 @@ class SqliteAudit:
         for number, *counters, next_sequence in db.execute(_SQL["counters"]):
             known.add(number)
             self._check_fragment(
-                number, tuple(counters), next_sequence, held.get(number, _Held())
+                number, tuple(counters), next_sequence, held.get(number, HeldRows())
             )
         others = {number for (number,) in db.execute(_SQL["of_fragments"])}
         for number in sorted((set(held) | others) - known):
@@ -157,38 +131,26 @@ class SqliteAudit:
                 self.store, f"has rows of fragment {number}, which does not exist"
             )
 
-    def _held(self, db: sqlite3.Connection) -> dict[int, _Held]:
-        held: dict[int, _Held] = {}
+    def _held(self, db: sqlite3.Connection) -> dict[int, HeldRows]:
+        held: dict[int, HeldRows] = {}
         for i, state in enumerate(_TABLES):
             for _, count, size_bytes, last in db.execute(_SQL[f"held_{state}"]):
-                of = held.setdefault(fragment_number_of(last), _Held())
+                of = held.setdefault(fragment_number_of(last), HeldRows())
                 of.counts[i] = count
                 of.size_bytes += int(size_bytes)
                 of.last_sequence = max(of.last_sequence, sequence_of(last))
                 self.message_count += count
         for number, size_bytes in db.execute(_SQL["held_states"]):
-            held.setdefault(number, _Held()).size_bytes += int(size_bytes)
+            held.setdefault(number, HeldRows()).size_bytes += int(size_bytes)
         return held
 
     def _check_fragment(
-        self, number: int, counters: tuple[int, ...], next_sequence: int, held: _Held
+        self, number: int, counters: tuple[int, ...], next_sequence: int, held: HeldRows
     ) -> None:
-        there = (*held.counts, held.size_bytes)
-        if there != counters:
-            self._recounted[number] = there
-            names = ("active", "deferred", "scheduled", "bytes")
-            told = "; ".join(
-                f"{name}: {counter} expected, {count} found"
-                for name, counter, count in zip(names, counters, there, strict=True)
-                if counter != count
-            )
-            self._find(self.store, f"fragment {number} has not what it counts: {told}")
-        if held.last_sequence >= next_sequence:
-            self._find(
-                self.store,
-                f"fragment {number} has a message with the number "
-                f"{held.last_sequence}, and would give out {next_sequence} next",
-            )
+        if held.counters() != counters:
+            self._recounted[number] = held.counters()
+        for text in differences(number, counters, next_sequence, held):
+            self._find(self.store, text)
 
     def _check_bodies(self, db: sqlite3.Connection) -> None:
         self._progress(f"{self.store}: shared bodies")
@@ -263,8 +225,3 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
         db.execute("PRAGMA cell_size_check = ON")
         db.execute("BEGIN")
         yield db
-
-
-def as_json(finding: Finding) -> dict[str, Any]:
-    """For programs."""
-    return {"file": finding.file, "text": finding.text, "damage": finding.is_damage}

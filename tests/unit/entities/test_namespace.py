@@ -14,7 +14,11 @@ from twinbus.errors import (
     QuotaExceeded,
     ServerBusy,
 )
-from twinbus.store.base import CommitFailed, StoreError, StoreFull, StoreUnreadable
+from twinbus.store.base import (
+    CommitFailed,
+    StoreFull,
+    StoreUnreadable,
+)
 
 from .world import Client, Fault, World, message
 
@@ -90,7 +94,7 @@ async def test_creation_that_cannot_be_committed_leaves_nothing(world: World) ->
 
 async def test_creation_that_the_catalog_refuses_leaves_nothing(world: World) -> None:
     world.catalog.error = StoreFull("full")
-    with pytest.raises(StoreError):
+    with pytest.raises(ServerBusy, match="The catalog is away: full"):
         await world.namespace.create_queue("orders", {})
     await world.settled()
     await world.advance(0)
@@ -122,7 +126,7 @@ async def test_update_and_removal_at_once_leave_no_queue(world: World) -> None:
     )
     with pytest.raises(MessagingEntityNotFound):
         world.namespace.queue("a")
-    await world.namespace.close()
+    await world.namespaces.close()
     assert [record.kind for record in await world.catalog.open()] == ["namespace"]
 
 
