@@ -1,4 +1,4 @@
-"""The command `twinbus` as a user starts it: run to its end, or serving.
+"""The command `twinbus` as a process: run to its end, or serving.
 
 Every process gets its own working folder and none of the settings of the test process.
 Processes that a test leaves running are ended by their ids.
@@ -8,11 +8,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
+
+import forked_command
 
 import twinbus
 
@@ -20,7 +21,6 @@ import twinbus
 PATIENCE_SECONDS = 30.0
 
 _SOURCE = Path(twinbus.__file__).parents[1]
-_COMMAND = (sys.executable, "-m", "twinbus")
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -29,21 +29,17 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("TWINBUS_") or name == "TWINBUS_PURE"
     }
-    return {**own, "PYTHONPATH": str(_SOURCE), **(extra or {})}
+    # Where nobody has contexts.
+    nowhere = {"XDG_CONFIG_HOME": "/nonexistent"}
+    return {**own, **nowhere, "PYTHONPATH": str(_SOURCE), **(extra or {})}
 
 
 def run(
     *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command that ends by itself, with nobody at the keyboard."""
-    return subprocess.run(
-        [*_COMMAND, *map(str, arguments)],
-        cwd=cwd,
-        env=environment(env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
+    return forked_command.run(
+        arguments, cwd=cwd, env=environment(env), seconds=PATIENCE_SECONDS
     )
 
 
@@ -63,18 +59,17 @@ class Serving:
         *arguments: str | Path,
         cwd: Path,
         env: Mapping[str, str] | None = None,
-        program: Sequence[str] = _COMMAND,
+        program: Sequence[str] = (),
     ) -> None:
+        """`program` is started in place of `twinbus`."""
         self._cwd = cwd
         self._errors = (cwd / "stderr").open("w+")
-        self._process = subprocess.Popen(
-            [*program, "serve", *map(str, arguments)],
+        self._process = forked_command.start(
+            ("serve", *arguments),
             cwd=cwd,
             env=environment(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
             stderr=self._errors,
-            text=True,
+            program=program,
         )
         # Ends the wait for `ready` of a process that hangs.
         self._alarm = threading.Timer(PATIENCE_SECONDS, self._process.kill)

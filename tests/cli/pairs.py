@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
-from free_port import free_port
 
+from bench.free_port import free_port
 from twinbus.pairing.backlog_queues import backlog_queue_path
 from twinbus.testing import Bus
 

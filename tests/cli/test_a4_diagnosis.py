@@ -5,6 +5,7 @@ key, is looked for in all of its files.
 """
 
 import json
+import secrets
 import signal
 import sys
 import time
@@ -29,9 +30,18 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The flags of a store of each kind."""
+    if request.param == "sqlite":
+        return ()
+    server = request.getfixturevalue("postgres_server")
+    return ("--store", server.url(f"a4_{secrets.token_hex(8)}"))
+
+
 @pytest.fixture
-def serving(tmp_path: Path) -> Iterator[Serving]:
-    with Serving(*PORTS, "--max-diagnoses", "2", cwd=tmp_path) as server:
+def serving(tmp_path: Path, store: tuple[str, ...]) -> Iterator[Serving]:
+    with Serving(*PORTS, *store, "--max-diagnoses", "2", cwd=tmp_path) as server:
         yield server
 
 
@@ -69,15 +79,17 @@ def check_is_whole(folder: Path, why: str) -> None:
 
 
 def check_has_no_secrets(folder: Path, serving: Serving) -> None:
-    secrets = (serving.key, BODY, "SharedAccessSignature", "sig=", "id-1")
+    hidden = (serving.key, BODY, "SharedAccessSignature", "sig=", "id-1")
     for file in folder.iterdir():
         text = file.read_text()
-        assert [secret for secret in secrets if secret in text] == [], file
+        assert [secret for secret in hidden if secret in text] == [], file
 
 
-def test_a4_stuck_loop_leaves_a_diagnosis_and_ends(tmp_path: Path) -> None:
+def test_a4_stuck_loop_leaves_a_diagnosis_and_ends(
+    tmp_path: Path, store: tuple[str, ...]
+) -> None:
     program = (sys.executable, "-c", STUCK_ON_SIGNAL)
-    settings = (*PORTS, "--watchdog-seconds", "2")
+    settings = (*PORTS, *store, "--watchdog-seconds", "2")
     with Serving(*settings, cwd=tmp_path, program=program) as serving:
         create_queue(serving, tmp_path)
         send(serving)
@@ -88,7 +100,7 @@ def test_a4_stuck_loop_leaves_a_diagnosis_and_ends(tmp_path: Path) -> None:
         check_has_no_secrets(folder, serving)
         assert "line 3 in <lambda>" in (folder / "stacks.txt").read_text()
         assert "a diagnosis is in" in serving.errors
-    with Serving(*PORTS, cwd=tmp_path) as serving:
+    with Serving(*PORTS, *store, cwd=tmp_path) as serving:
         client = ServiceBusClient.from_connection_string(serving.connection_string)
         with client, client.get_queue_receiver("orders") as receiver:
             (message,) = receiver.receive_messages(max_wait_time=20)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from free_port import free_port
 
+from bench.free_port import free_port
 from twinbus.cli import exit_codes
 
 from .command import PATIENCE_SECONDS, Serving, complaint, environment, run

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from free_port import free_port
 
+from bench.free_port import free_port
 from twinbus.cli import exit_codes
 
 from .command import PATIENCE_SECONDS, Serving, environment, run

@@ -169,6 +169,7 @@ def accepted_keys(server: Serving) -> set[str]:
 WARNED = """
 [[rules]]
 key_name = "worker"
+rights = ["Listen"]
 primary_key = "long enough for it"
 secondary_key = "short"
 [queues.orders]
@@ -247,3 +248,25 @@ def test_a_store_that_fails_ends_the_server(tmp_path: Path) -> None:
         last = server.errors.splitlines()[-1]
         assert last.startswith("twinbus: The store can't go on: ")
         assert "Traceback" not in server.errors
+
+
+def test_other_languages_read_two_lines(tmp_path: Path) -> None:
+    (tmp_path / "bus.toml").write_text("[queues.orders]\n")
+    flags = ("--store", "memory:", "--config", "bus.toml", "--print-connection-string")
+    with Serving(*FREE, *flags, cwd=tmp_path) as server:
+        text, ready = server.lines
+        assert ready == "ready"
+        with (
+            ServiceBusClient.from_connection_string(text) as client,
+            client.get_queue_sender("orders") as sender,
+        ):
+            sender.send_messages(ServiceBusMessage("hello"))
+        assert server.stop() == exit_codes.OK
+
+
+def test_key_that_was_made_before_is_printed_if_it_is_asked_for(tmp_path: Path) -> None:
+    for _ in range(2):
+        with Serving(*FREE, "--print-connection-string", cwd=tmp_path) as server:
+            key = (tmp_path / "data" / "root-key").read_text().strip()
+            assert f"SharedAccessKey={key};" in server.lines[0]
+            assert len(server.lines) == 2

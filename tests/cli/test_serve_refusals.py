@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from free_port import free_port
 
+from bench.free_port import free_port
 from twinbus.cli import exit_codes
 
 from .command import Serving, run

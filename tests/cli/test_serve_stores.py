@@ -124,7 +124,7 @@ def test_a_store_of_another_catalog(tmp_path: Path) -> None:
     serve_once(tmp_path, "c.db", "d.db", data="other")
     line = refusal(tmp_path, *stores("a.db", "b.db", "c.db"))
     assert f"The store {tmp_path / 'c.db'} belongs to another catalog" in line
-    assert "data folder of that catalog" in line
+    assert "(--data or --catalog)" in line
     fresh = refusal(tmp_path, "--data", "fresh", *stores("c.db", "e.db"))
     assert "There is no catalog" in fresh
 

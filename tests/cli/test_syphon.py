@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pairs.syphon_world import BACKLOG, PRIMARY, bodies, counts, diverted, put
+from pairs.syphon_world import BACKLOG, PRIMARY, bodies, counts, diverted, put, until
 
 from twinbus.cli import exit_codes
 from twinbus.testing import Bus
@@ -89,6 +89,8 @@ async def test_it_runs_until_it_is_told_to_stop(
         for body in ("one", "two"):
             await put(secondary, BACKLOG, [diverted("orders", body)])
             assert await bodies(primary, "orders", 1) == [body]
+            # It is restored when the backlog does not have it any more.
+            await until(lambda: counts(secondary, BACKLOG) == (0, 0, 0))
         process.send_signal(number)
         out, errors = await asyncio.to_thread(
             process.communicate, timeout=PATIENCE_SECONDS

@@ -38,12 +38,19 @@ _CODES: Final[dict[type[ServiceBusError], int]] = {
     UnauthorizedAccess: exit_codes.UNAUTHORIZED,
 }
 _RULES: Final = "/rules/"
+_RULE: Final = "authorization rule"
 
 
-def ask(server: ConnectionString, operation: str, arguments: Mapping[str, str]) -> Any:
+def ask(
+    server: ConnectionString,
+    operation: str,
+    arguments: Mapping[str, str],
+    *,
+    patience_seconds: float = _PATIENCE_SECONDS,
+) -> Any:
     """The server's answer. Raises Failure."""
     try:
-        return asyncio.run(_ask(server, operation, arguments))
+        return asyncio.run(_ask(server, operation, arguments, patience_seconds))
     except ServiceBusError as error:
         raise _refused(error) from None
     except ClientError as error:
@@ -59,18 +66,21 @@ def ask(server: ConnectionString, operation: str, arguments: Mapping[str, str]) 
 
 
 async def _ask(
-    server: ConnectionString, operation: str, arguments: Mapping[str, str]
+    server: ConnectionString,
+    operation: str,
+    arguments: Mapping[str, str],
+    patience_seconds: float,
 ) -> Any:
     connection = await connect(
         server.host,
         server.port,
         ssl=ssl.create_default_context() if server.is_tls else None,
         sasl=plain(server.key_name, server.key),
-        timeout_seconds=_PATIENCE_SECONDS,
+        timeout_seconds=patience_seconds,
     )
     async with connection:
         return await ask_namespace(
-            connection, operation, arguments, timeout_seconds=_PATIENCE_SECONDS
+            connection, operation, arguments, timeout_seconds=patience_seconds
         )
 
 
@@ -88,6 +98,8 @@ def _next_step(error: ServiceBusError) -> str:
         return "Use a key with the Manage right."
     if not isinstance(error, MessagingEntityNotFound):
         return ""
+    if _RULE in error.text:
+        return "'twinbus keys list' shows the rules that exist; see --entity, too."
     subscription, _, rule = error.entity_path.lower().rpartition(_RULES)
     if subscription and rule:
         name = error.entity_path[: len(subscription)]

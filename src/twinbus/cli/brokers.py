@@ -9,20 +9,17 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from rich.markup import escape
-from rich.table import Table
-
 from twinbus.cli import exit_codes
-from twinbus.cli.entity_tables import console
 from twinbus.cli.failure import Failure
+from twinbus.cli.tables import print_table
 from twinbus.cluster.announcement import Announcement
 from twinbus.cluster.broker_directory import owners_of_stores
+from twinbus.cluster.running_brokers import announced_brokers
 from twinbus.cluster.terms import BEAT_MS
-from twinbus.config.config import Config
+from twinbus.config.config import Config, ConfigError
 from twinbus.entities.store_entries import remembered_stores
 from twinbus.instants import instant_of
 from twinbus.process.data_folder import DataFolder
-from twinbus.process.preparation import announced_brokers
 from twinbus.store.base import StoreError, StoreInUse
 from twinbus.store.catalog import Catalog
 from twinbus.store.process_identity import is_running, is_visible
@@ -60,13 +57,16 @@ class StoreRow:
 
 def run_brokers(config: Config, *, is_json: bool) -> None:
     """Raises Failure."""
-    catalog = DataFolder(config).catalog()
-    if not catalog.exists():
-        raise Failure(
-            f"There is no catalog {catalog.location}: see --data.", exit_codes.NOT_FOUND
-        )
     try:
+        catalog = DataFolder(config).catalog()
+        if not catalog.exists():
+            raise Failure(
+                f"There is no catalog {catalog.location}: see --data and --catalog.",
+                exit_codes.NOT_FOUND,
+            )
         brokers, stores = asyncio.run(_look(catalog))
+    except ConfigError as error:
+        raise Failure(str(error), exit_codes.USAGE) from None
     except StoreInUse as error:
         raise Failure(str(error), exit_codes.IN_USE) from None
     except StoreError as error:
@@ -132,23 +132,30 @@ def _store_row(place: str, uuid: bytes, owners: dict[bytes, Announcement]) -> St
 
 
 def _print(brokers: list[BrokerRow], stores: list[StoreRow]) -> None:
-    if not brokers:
-        console().print("No broker is announced: the bus is stopped, or one process.")
-    table = Table("broker", "state", "address", "process", box=None, pad_edge=False)
-    table.add_column("stores", justify="right")
-    table.add_column("last takeover")
-    for row in brokers:
-        taken = f"from {row.took_over_from}, {row.took_over_at}"
-        table.add_row(
-            *(escape(row.name), row.state, row.address, f"{row.pid} on {row.host}"),
-            *(str(row.store_count), escape(taken) if row.took_over_from else ""),
-        )
-    owned = Table("store", "owner", box=None, pad_edge=False)
-    owned.add_column("epoch", justify="right")
-    for place in stores:
-        owner = escape(place.owner) or "nobody"
-        owned.add_row(escape(place.location), owner, str(place.epoch or ""))
     if brokers:
-        console().print(table)
-        console().print()
-    console().print(owned)
+        print_table(
+            ("broker", "state", "address", "process", "stores", "last takeover"),
+            [
+                (
+                    *(row.name, row.state, row.address, f"{row.pid} on {row.host}"),
+                    *(str(row.store_count), _takeover(row)),
+                )
+                for row in brokers
+            ],
+            right=(4,),
+        )
+        print()
+    else:
+        print("No broker is announced: the bus is stopped, or one process.")
+    print_table(
+        ("store", "owner", "epoch"),
+        [
+            (place.location, place.owner or "nobody", str(place.epoch or ""))
+            for place in stores
+        ],
+        right=(2,),
+    )
+
+
+def _takeover(row: BrokerRow) -> str:
+    return f"from {row.took_over_from}, {row.took_over_at}" * bool(row.took_over_from)

@@ -23,12 +23,14 @@ CONFIG: Final = flag(
 ADDRESS: Final = (
     CONFIG,
     setting_flag("data"),
+    setting_flag("catalog"),
     setting_flag("host", "Host of the server."),
     setting_flag("port", "Port of the server."),
 )
 FILES: Final = (
     CONFIG,
     setting_flag("data"),
+    setting_flag("catalog"),
     setting_flag(
         "store", "Where messages are kept: sqlite:///PATH. Once for each store."
     ),

@@ -30,10 +30,11 @@ def check(
     ] = False,
     **flags: Any,
 ) -> None:
-    """Check whether the files of a stopped bus are whole.
+    """Check whether the stores of a bus are whole.
 
     Reads every page and every message. Ends with 0 if all is well, with 12 if
-    something is damaged or gone.
+    something is damaged or gone. For files the bus must be stopped; a PostgreSQL store
+    is checked as it is at one moment, and --accept-loss does nothing to it.
     """
     from twinbus.cli.check import run_check
     from twinbus.cli.settings import settings

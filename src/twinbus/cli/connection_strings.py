@@ -1,14 +1,19 @@
 """Finds the connection string of a command: in a flag, a variable, or a file.
 
 A connection string is a secret. Other users can see flags in the list of processes, so
-a flag may name a file instead (`file:PATH`). Nothing that we print has any part of a
-connection string except the host.
+a flag may name a file (`file:PATH`) or a context (`context:NAME`) instead. Nothing that
+we print has any part of a connection string except the host.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 from twinbus.cli import exit_codes
+from twinbus.cli.contexts.context_choice import (
+    REFERENCE,
+    named_context,
+    opened_context,
+)
 from twinbus.cli.failure import Failure
 from twinbus.client.secret_reference import FILE, UnreadableReference, read_reference
 
@@ -29,6 +34,9 @@ def connection_string(
             exit_codes.USAGE,
         )
     where = flag if given else variable
+    if text.startswith(REFERENCE):
+        name = text.removeprefix(REFERENCE)
+        return opened_context(named_context(name, environment))
     if text.startswith(FILE):
         try:
             text = read_reference(text, environment)

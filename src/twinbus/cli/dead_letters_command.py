@@ -1,25 +1,26 @@
 """`twinbus dead-letters`: list, resubmit and remove dead letters.
 
 They are those of a queue or subscription, or of all backlog queues of a primary
-(`--backlog`). The commands use the vendor's SDK, so the namespace may be of any kind.
+(`--backlog`), which the vendor's SDK finds. A twinbus resubmits by itself; elsewhere
+the SDK sends copies.
 """
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 import typer
 
 from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples, group
+from twinbus.cli.completion import source_paths
 from twinbus.cli.confirming import Yes, make_sure
 from twinbus.cli.connection_strings import PRIMARY, SECONDARY, connection_string
 from twinbus.cli.dead_letter_choice import Choice
 from twinbus.cli.entity_flags import SERVER
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import flag, takes
+from twinbus.cli.messages.message_flags import Raw
 from twinbus.cli.pair_flags import PrimaryName, Secondary, require_sdk
 
 Entity = Annotated[
@@ -28,6 +29,7 @@ Entity = Annotated[
         metavar="ENTITY",
         help="Path of a queue, or TOPIC/Subscriptions/NAME.",
         show_default=False,
+        autocompletion=source_paths,
     ),
 ]
 Limit = Annotated[
@@ -77,18 +79,20 @@ app = group(
 
 @app.command("list", epilog=examples(*_EXAMPLES[:2]))
 @takes(*_NAMESPACE)
-def _list(entity: Entity = None, limit: Limit = 100, **flags: Any) -> None:
-    """List dead letters with their reasons, oldest first."""
-    target = _target(entity, flags)
-    text = _namespace(flags)
-    require_sdk()
-    import asyncio
-
-    from twinbus.cli.dead_letter_tables import as_json, print_dead_letters
-    from twinbus.cli.dead_letters import listed
+def _list(
+    entity: Entity = None, limit: Limit = 100, has_raw: Raw = False, **flags: Any
+) -> None:
+    """List dead letters with their reasons, properties and bodies, oldest first."""
+    from twinbus.cli.messages.dead_letter_tables import as_json, print_dead_letters
+    from twinbus.cli.messages.dead_letters import listed
 
     is_backlog = flags["is_backlog"]
-    found = asyncio.run(listed(text, target, limit, is_backlog=is_backlog))
+    found: list[Any] = []
+
+    async def work(side: Any, entity: str) -> None:
+        found.extend(await listed(side, entity, limit, has_raw=has_raw))
+
+    _for_each(_target(entity, flags), flags, work)
     if flags["is_json"]:
         print(json.dumps([as_json(item) for item in found], indent=2))
     elif found:
@@ -107,9 +111,11 @@ def _list(entity: Entity = None, limit: Limit = 100, **flags: Any) -> None:
 )
 @takes(*_CHOICE, *_NAMESPACE)
 def _resubmit(entity: Entity = None, **flags: Any) -> None:
-    """Send dead letters to their queue again, and remove them as dead letters.
+    """Make dead letters messages of their queue or subscription again.
 
-    Those of a backlog queue go back into it, and the syphon tries them again.
+    A twinbus moves each in one commit: none is lost or doubled, whenever the command is
+    killed. Elsewhere a copy is sent first. Those of a backlog queue go back into it,
+    and the syphon tries them again.
     """
     _settle("resubmitted", _target(entity, flags), flags)
 
@@ -133,21 +139,70 @@ def _settle(
 ) -> None:
     """Do with the chosen dead letters what the verb says. Raises Failure."""
     choice = _choice(flags)
-    text = _namespace(flags)
-    require_sdk()
     if not is_sure:
         make_sure("remove", f"dead letters of '{target}'")
-    import asyncio
+    from twinbus.cli.messages.dead_letters import removed
+    from twinbus.cli.messages.progress import progress_bar
 
-    from twinbus.cli.dead_letters import removed_all, resubmitted_all
+    done = 0
+    text = _namespace(flags)
+    with progress_bar(verb, choice.count) as progress:
 
-    settle = removed_all if verb == "removed" else resubmitted_all
-    is_backlog = flags["is_backlog"]
-    with _progress(verb) as progress:
-        work = settle(text, target, choice, progress, is_backlog=is_backlog)
-        done = asyncio.run(work)
+        async def work(side: Any, entity: str) -> None:
+            nonlocal done
+            so_far = done
+
+            def tell(count: int) -> None:
+                progress(so_far + count)
+
+            if verb == "removed":
+                done += await removed(side, entity, choice, tell)
+            else:
+                done += await _resubmitted(text, side, entity, choice, tell)
+
+        _for_each(target, flags, work)
     is_json = flags["is_json"]
     print(json.dumps({verb: done}) if is_json else f"{verb.capitalize()}: {done}.")
+
+
+async def _resubmitted(
+    text: str, side: Any, entity: str, choice: Choice, progress: Any
+) -> int:
+    """By the namespace itself, if it can."""
+    from twinbus.cli.messages.dead_letters import RESUBMIT, resubmitted
+    from twinbus.cli.messages.namespace_side import told_as_failure
+
+    with told_as_failure(side, entity):
+        is_able = await side.offers(RESUBMIT, entity)
+    if is_able:
+        return await resubmitted(side, entity, choice, progress)
+    require_sdk()
+    from twinbus.cli.foreign_dead_letters import resubmitted_elsewhere
+
+    return await resubmitted_elsewhere(text, entity, choice, progress)
+
+
+def _for_each(target: str, flags: dict[str, Any], work: Any) -> None:
+    """Call `work` with the entity, or with each backlog queue. Raises Failure."""
+    import asyncio
+
+    from twinbus.cli.messages.namespace_side import opened_side
+
+    text, is_backlog = _namespace(flags), flags["is_backlog"]
+    if is_backlog:
+        require_sdk()
+
+    async def each() -> None:
+        entities = [target.strip("/")]
+        if is_backlog:
+            from twinbus.cli.foreign_dead_letters import backlog_entities
+
+            entities = await backlog_entities(text, target)
+        async with opened_side(text) as side:
+            for entity in entities:
+                await work(side, entity)
+
+    asyncio.run(each())
 
 
 def _target(entity: str | None, flags: dict[str, Any]) -> str:
@@ -170,14 +225,9 @@ def _namespace(flags: dict[str, Any]) -> str:
     if flags["is_backlog"]:
         secondary = flags["secondary"]
         return connection_string(secondary, "--secondary", SECONDARY, os.environ)
-    from twinbus.cli.server_address import given_connection_string, server_address
-    from twinbus.cli.settings import settings
+    from twinbus.cli.server_choice import chosen_connection_string
 
-    given = given_connection_string(flags["connection_string"], os.environ)
-    if given is not None:
-        return given
-    config = settings(data=flags["data"], port=flags["port"])
-    return server_address(None, config, {}).reveal()
+    return chosen_connection_string(flags)
 
 
 def _choice(flags: dict[str, Any]) -> Choice:
@@ -193,16 +243,3 @@ def _choice(flags: dict[str, Any]) -> Choice:
             exit_codes.USAGE,
         )
     return Choice(numbers=frozenset(numbers or ()), count=count)
-
-
-@contextmanager
-def _progress(verb: str) -> Iterator[Any]:
-    """A counter on stderr, if that is a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda count: None
-        return
-    with console.status("") as status:
-        yield lambda count: status.update(f"{count} {verb}")

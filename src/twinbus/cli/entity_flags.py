@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from twinbus.cli import exit_codes
+from twinbus.cli.completion import context_names, entity_paths
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import Flag, flag, setting_flag
 
@@ -22,6 +23,7 @@ Name = Annotated[
         metavar="NAME",
         help="Path of the entity. A subscription is TOPIC/Subscriptions/NAME, a rule "
         "TOPIC/Subscriptions/NAME/Rules/RULE.",
+        autocompletion=entity_paths,
     ),
 ]
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
@@ -38,14 +40,28 @@ CONNECTION_STRING: Final = flag(
         typer.Option(
             "--connection-string",
             metavar="TEXT",
-            help="Server and key, or file:PATH. Default: the server of this machine. "
-            "(TWINBUS_CONNECTION_STRING)",
+            help="Server and key, or file:PATH. Default: the current context, or the "
+            "server of this machine. (TWINBUS_CONNECTION_STRING)",
+        ),
+    ],
+)
+CONTEXT: Final = flag(
+    "context",
+    Annotated[
+        Text,
+        typer.Option(
+            "--context",
+            metavar="NAME",
+            help="A context, of 'twinbus context list'. (TWINBUS_CONTEXT)",
+            autocompletion=context_names,
         ),
     ],
 )
 SERVER: Final = (
     CONNECTION_STRING,
+    CONTEXT,
     setting_flag("data", "Where that server keeps its key."),
+    setting_flag("catalog", "Where it keeps its entities, and the key, instead."),
     setting_flag("port", "Port of the server of this machine."),
     flag("is_json", Json, default=False),
 )

@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,12 +11,9 @@ from typing import Any
 def ask_server(flags: Mapping[str, Any], operation: str, **arguments: str) -> Any:
     """The answer of the server that the flags name. Raises Failure."""
     from twinbus.cli.administration import ask
-    from twinbus.cli.server_address import server_address
-    from twinbus.cli.settings import settings
+    from twinbus.cli.server_choice import chosen_server
 
-    config = settings(data=flags["data"], port=flags["port"])
-    server = server_address(flags["connection_string"], config, os.environ)
-    return ask(server, operation, arguments)
+    return ask(chosen_server(flags), operation, arguments)
 
 
 def show(entity: Any, flags: Mapping[str, Any]) -> None:

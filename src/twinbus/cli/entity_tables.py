@@ -3,11 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from twinbus.broker.transfer_queue import is_transfer_queue, primary_of
+from twinbus.cli.tables import FieldList, print_table
 from twinbus.durations import readable_duration
 from twinbus.instants import instant_of
 
@@ -17,49 +14,59 @@ _DURATION_SUFFIX: Final = "_ms"
 
 def print_list(entities: Iterable[Mapping[str, Any]]) -> None:
     """One line for each entity."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("name", overflow="fold")
-    table.add_column("kind")
-    table.add_column("status")
-    for count in ("active", "scheduled", "deferred", "dead-letter", "size"):
-        table.add_column(count, justify="right")
-    for entity in entities:
-        counts = entity["counts"]
-        table.add_row(
-            escape(entity["path"]),
-            _kind(entity),
-            entity["properties"]["status"],
-            str(counts["active"]),
-            str(counts["scheduled"]),
-            str(counts["deferred"]),
-            str(counts["dead_letter"]),
-            readable_size(entity["size_bytes"]),
-        )
-    console().print(table)
+    entities = list(entities)
+    has_leases = any(entity["reader_leases"] for entity in entities)
+    is_named = any("namespace" in entity for entity in entities)
+    counts = ("active", "scheduled", "deferred", "dead-letter")
+    print_table(
+        (
+            *("name", "kind", "status", *counts, "size"),
+            *["read alone by"] * has_leases,
+            *["namespace"] * is_named,
+        ),
+        [
+            (
+                entity["path"],
+                _kind(entity),
+                entity["properties"]["status"],
+                *(str(entity["counts"][name.replace("-", "_")]) for name in counts),
+                readable_size(entity["size_bytes"]),
+                *[_readers(entity)] * has_leases,
+                *[entity.get("namespace", "")] * is_named,
+            )
+            for entity in entities
+        ],
+        right=range(3, 8),
+    )
+
+
+def _readers(entity: Mapping[str, Any]) -> str:
+    """Those with a lease: meanwhile receivers get nothing."""
+    return ", ".join(lease["reader"] for lease in entity["reader_leases"])
 
 
 def print_entity(entity: Mapping[str, Any]) -> None:
     """All about one entity."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column()
-    table.add_column(overflow="fold")
-    table.add_row("name", escape(entity["path"]))
+    table = FieldList()
+    table.add_row("name", entity["path"])
     table.add_row("kind", _kind(entity))
+    if "namespace" in entity:
+        table.add_row("namespace", entity["namespace"])
     if "rule" in entity:
         _add_rule(table, entity["rule"])
     else:
         _add_properties(table, entity)
-    console().print(table)
+    table.print()
 
 
 def _kind(entity: Mapping[str, Any]) -> str:
     kind, path = str(entity["kind"]), str(entity["path"])
     if kind == "queue" and is_transfer_queue(path):
-        return escape(f"backlog of {primary_of(path)}")
+        return f"backlog of {primary_of(path)}"
     return kind
 
 
-def _add_properties(table: Table, entity: Mapping[str, Any]) -> None:
+def _add_properties(table: FieldList, entity: Mapping[str, Any]) -> None:
     for name, value in entity["properties"].items():
         table.add_row(name.removesuffix(_DURATION_SUFFIX), _readable(name, value))
     for name, count in entity["counts"].items():
@@ -67,10 +74,14 @@ def _add_properties(table: Table, entity: Mapping[str, Any]) -> None:
     table.add_row("size", readable_size(entity["size_bytes"]))
     table.add_row("created", _readable_instant(entity["created_at"]))
     table.add_row("updated", _readable_instant(entity["updated_at"]))
+    for lease in entity["reader_leases"]:
+        until = _readable_instant(lease["expires_at"])
+        told = f"'{lease['reader']}' reads {lease['path']} alone until {until}"
+        table.add_row("reader lease", told)
     for fragment in entity.get("fragments", ()):
         table.add_row(f"fragment {fragment['index']}", _readable_fragment(fragment))
     for rule in entity.get("rules", ()):
-        table.add_row(f"rule {escape(rule['name'])}", _readable_filter(rule["filter"]))
+        table.add_row(f"rule {rule['name']}", _readable_filter(rule["filter"]))
 
 
 def _readable_fragment(fragment: Mapping[str, Any]) -> str:
@@ -84,29 +95,23 @@ def _readable_fragment(fragment: Mapping[str, Any]) -> str:
     )
 
 
-def _add_rule(table: Table, rule: Mapping[str, Any]) -> None:
+def _add_rule(table: FieldList, rule: Mapping[str, Any]) -> None:
     table.add_row("filter", _readable_filter(rule["filter"]))
     if "action" in rule:
-        table.add_row("action", escape(rule["action"]["text"]))
+        table.add_row("action", rule["action"]["text"])
     table.add_row("created", _readable_instant(rule["created_at"]))
 
 
 def _readable_filter(filter: Mapping[str, Any]) -> str:
     if filter["kind"] == "sql":
-        return escape(filter["text"])
+        return str(filter["text"])
     if filter["kind"] == "correlation":
         asked = {
             **filter["fields"],
             **{name: value for name, (_, value) in filter["properties"].items()},
         }
-        return escape(", ".join(f"{name}={value}" for name, value in asked.items()))
+        return ", ".join(f"{name}={value}" for name, value in asked.items())
     return "every message" if filter["kind"] == "true" else "no message"
-
-
-def console() -> Console:
-    """A console with colours on a terminal; elsewhere, lines are not cut."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=10_000)
 
 
 def _readable(name: str, value: object) -> str:
@@ -118,8 +123,8 @@ def _readable(name: str, value: object) -> str:
         return "yes" if value else "no"
     if name == "authorization_rules" and isinstance(value, list):
         rules = (f"{rule['key_name']} ({', '.join(rule['rights'])})" for rule in value)
-        return escape("; ".join(rules) or "none")
-    return escape(str(value))
+        return "; ".join(rules) or "none"
+    return str(value)
 
 
 def _readable_instant(at: int) -> str:

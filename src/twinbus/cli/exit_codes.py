@@ -38,17 +38,24 @@ NOT_FOUND: Final = 9
 """There is no entity of that name."""
 
 EXISTS: Final = 10
-"""There is already an entity of that name."""
+"""There is already an entity of that name, or something where a bus is to be restored.
+"""
 
 BACKLOG: Final = 11
 """Both sides of a pair answer, and messages wait in its backlog or are dead letters."""
 
 DAMAGED: Final = 12
-"""`twinbus check` found that something is damaged or gone."""
+"""`twinbus check` found that something is damaged or gone; or a file of a backup is."""
 
 SICK: Final = 13
 """The server did nothing any more, or found its memory inconsistent. A diagnosis is in
 the data folder; what was confirmed is stored. Start the server again."""
+
+FAULTS_FOUND: Final = 14
+"""`twinbus spark audit` found messages that were lost, doubled or misrouted."""
+
+NOT_KNOWN: Final = 15
+"""`twinbus spark audit` cannot tell, because a part of a log is missing."""
 
 
 def named(code: int) -> str:

@@ -13,6 +13,10 @@ class Failure(Exception):
         self.exit_code = exit_code
 
 
+class NobodyReads(Exception):
+    """Whoever read what we print has enough, as `head` has."""
+
+
 def complain(text: str) -> None:
     """One line on stderr, whatever the text was."""
     print(f"{PROGRAM}: {' '.join(text.split())}", file=sys.stderr, flush=True)

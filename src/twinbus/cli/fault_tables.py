@@ -3,28 +3,24 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rich.markup import escape
-from rich.table import Table
-
-from twinbus.cli.entity_tables import console
+from twinbus.cli.tables import print_table
 from twinbus.durations import readable_duration
 
 
 def print_faults(faults: Iterable[Mapping[str, Any]]) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("number", justify="right")
-    for heading in ("effect", "operations", "where", "details", "left"):
-        table.add_column(heading, overflow="fold")
-    for fault in faults:
-        table.add_row(
-            str(fault["number"]),
-            fault["effect"],
-            ", ".join(fault["operations"]) or "store",
-            escape(_where(fault)),
-            _details(fault),
-            _left(fault["left_ms"]),
-        )
-    console().print(table)
+    print_table(
+        ("number", "effect", "operations", "where", "details", "left"),
+        [
+            (
+                *(str(fault["number"]), fault["effect"]),
+                ", ".join(fault["operations"]) or "store",
+                *(_where(fault), _details(fault), _left(fault["left_ms"])),
+            )
+            for fault in faults
+        ],
+        right=(0,),
+        name=3,
+    )
 
 
 def _where(fault: Mapping[str, Any]) -> str:

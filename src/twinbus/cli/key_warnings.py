@@ -3,10 +3,11 @@
 Such keys are accepted all the same: a bus for tests has simple keys.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from twinbus.broker.descriptions.access_rule import AccessRule
-from twinbus.config.config import ROOT_KEY_NAME, Config
+from twinbus.broker.descriptions.access_rule import ROOT_KEY_NAME, AccessRule
+from twinbus.config.config import Config
+from twinbus.config.entities import DeclaredEntities
 from twinbus.limits import KEY_CHARACTERS
 from twinbus.process.data_folder import RootKey
 
@@ -30,12 +31,22 @@ def key_warnings(config: Config, root: RootKey) -> Iterator[str]:
 
 def _configured(config: Config) -> Iterator[tuple[str, str]]:
     """Rules of the configuration and what each proves its rights by."""
-    for rule in config.rules:
-        yield from _keys(rule.key_name, rule)
-    topics = {path: topic.properties for path, topic in config.topics.items()}
-    for path, properties in {**config.queues, **topics}.items():
+    own = DeclaredEntities(queues=config.queues, topics=config.topics)
+    yield from _of_namespace(config.rules, own, "")
+    for name, declared in config.namespaces.items():
+        rules = declared.fixed_rules
+        yield from _of_namespace(rules, declared.entities, f" of namespace '{name}'")
+
+
+def _of_namespace(
+    rules: Iterable[AccessRule], entities: DeclaredEntities, where: str
+) -> Iterator[tuple[str, str]]:
+    for rule in rules:
+        yield from _keys(f"{rule.key_name}{where}", rule)
+    topics = {path: topic.properties for path, topic in entities.topics.items()}
+    for path, properties in {**entities.queues, **topics}.items():
         for rule in properties.get("authorization_rules", ()):
-            yield from _keys(f"{rule.key_name} of '{path}'", rule)
+            yield from _keys(f"{rule.key_name} of '{path}'{where}", rule)
 
 
 def _keys(name: str, rule: AccessRule) -> Iterator[tuple[str, str]]:

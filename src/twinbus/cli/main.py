@@ -1,67 +1,61 @@
 """The command `twinbus`: which commands there are, and how they end.
 
-A command's module is imported when the command runs, so that `--help` and the other
-commands start fast. A failure is one line on stderr and an exit code; a traceback means
-a bug.
+The flags of a command are imported if it is the one that runs, and all else when it
+runs, so that each starts fast. A failure is one line on stderr and an exit code; a
+traceback means a bug.
 """
 
+import os
 import sys
-from typing import Annotated
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Annotated, Final
 
 import typer
 
-from twinbus.cli import (
-    dead_letters_command,
-    entities_command,
-    exit_codes,
-    faults_command,
-    pair_command,
-    spark_command,
-)
-from twinbus.cli.brokers_command import EXAMPLES as BROKERS_EXAMPLES
-from twinbus.cli.brokers_command import brokers
-from twinbus.cli.check_command import EXAMPLES as CHECK_EXAMPLES
-from twinbus.cli.check_command import check
+from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples, group
-from twinbus.cli.connection_string_command import EXAMPLES as CONNECTION_EXAMPLES
-from twinbus.cli.connection_string_command import connection_string
-from twinbus.cli.diagnose_command import EXAMPLES as DIAGNOSE_EXAMPLES
-from twinbus.cli.diagnose_command import diagnose
-from twinbus.cli.env_command import EXAMPLES as ENV_EXAMPLES
-from twinbus.cli.env_command import env
-from twinbus.cli.failure import PROGRAM, Failure, complain
-from twinbus.cli.recover_command import EXAMPLES as RECOVER_EXAMPLES
-from twinbus.cli.recover_command import recover
-from twinbus.cli.serve_command import EXAMPLES as SERVE_EXAMPLES
-from twinbus.cli.serve_command import serve
-from twinbus.cli.syphon_command import EXAMPLES as SYPHON_EXAMPLES
-from twinbus.cli.syphon_command import syphon
+from twinbus.cli.failure import PROGRAM, Failure, NobodyReads, complain
 
-app = group(
-    PROGRAM,
-    "A self-hosted message bus that speaks Azure Service Bus.",
-    examples(
-        "twinbus serve",
-        "twinbus entities create queue orders --lock-duration 30s",
-        "twinbus entities list --json",
-    ),
+# In the order of the help. The flags of each are in a module named after it.
+COMMANDS: Final = (
+    *("serve", "brokers", "catalog", "check", "backup", "restore", "recover"),
+    *("connection-string", "env", "context", "entities", "keys", "namespaces"),
+    *("send", "receive", "peek", "purge", "stats", "watch", "trace", "dead-letters"),
+    *("pair", "syphon", "spark", "leases", "faults", "log", "diagnose", "completion"),
 )
-app.command("serve", epilog=SERVE_EXAMPLES)(serve)
-app.command("brokers", epilog=BROKERS_EXAMPLES)(brokers)
-app.command("check", epilog=CHECK_EXAMPLES)(check)
-app.command("connection-string", epilog=CONNECTION_EXAMPLES)(connection_string)
-app.command("recover", epilog=RECOVER_EXAMPLES)(recover)
-app.command("env", epilog=ENV_EXAMPLES)(env)
-app.add_typer(entities_command.app)
-app.add_typer(pair_command.app)
-app.command("syphon", epilog=SYPHON_EXAMPLES)(syphon)
-app.add_typer(dead_letters_command.app)
-app.add_typer(spark_command.app)
-app.add_typer(faults_command.app)
-app.command("diagnose", epilog=DIAGNOSE_EXAMPLES)(diagnose)
+
+COMPLETION_VARIABLE: Final = f"_{PROGRAM.upper()}_COMPLETE"
+"""By it a shell asks for what completes a line."""
 
 
-@app.callback(invoke_without_command=True)
+def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """`twinbus` with these commands."""
+    app = group(
+        PROGRAM,
+        "A self-hosted message bus that speaks Azure Service Bus.",
+        examples(
+            "twinbus serve",
+            "twinbus entities create queue orders --lock-duration 30s",
+            "twinbus entities list --json",
+        ),
+    )
+    app.callback(invoke_without_command=True)(_root)
+    for name in names:
+        _add(app, name)
+    return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    """A command, or a group of commands."""
+    own_name = name.replace("-", "_")
+    module = import_module(f"twinbus.cli.{own_name}_command")
+    if hasattr(module, "app"):
+        app.add_typer(module.app)
+    else:
+        app.command(name, epilog=module.EXAMPLES)(getattr(module, own_name))
+
+
 def _root(
     context: typer.Context,
     version: Annotated[
@@ -82,6 +76,13 @@ def _version() -> str:
     return f"{PROGRAM} {__version__} ({compilation.describe()})"
 
 
+def _prepare_completion() -> None:
+    """A shell asks what completes a line; typer answers instead of running it."""
+    from typer._completion_classes import completion_init
+
+    completion_init()
+
+
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     sys.exit(run(sys.argv[1:]))
@@ -89,6 +90,10 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command. Returns its exit code."""
+    named = [word for word in arguments[:1] if word in COMMANDS]
+    app = command_line(named or COMMANDS)
+    if COMPLETION_VARIABLE in os.environ:
+        _prepare_completion()
     try:
         # Commands return None; `typer.Exit` is returned as its code.
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
@@ -101,4 +106,7 @@ def run(arguments: list[str]) -> int:
     except Failure as failure:
         complain(str(failure))
         return failure.exit_code
+    except (BrokenPipeError, NobodyReads):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exit_codes.FAILED
     return code or exit_codes.OK

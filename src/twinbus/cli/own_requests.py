@@ -6,15 +6,13 @@ speaks HTTP.
 
 import http.client
 import json
-import os
 import ssl
 from collections.abc import Mapping
 from typing import Any, Final
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.cli.server_address import server_address
-from twinbus.cli.settings import settings
+from twinbus.cli.server_choice import chosen_server
 from twinbus.client.connection_string import ConnectionString
 from twinbus.client.credentials import token_source
 from twinbus.clock import SystemClock
@@ -25,6 +23,7 @@ _CODES: Final = {
     400: exit_codes.USAGE,
     401: exit_codes.UNAUTHORIZED,
     404: exit_codes.NOT_FOUND,
+    409: exit_codes.EXISTS,
 }
 
 
@@ -32,10 +31,17 @@ def ask_own(
     flags: Mapping[str, Any], method: str, path: str, content: object = None
 ) -> Any:
     """The answer of the server that the flags name. Raises Failure."""
-    config = settings(data=flags["data"], port=flags["port"])
-    server = server_address(flags["connection_string"], config, os.environ)
+    server = chosen_server(flags)
+    status, body = _reached(server, method, path, content)
+    return _understood(server, status, body)
+
+
+def _reached(
+    server: ConnectionString, method: str, path: str, content: object
+) -> tuple[int, bytes]:
+    """Status and body. Raises Failure."""
     try:
-        status, body = _exchange(server, method, path, content)
+        return _exchange(server, method, path, content)
     except ssl.SSLError as error:
         raise Failure(
             f"{server.address} can't be trusted: {error.reason or error}. "
@@ -46,7 +52,18 @@ def ask_own(
         why = str(error) or type(error).__name__
         text = f"No server answers at {server.address}: {why}."
         raise Failure(text, exit_codes.UNREACHABLE) from None
-    return _understood(server, status, body)
+
+
+def ask_text(flags: Mapping[str, Any], path: str) -> str:
+    """A text that the server answers with, such as its metrics. Raises Failure."""
+    server = chosen_server(flags)
+    status, body = _reached(server, "GET", path, None)
+    if status != 200:
+        raise Failure(
+            f"{server.address} answers {path} with status {status}.",
+            _CODES.get(status, exit_codes.FAILED),
+        )
+    return body.decode()
 
 
 def _exchange(

@@ -16,7 +16,7 @@ from twinbus.cli.connection_lines import own_command
 from twinbus.cli.failure import Failure
 from twinbus.cli.listening import listening_error, why_not_listen
 from twinbus.clock import SystemClock
-from twinbus.config.config import Config, ConfigError
+from twinbus.config.config import Config, ConfigError, local_host
 from twinbus.process.certificates import (
     JAVA_PASSWORD,
     bundle_file,
@@ -95,6 +95,28 @@ def trust_instructions(config: Config, port: int) -> tuple[str, ...]:
         *_java_port(config),
         f"  others  SSL_CERT_FILE={bundle}",
     )
+
+
+def websocket_instructions(
+    config: Config, port: int, *, has_tls: bool
+) -> tuple[str, ...]:
+    """How clients come by WebSockets; most look at port 443 unless they are told."""
+    shown = local_host(config.host)
+    endpoint = f"sb://{shown}:{port}"
+    found = [
+        f"AMQP over WebSockets on port {port} too:",
+        "  Python  transport_type=TransportType.AmqpOverWebsocket,",
+        f'          custom_endpoint_address="{endpoint}"',
+    ]
+    if has_tls:
+        found += [
+            f'  Node    webSocketOptions: {{ webSocket: require("ws") }}, {endpoint}',
+            f"  Java    transportType(AmqpTransportType.AMQP_WEB_SOCKETS), {endpoint}",
+        ]
+    found.append(
+        '  Go      NewWebSocketConn that dials args.Host with Subprotocols "amqp"'
+    )
+    return tuple(found)
 
 
 def _for_shells(config: Config, port: int) -> tuple[str, ...]:

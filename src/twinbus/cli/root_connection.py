@@ -1,9 +1,10 @@
 """The connection with all rights that a data folder gives."""
 
+from twinbus.broker.descriptions.access_rule import ROOT_KEY_NAME
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.cli.root_key import root_key
-from twinbus.config.config import ROOT_KEY_NAME, Config, local_connection_string
+from twinbus.config.config import Config, local_connection_string
 from twinbus.process.certificates import ca_file
 
 

@@ -17,6 +17,8 @@ EXAMPLES: Final = examples(
     "twinbus serve",
     "twinbus serve --data /var/lib/twinbus --config bus.toml",
     "twinbus serve --brokers 2 --store sqlite:///a.sqlite3 --store sqlite:///b.sqlite3",
+    "twinbus serve --catalog postgresql://db/bus --store postgresql://db/bus "
+    "--peer-host 10.0.0.7",
     "twinbus serve --store memory: --port 0 --http-port 0 --tls-port 0",
     "TWINBUS_PORT=5680 twinbus serve --host 0.0.0.0",
 )
@@ -43,7 +45,8 @@ def serve(
     """
     from twinbus.cli.serve import run_broker, run_server
     from twinbus.cli.settings import settings
-    from twinbus.process.seat import Seat, inherited_seat
+    from twinbus.process.seat import Seat, inherited_seat, own_name
+    from twinbus.store.urls import is_for_machines
 
     found, seat = settings(config, **flags), inherited_seat()
     if seat is not None:
@@ -52,7 +55,7 @@ def serve(
         from twinbus.cli.supervise import run_supervisor
 
         run_supervisor(found)
-    elif found.join:
-        run_broker(found, Seat(name=f"of process {os.getpid()}"))
+    elif found.join or is_for_machines(found.catalog):
+        run_broker(found, Seat(name=own_name(f"of process {os.getpid()}", found)))
     else:
         run_server(found)

@@ -7,6 +7,7 @@ machine: at the port of the settings, with the key in the data folder.
 from collections.abc import Mapping
 from typing import Final
 
+from twinbus.broker.descriptions.access_rule import ROOT_KEY_NAME
 from twinbus.cli import exit_codes
 from twinbus.cli.connection_strings import connection_string
 from twinbus.cli.failure import Failure
@@ -16,7 +17,8 @@ from twinbus.client.connection_string import (
     ConnectionStringError,
     parse_connection_string,
 )
-from twinbus.config.config import ROOT_KEY_NAME, Config
+from twinbus.client.secret_reference import FILE
+from twinbus.config.config import Config
 
 CONNECTION_STRING_VARIABLE: Final = "TWINBUS_CONNECTION_STRING"
 
@@ -46,7 +48,7 @@ def server_address(
     """The server that a command talks to. Raises Failure."""
     text = given_connection_string(given, environment)
     if text is not None:
-        return _with_key(parsed(text))
+        return with_key(parsed(text))
     return ConnectionString(
         host="localhost",
         port=config.port,
@@ -56,8 +58,23 @@ def server_address(
     )
 
 
-def _with_key(address: ConnectionString) -> ConnectionString:
-    """Commands log in with a key, by SASL PLAIN."""
+def local_reference(config: Config) -> str:
+    """A connection string for the server of this machine, which names the file of its
+    key where there is one. Raises Failure."""
+    key = root_key(config)
+    if not config.key and not config.catalog:
+        key = FILE + str((config.data / "root-key").absolute())
+    return ConnectionString(
+        host="localhost",
+        port=config.port,
+        is_tls=False,
+        key_name=ROOT_KEY_NAME,
+        key=key,
+    ).reveal()
+
+
+def with_key(address: ConnectionString) -> ConnectionString:
+    """What needs a key gets one: SASL PLAIN knows no signatures. Raises Failure."""
     if address.key:
         return address
     raise Failure(

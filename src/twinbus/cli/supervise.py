@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure, complain
+from twinbus.cli.hang_up import heed_hang_up
 from twinbus.cli.ports import Ports, ports
 from twinbus.cli.serve import announce, begin_log, start_failures, told_to_stop
 from twinbus.clock import SystemClock
@@ -20,8 +21,8 @@ from twinbus.owner.sharing import Sharing
 from twinbus.process.certificates import name_port
 from twinbus.process.data_folder import DataFolder
 from twinbus.process.listener import listening_sockets
-from twinbus.process.preparation import prepare_stores
-from twinbus.process.seat import HTTP_PORT, PORT, TLS_PORT, Sockets
+from twinbus.process.preparation import key_to_show, prepare_stores
+from twinbus.process.seat import HTTP_PORT, PORT, TLS_PORT, Sockets, own_name
 from twinbus.process.supervisor import BrokerFailed, Supervisor
 from twinbus.store.catalog import Catalog
 
@@ -35,15 +36,16 @@ def run_supervisor(config: Config) -> None:
 async def _supervise(config: Config) -> None:
     told = told_to_stop()
     found = ports(config)
-    root_key = DataFolder(config).root_key()
     with start_failures(found.config):
         sockets = _open_sockets(found)
-        await prepare_stores(found.config)
+        made = await prepare_stores(found.config)
+        root_key = key_to_show(DataFolder(config).root_key(), made)
+        catalog = DataFolder(config).catalog()
     found = _with_port(found, sockets)
-    catalog = DataFolder(config).catalog()
     supervisor = await _supervisor(found.config, catalog, sockets)
     try:
         if await _is_started(supervisor, told):
+            heed_hang_up(supervisor.reload, told.set)
             announce(found, found.config.port, root_key)
             await told.wait()
     finally:
@@ -89,6 +91,7 @@ async def _supervisor(config: Config, catalog: Catalog, sockets: Sockets) -> Sup
         config.brokers,
         sys.argv[1:],
         tell=_tell,
+        name_of=lambda name: own_name(name, config),
         name_exit=exit_codes.named,
     )
 

@@ -53,15 +53,17 @@ async def connect(
     *,
     ssl: ssl_module.SSLContext | None = None,
     sasl: SaslCredentials | None = None,
+    hostname: str = "",
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> "ClientConnection":
-    """Connect and open; SASL is anonymous if no credentials are given. Raises OSError,
-    TimeoutError, or ConnectionLost with the peer's reason."""
+    """Connect and open; SASL is anonymous if no credentials are given. `hostname`: what
+    is asked for in place of the host. Raises OSError, TimeoutError, or ConnectionLost
+    with the peer's reason."""
     loop = asyncio.get_running_loop()
     engine = Connection(
         Role.CLIENT,
         f"twinbus-{uuid4()}",
-        hostname=host,
+        hostname=hostname or host,
         sasl=sasl or anonymous(),
     )
     async with asyncio.timeout(timeout_seconds):

@@ -8,7 +8,7 @@ and no future per message.
 import asyncio
 from typing import Protocol
 
-from twinbus.amqp.errors import AmqpError
+from twinbus.amqp.errors import NOT_FOUND, AmqpError
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.link import Link
 from twinbus.client.errors import ClientError, LinkClosed
@@ -44,6 +44,12 @@ class ClientLink:
     @property
     def usable(self) -> bool:
         return self._failure is None
+
+    @property
+    def is_entity_gone(self) -> bool:
+        """It was detached because its entity was deleted."""
+        error = None if self._failure is None else self._failure.error
+        return error is not None and error.condition == NOT_FOUND
 
     async def attached(self) -> None:
         """Wait for the peer's answer. Raises LinkClosed if it refused."""

@@ -30,6 +30,16 @@ async def ask(
     )
 
 
+async def ask_extension(
+    connection: ClientConnection, path: str, operation: str, body: dict[object, object]
+) -> dict[object, object]:
+    """As `ask`, for an operation that only a twinbus has."""
+    address = f"{path}/{_NODE}"
+    return await _answer(
+        connection, address, _OWN + operation, body, path, DEFAULT_TIMEOUT_SECONDS
+    )
+
+
 async def ask_namespace(
     connection: ClientConnection,
     operation: str,

@@ -148,7 +148,7 @@ class ClientReceiver(ClientLink):
 
     def on_lost(self, failure: ClientError) -> None:
         super().on_lost(failure)
-        confirmations = set(self._unconfirmed.values())
+        confirmations = dict.fromkeys(self._unconfirmed.values())
         self._unconfirmed.clear()
         for confirmation in confirmations:
             if not confirmation.done.done():

@@ -64,7 +64,8 @@ class ClientSender(ClientLink):
         # Messages go out settled: the peer answers nothing.
         self._settled = settled
         self._next_tag = 0
-        self._batches: set[SendBatch] = set()
+        # In the order of their calls.
+        self._batches: dict[SendBatch, None] = {}
 
     @property
     def max_message_bytes(self) -> int:
@@ -93,7 +94,7 @@ class ClientSender(ClientLink):
         if not payloads:
             return None
         batch = SendBatch(len(payloads))
-        self._batches.add(batch)
+        self._batches[batch] = None
         try:
             sent_count = 0
             while sent_count < len(payloads):
@@ -107,7 +108,7 @@ class ClientSender(ClientLink):
                 await self._wire.writable()
             return None if self._settled else await batch.done
         finally:
-            self._batches.discard(batch)
+            self._batches.pop(batch, None)
             batch.abandon()
 
     def on_lost(self, failure: ClientError) -> None:

@@ -25,6 +25,7 @@ ENTITY: dict[str, Any] = {
     "updated_at": 1_767_225_661_000,
     "counts": {"active": 12, "deferred": 3, "scheduled": 4, "dead_letter": 5},
     "size_bytes": 1_536,
+    "reader_leases": [],
 }
 
 

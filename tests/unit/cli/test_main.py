@@ -1,4 +1,7 @@
-"""How commands end, in every case."""
+"""What commands import, and how they end, in every case."""
+
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -12,6 +15,27 @@ def test_the_version_tells_which_form_runs(capsys: pytest.CaptureFixture[str]) -
     assert main.run(["--version"]) == exit_codes.OK
     shown = capsys.readouterr().out
     assert shown == f"twinbus {__version__} ({compilation.describe()})\n"
+
+
+def test_a_command_imports_the_flags_of_no_other() -> None:
+    """Nor anything that only its work needs."""
+    code = (
+        "import sys; from twinbus.cli.main import run; run(['env', '--help']);"
+        "print(*sorted(name for name in sys.modules if name.endswith('_command')));"
+        "assert 'asyncio' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "twinbus.cli.env_command"
+
+
+def test_words_before_the_command_are_understood(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.run(["--version", "serve"]) == exit_codes.OK
+    assert main.run(["--nothing", "serve"]) == exit_codes.USAGE
+    assert "--nothing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["entities"], ["entities", "create"]])
@@ -63,7 +87,7 @@ def test_trouble_is_one_line_and_a_code(
     def command() -> None:
         raise trouble
 
-    monkeypatch.setattr(main, "app", troubled)
+    monkeypatch.setattr(main, "command_line", lambda names: troubled)
     assert main.run([]) == code
     shown = capsys.readouterr().err
     if line is None:
@@ -80,7 +104,7 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def command() -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(main, "app", broken)
+    monkeypatch.setattr(main, "command_line", lambda names: broken)
     with pytest.raises(ZeroDivisionError):
         main.run([])
 

@@ -1,4 +1,4 @@
-"""Shows, resubmits and removes dead letters, with the vendor's SDK.
+"""Resubmits dead letters of a namespace that can't do it itself, with the vendor's SDK.
 
 To resubmit a dead letter, a copy is sent and then the dead letter is removed. A crash
 in between leaves both; a message is never lost.
@@ -10,7 +10,6 @@ meanwhile, and released afterwards.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from twinbus.cli.sdk_side import PATIENCE_SECONDS, SdkSide, opened, told_as_fail
 from twinbus.clock import SystemClock
 from twinbus.durations import readable_duration
 from twinbus.instants import instant_ms
-from twinbus.pairing.backlog_survey import path_of, peeked, survey_backlog
+from twinbus.pairing.backlog_survey import survey_backlog
 from twinbus.pairing.sdk.messages import outgoing_copy
 
 Progress = Callable[[int], None]
@@ -43,88 +42,40 @@ _KEPT_ANNOTATIONS: Final = ("x-opt-partition-key", "x-opt-via-partition-key")
 _OF_DEAD_LETTERS: Final = ("DeadLetterReason", "DeadLetterErrorDescription")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
-    """A dead letter, as it is shown."""
-
-    entity: str
-    sequence_number: int
-    message_id: str
-    reason: str
-    description: str
-    # Of a backlog queue: where it belongs on the primary.
-    path: str
-    dead_lettered_at: int
-    age_ms: int
-
-
-async def listed(
-    connection_string: str, target: str, limit: int, *, is_backlog: bool
-) -> list[DeadLetter]:
-    """The first dead letters of each of the entities. Raises Failure."""
-    found: list[DeadLetter] = []
+async def backlog_entities(connection_string: str, primary_name: str) -> list[str]:
+    """The backlog queues of a primary that have dead letters. Raises Failure."""
     async with opened(connection_string, _ROLE) as side:
-        for entity in await _entities(side, target, is_backlog=is_backlog):
-            async with _receiver(side, entity) as receiver:
-                messages = await peeked(receiver, limit)
-            found += [_shown(entity, message) for message in messages]
-    return found
-
-
-async def _entities(side: SdkSide, target: str, *, is_backlog: bool) -> list[str]:
-    """The entity, or the backlog queues of a primary that have dead letters."""
-    if not is_backlog:
-        return [target]
-    with told_as_failure(side):
-        survey = await survey_backlog(
-            side.administration, side.client, target, peek_count=0
-        )
+        with told_as_failure(side):
+            survey = await survey_backlog(
+                side.administration, side.client, primary_name, peek_count=0
+            )
     if not survey.queues:
         raise Failure(survey.missing, exit_codes.NOT_FOUND)
     return [queue.path for queue in survey.queues if queue.dead_letters]
-
-
-def _shown(entity: str, message: Any) -> DeadLetter:
-    return DeadLetter(
-        entity=entity,
-        sequence_number=message.sequence_number,
-        message_id=str(message.message_id or ""),
-        reason=message.dead_letter_reason or "",
-        description=message.dead_letter_error_description or "",
-        path=path_of(message),
-        dead_lettered_at=instant_ms(message.enqueued_time_utc),
-        age_ms=_age_ms(message),
-    )
 
 
 def _age_ms(message: Any) -> int:
     return max(SystemClock().now() - instant_ms(message.enqueued_time_utc), 0)
 
 
-async def resubmitted_all(
-    connection_string: str,
-    target: str,
-    choice: Choice,
-    progress: Progress,
-    *,
-    is_backlog: bool,
+async def resubmitted_elsewhere(
+    connection_string: str, entity: str, choice: Choice, progress: Progress
 ) -> int:
-    """Send dead letters to their queues again. Returns how many. Raises Failure."""
-    if _SUBSCRIPTIONS in target.lower():
+    """Send dead letters to their queue again. Returns how many. Raises Failure."""
+    if _SUBSCRIPTIONS in entity.lower():
         raise Failure(
-            f"'{target}' is a subscription: what is sent to its topic again reaches "
-            "all subscriptions. Receive its dead letters with a program of yours.",
+            f"'{entity}' is a subscription: what is sent to its topic again reaches "
+            "all subscriptions. Only a twinbus that is not strict puts dead letters "
+            "back; receive these with a program of yours.",
             exit_codes.USAGE,
         )
-    done = 0
     async with opened(connection_string, _ROLE) as side:
-        for entity in await _entities(side, target, is_backlog=is_backlog):
-            with told_as_failure(side, entity):
-                async with side.client.get_queue_sender(entity) as sender:
-                    again = _Again(sender, await _remembered_for(side, entity))
-                    done += await _each(side, entity, choice, again, progress)
-            if again.early_count:
-                raise Failure(_too_early(entity, done, again), exit_codes.FAILED)
+        with told_as_failure(side, entity):
+            async with side.client.get_queue_sender(entity) as sender:
+                again = _Again(sender, await _remembered_for(side, entity))
+                done = await _each(side, entity, choice, again, progress)
+        if again.early_count:
+            raise Failure(_too_early(entity, done, again), exit_codes.FAILED)
     return done
 
 
@@ -170,27 +121,6 @@ def _too_early(entity: str, done: int, again: _Again) -> str:
     )
 
 
-async def removed_all(
-    connection_string: str,
-    target: str,
-    choice: Choice,
-    progress: Progress,
-    *,
-    is_backlog: bool,
-) -> int:
-    """Remove dead letters for good. Returns how many. Raises Failure."""
-    done = 0
-    async with opened(connection_string, _ROLE) as side:
-        for entity in await _entities(side, target, is_backlog=is_backlog):
-            done += await _each(side, entity, choice, _complete, progress)
-    return done
-
-
-async def _complete(receiver: Any, message: Any) -> bool:
-    await receiver.complete_message(message)
-    return True
-
-
 def resubmitted(message: Any) -> ServiceBusMessage:
     """A copy to send: a new message, without what the bus wrote into it.
 
@@ -219,18 +149,10 @@ def _text(name: Any) -> str:
 
 @asynccontextmanager
 async def _receiver(side: SdkSide, entity: str) -> AsyncIterator[Any]:
-    """A receiver of the dead letters of a queue or subscription. Raises Failure."""
-    split_at = entity.lower().find(_SUBSCRIPTIONS)
-    if split_at < 0:
-        receiver = side.client.get_queue_receiver(
-            entity, sub_queue=ServiceBusSubQueue.DEAD_LETTER
-        )
-    else:
-        receiver = side.client.get_subscription_receiver(
-            entity[:split_at],
-            entity[split_at + len(_SUBSCRIPTIONS) :],
-            sub_queue=ServiceBusSubQueue.DEAD_LETTER,
-        )
+    """A receiver of the dead letters of a queue. Raises Failure."""
+    receiver = side.client.get_queue_receiver(
+        entity, sub_queue=ServiceBusSubQueue.DEAD_LETTER
+    )
     with told_as_failure(side, entity):
         async with asyncio.timeout(PATIENCE_SECONDS):
             await receiver.__aenter__()

@@ -1,0 +1,1 @@
+"""Contexts: namespaces with names, so that no connection string is typed twice."""

@@ -1,0 +1,55 @@
+"""How far long work has come, on stderr, if that is a terminal."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from twinbus.clock import SystemClock
+
+Progress = Callable[[int], None]
+"""Is told how many are done so far."""
+
+_SHOWN_AFTER_SECONDS: Final = 0.5
+"""Work that ends sooner shows nothing: a bar that flashes helps nobody."""
+
+
+@contextmanager
+def progress_bar(verb: str, total: int | None) -> Iterator[Progress]:
+    """`total` is None if nobody knows it."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda count: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    known = () if total is None else (BarColumn(bar_width=30),)
+    bar = Progress(
+        TextColumn("{task.fields[told]}"),
+        *known,
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    clock = SystemClock()
+    started_at = clock.monotonic()
+    task = bar.add_task("", total=total, told="")
+    is_shown = False
+
+    def tell(count: int) -> None:
+        nonlocal is_shown
+        seconds = (clock.monotonic() - started_at) / 1000
+        if not is_shown and seconds >= _SHOWN_AFTER_SECONDS:
+            is_shown = True
+            bar.start()
+        told = f"{verb} {count:,}"
+        if seconds > 1:
+            told += f" ({count / seconds:,.0f}/s)"
+        bar.update(task, completed=count, told=told)
+
+    try:
+        yield tell
+    finally:
+        if is_shown:
+            bar.stop()

@@ -1,0 +1,1 @@
+"""What happened to one message, from the exported operation logs."""

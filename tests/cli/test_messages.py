@@ -1,0 +1,299 @@
+"""`twinbus send`, `receive`, `peek` and `purge`, against a server and the SDK."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import forked_command
+import pytest
+from azure.servicebus import (
+    ServiceBusClient,
+    ServiceBusMessage,
+    ServiceBusReceiveMode,
+)
+
+from twinbus.cli import exit_codes
+from twinbus.cli.messages import namespace_side
+from twinbus.cli.messages.namespace_side import NamespaceSide
+from twinbus.cli.messages.sending import send_all
+from twinbus.errors import ServerBusy
+from twinbus.testing import Bus
+
+from .command import complaint, environment, run
+
+# A bound against waiting for ever.
+_ARRIVAL_SECONDS = 60
+
+PARTITIONED = {"enable_partitioning": True}
+
+
+@pytest.fixture(scope="module")
+def bus() -> Iterator[Bus]:
+    with Bus(store="memory") as running:
+        running.create_topic("events")
+        running.create_subscription("events", "audit")
+        yield running
+
+
+@pytest.fixture
+def queue(bus: Bus, request: pytest.FixtureRequest) -> str:
+    name = f"q-{abs(hash(request.node.name))}"
+    bus.create_queue(name)
+    return name
+
+
+@pytest.fixture
+def client(bus: Bus) -> Iterator[Any]:
+    with ServiceBusClient.from_connection_string(bus.connection_string) as opened:
+        yield opened
+
+
+@pytest.fixture
+def command(bus: Bus, tmp_path: Path) -> Any:
+    known = {"TWINBUS_CONNECTION_STRING": bus.connection_string}
+
+    def ask(*words: str) -> subprocess.CompletedProcess[str]:
+        return run(*words, cwd=tmp_path, env=known)
+
+    return ask
+
+
+def told(ended: subprocess.CompletedProcess[str]) -> list[Any]:
+    assert ended.returncode == exit_codes.OK, ended.stderr
+    return [json.loads(line) for line in ended.stdout.splitlines()]
+
+
+def received(client: Any, queue: str) -> Any:
+    """Without a lock: the clock of a test bus stands still, not that of the SDK."""
+    mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
+    with client.get_queue_receiver(queue, receive_mode=mode) as receiver:
+        [message] = receiver.receive_messages(1, max_wait_time=20)
+        return message
+
+
+def test_sdk_gets_what_the_flags_say(command: Any, client: Any, queue: str) -> None:
+    words = ("--property", "n=int:7", "--property", "ok=boolean:true", "--property")
+    more = ("s=x", "--subject", "tea", "--message-id", "1", "--time-to-live", "1h")
+    [sent] = told(command("send", queue, "a body", *words, *more, "--json"))
+    assert sent == {"sent": 1}
+    message = received(client, queue)
+    assert str(message) == "a body"
+    assert message.application_properties == {b"n": 7, b"ok": True, b"s": b"x"}
+    assert (message.subject, message.message_id) == ("tea", "1")
+    assert message.time_to_live.total_seconds() == 3600
+
+
+def test_message_of_the_sdk_survives_json_lines(
+    command: Any, client: Any, queue: str, tmp_path: Path
+) -> None:
+    with client.get_queue_sender(queue) as sender:
+        sender.send_messages(
+            ServiceBusMessage(
+                b"\xff\x00",
+                session_id="s",
+                correlation_id="c",
+                application_properties={"n": 1, "f": 0.5, "b": b"\x01", "t": "x"},
+            )
+        )
+    [first] = told(command("receive", queue, "--json"))
+    (tmp_path / "lines").write_text(json.dumps(first) + "\n")
+    assert told(command("send", queue, "--json-lines", "lines", "--json"))
+    again = received(client, queue)
+    assert b"".join(again.body) == b"\xff\x00"
+    assert (again.session_id, again.correlation_id) == ("s", "c")
+    assert again.application_properties == {
+        b"n": 1,
+        b"f": 0.5,
+        b"b": b"\x01",
+        b"t": b"x",
+    }
+    assert again.message_id == first["message_id"]
+
+
+def test_settlements_do_what_they_say(command: Any, queue: str) -> None:
+    told(command("send", queue, "x", "--json"))
+    [first] = told(command("receive", queue, "--settle", "abandon", "--json"))
+    [again] = told(command("receive", queue, "--settle", "defer", "--json"))
+    assert (first["delivery_count"], again["delivery_count"]) == (0, 1)
+    number = again["sequence_number"]
+    [peeked] = told(command("peek", queue, "--json"))
+    assert (peeked["sequence_number"], peeked["state"]) == (number, "deferred")
+    by_number = ("--sequence-number", str(number))
+    how = ("--settle", "dead-letter", "--reason", "Bad", "--description", "why")
+    assert len(told(command("receive", queue, *by_number, *how, "--json"))) == 1
+    [dead] = told(command("receive", queue, "--dead-letters", "--delete", "--json"))
+    assert (dead["dead_letter_reason"], dead["dead_letter_description"]) == (
+        "Bad",
+        "why",
+    )
+    assert told(command("peek", f"{queue}/$DeadLetterQueue", "--json")) == []
+
+
+def test_sessions_are_received_from(command: Any, bus: Bus) -> None:
+    bus.create_queue("sessions", requires_session=True)
+    for session in ("a", "b", "b"):
+        told(command("send", "sessions", session, "--session-id", session, "--json"))
+    chosen = ("--session", "b", "--all", "--max-wait", "1s", "--json")
+    found = told(command("receive", "sessions", *chosen))
+    assert [one["session_id"] for one in found] == ["b", "b"]
+    [other] = told(command("receive", "sessions", "--next-session", "--json"))
+    assert other["body"] == "a"
+    line = complaint(command("send", "sessions", "x"), exit_codes.FAILED)
+    assert "It was message 1; sent before it: 0." in line
+
+
+def test_partitioned_queue_takes_all_keys_in_their_order(
+    command: Any, bus: Bus, tmp_path: Path
+) -> None:
+    bus.create_queue("spread", enable_partitioning=True)
+    lines = [{"body": str(n), "partition_key": f"k{n % 7}"} for n in range(300)]
+    (tmp_path / "lines").write_text("\n".join(map(json.dumps, lines)))
+    [sent] = told(command("send", "spread", "--json-lines", "lines", "--json"))
+    assert sent == {"sent": 300}
+    assert len(told(command("peek", "spread", "--all", "--json"))) == 300
+    found = told(command("receive", "spread", "--count", "300", "--json"))
+    for key in range(7):
+        own = [int(one["body"]) for one in found if one["partition_key"] == f"k{key}"]
+        assert own == sorted(own) == list(range(key, 300, 7))
+
+
+def test_topics_and_rates(command: Any) -> None:
+    told(command("send", "events", "x", "--count", "20", "--rate", "200", "--json"))
+    words = ("events/Subscriptions/audit", "--count", "20", "--body")
+    assert command("receive", *words).stdout == "x\n" * 20
+
+
+def test_purge_counts_every_state(command: Any, queue: str) -> None:
+    told(command("send", queue, "x", "--count", "5000", "--json"))
+    told(command("send", queue, "x", "--schedule", "1h", "--json"))
+    told(command("receive", queue, "--settle", "defer", "--json"))
+    line = complaint(command("purge", queue), exit_codes.USAGE)
+    assert f"all messages of '{queue}': give --yes" in line
+    assert told(command("purge", queue, "--yes", "--json")) == [{"removed": 4999}]
+    every = ("--every-state", "--yes", "--json")
+    assert told(command("purge", queue, *every)) == [{"removed": 2}]
+    assert told(command("peek", queue, "--json")) == []
+
+
+def test_wrong_line_is_named_and_those_before_are_sent(
+    command: Any, queue: str, tmp_path: Path
+) -> None:
+    (tmp_path / "lines").write_text('{"body": "1"}\n{"body": "2"}\nnothing\n')
+    line = complaint(command("send", queue, "--json-lines", "lines"), exit_codes.USAGE)
+    assert "Line 3 of lines: it is not JSON" in line
+    (tmp_path / "lines").write_text('{"body": "1"}\n{"bodi": "2"}\n')
+    line = complaint(command("send", queue, "--json-lines", "lines"), exit_codes.USAGE)
+    assert "Line 2 of lines: there is no field 'bodi'" in line
+
+
+def test_strangers_write_nothing_on_the_terminal(command: Any, queue: str) -> None:
+    told(command("send", queue, "a\x1b[2Jb", "--property", "n=\x1b[1m", "--json"))
+    assert "\x1b" not in command("peek", queue).stdout
+    assert command("peek", queue, "--body").stdout == "a\x1b[2Jb\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("send", "orders"), exit_codes.USAGE, "Give the body"),
+        (("send", "nowhere", "x"), exit_codes.NOT_FOUND, "no entity 'nowhere'"),
+        (("peek", "nowhere"), exit_codes.NOT_FOUND, "no entity 'nowhere'"),
+        (("receive", "nowhere"), exit_codes.NOT_FOUND, "no entity 'nowhere'"),
+        (("purge", "nowhere", "--yes"), exit_codes.NOT_FOUND, "no entity 'nowhere'"),
+        (("receive", "q", "--settle", "ack"), exit_codes.USAGE, "--settle is 'ack'"),
+        (("receive", "q", "--max-wait", "x"), exit_codes.USAGE, "--max-wait: 'x'"),
+        (("send", "q", "x", "--property", "n"), exit_codes.USAGE, "is not a property"),
+        (("send", "q", "x", "--schedule", "soon"), exit_codes.USAGE, "write a time"),
+        (("send", "events", "--file", "missing"), exit_codes.USAGE, "can't be read"),
+    ],
+)
+def test_what_cannot_be_done_is_explained(
+    command: Any, bus: Bus, words: tuple[str, ...], code: int, text: str
+) -> None:
+    assert text in complaint(command(*words), code)
+
+
+def test_no_server_and_no_right_are_told_apart(bus: Bus, tmp_path: Path) -> None:
+    gone = "Endpoint=sb://localhost:1;SharedAccessKeyName=k;SharedAccessKey=hush;"
+    words = ("peek", "orders", "--connection-string")
+    ended = run(*words, gone + "UseDevelopmentEmulator=true", cwd=tmp_path)
+    assert "does not answer" in complaint(ended, exit_codes.UNREACHABLE)
+    wrong = bus.connection_string.replace(bus.key, "hush")
+    line = complaint(run(*words, wrong, cwd=tmp_path), exit_codes.UNAUTHORIZED)
+    assert "hush" not in line
+
+
+def test_killed_receiver_loses_nothing(
+    command: Any, bus: Bus, queue: str, tmp_path: Path
+) -> None:
+    told(command("send", queue, "x", "--count", "3000", "--json"))
+    known = environment({"TWINBUS_CONNECTION_STRING": bus.connection_string})
+    output = tmp_path / "printed"
+    with output.open("w") as printed, (tmp_path / "errors").open("w") as errors:
+        process = forked_command.start(
+            ("receive", queue, "--follow", "--json"),
+            cwd=tmp_path,
+            env=known,
+            stdout=printed,
+            stderr=errors,
+        )
+        while not output.stat().st_size and process.poll() is None:
+            os.sched_yield()
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+    lines = output.read_text().splitlines()
+    whole = [json.loads(line) for line in lines if line.endswith("}")]
+    found = {one["sequence_number"] for one in whole}
+    # What was on its way is locked until its time is over. The bus locks more until it
+    # notices the end of the connection.
+    deadline = time.monotonic() + _ARRIVAL_SECONDS
+    while len(found) < 3000 and time.monotonic() < deadline:
+        bus.advance(120)
+        rest = told(command("receive", queue, "--all", "--max-wait", "2s", "--json"))
+        found |= {one["sequence_number"] for one in rest}
+    assert found == set(range(1, 3001))
+
+
+def test_busy_server_is_waited_for(
+    bus: Bus, queue: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """And what was refused is sent again, once."""
+    refusals = [2]
+    deliver = namespace_side.ClientConnection.sender
+
+    async def busy_at_first(*arguments: Any, **options: Any) -> Any:
+        if refusals[0]:
+            refusals[0] -= 1
+            raise ServerBusy()
+        return await deliver(*arguments, **options)
+
+    monkeypatch.setattr(namespace_side.ClientConnection, "sender", busy_at_first)
+
+    async def work() -> int:
+        side = NamespaceSide(bus.connection_string, busy_seconds=0.01)
+        drafts = ({"body": str(n)} for n in range(5))
+        sent = await send_all(side, queue, drafts, lambda count: None)
+        await side.close()
+        return sent
+
+    assert asyncio.run(work()) == 5
+    assert capsys.readouterr().err.count("is busy; going on in 0.01 seconds") == 2
+
+
+def test_reader_that_has_enough_is_no_failure_with_a_traceback(
+    command: Any, bus: Bus, queue: str
+) -> None:
+    told(command("send", queue, "x" * 100, "--count", "3000", "--json"))
+    line = f"{sys.executable} -m twinbus peek {queue} --all --body | head -1"
+    known = environment({"TWINBUS_CONNECTION_STRING": bus.connection_string})
+    ended = subprocess.run(
+        line, shell=True, env=known, capture_output=True, text=True, timeout=60
+    )
+    assert (ended.stdout, ended.stderr) == ("x" * 100 + "\n", "")
