@@ -18,6 +18,7 @@ from twinbus.config.entities import (
     entity_properties,
 )
 from twinbus.config.rules import written_rules
+from twinbus.limits import DUPLICATE_WINDOW_MS_MIN
 from twinbus.rules.rule import Rule
 
 _TOPIC: Final = {
@@ -35,6 +36,8 @@ _SUBSCRIPTION: Final = {
     "RequiresSession": "requires_session",
 }
 _QUEUE: Final = {**_TOPIC, **_SUBSCRIPTION}
+
+_WINDOW: Final = "duplicate_detection_history_time_window_ms"
 
 _CORRELATION: Final = {
     "ContentType": "content_type",
@@ -160,6 +163,9 @@ def _properties(
         except ValueError as error:
             text = str(error).removeprefix(known[name])
             raise ValueError(f"{where}: {name}{text}") from None
+    # The emulator allows five seconds; a longer window drops no message that differs.
+    if 0 < converted.get(_WINDOW, 0) < DUPLICATE_WINDOW_MS_MIN:
+        converted[_WINDOW] = DUPLICATE_WINDOW_MS_MIN
     return converted
 
 

@@ -143,6 +143,16 @@ def test_a_window_without_duplicate_detection_is_no_matter(tmp_path: Path) -> No
     assert read(tmp_path, document).queues == {"orders": {}}
 
 
+def test_a_window_that_is_too_short_is_the_shortest(tmp_path: Path) -> None:
+    document = queue(
+        DuplicateDetectionHistoryTimeWindow="PT5S", RequiresDuplicateDetection=True
+    )
+    assert read(tmp_path, document).queues["orders"] == {
+        "duplicate_detection_history_time_window_ms": 20_000,
+        "requires_duplicate_detection": True,
+    }
+
+
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
