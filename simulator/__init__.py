@@ -9,6 +9,6 @@ are no sockets, threads, sleeps or wall clock, so a failing seed fails again. Th
 auditor, which shares no code with the bus, judges the results.
 """
 
-from simulator.world import KINDS, Outcome, run_world
+from simulator.world import IN_MEMORY, KINDS, Outcome, run_world
 
-__all__ = ["KINDS", "Outcome", "run_world"]
+__all__ = ["IN_MEMORY", "KINDS", "Outcome", "run_world"]

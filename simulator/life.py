@@ -23,7 +23,8 @@ from twinbus.auth.claims import Claim
 from twinbus.broker.entity_path import EntityPath
 from twinbus.broker.fragment import DEAD_LETTER, MAIN
 from twinbus.entities.entity import Entity
-from twinbus.entities.namespace import Namespace
+from twinbus.entities.namespace_limits import NamespaceLimits
+from twinbus.entities.namespaces import Namespaces
 from twinbus.entities.queue import Queue
 from twinbus.entities.subscription import Subscription
 from twinbus.errors import (
@@ -77,7 +78,7 @@ class Life:
             on_pressure=_ignore,
         )
         self.owners = Owners([self.owner])
-        self.namespace = Namespace(
+        self.namespaces = Namespaces(
             "simulated",
             catalog,
             self.owners,
@@ -85,10 +86,13 @@ class Life:
             random.randbytes,
             Turns(clock),
             rules=(),
-            max_entities=ENTITIES_PER_NAMESPACE,
-            max_entity_message_bytes=MESSAGE_BYTES,
-            max_message_bytes=MESSAGE_BYTES,
+            limits=NamespaceLimits(
+                max_entities=ENTITIES_PER_NAMESPACE,
+                max_entity_message_bytes=MESSAGE_BYTES,
+                max_message_bytes=MESSAGE_BYTES,
+            ),
         )
+        self.namespace = self.namespaces.default
         self.bulk = BulkEntities(self.namespace)
         self.is_alive = True
         # Set when it crashes.
@@ -107,9 +111,9 @@ class Life:
     async def start(self) -> None:
         await self.owners.open("simulated")
         self.owner.table.bodies.limit_bytes = _LOCKED_BYTES
-        await self.namespace.open()
+        await self.namespaces.open()
         self.owner.start()
-        self.namespace.start()
+        self.namespaces.start()
         self._watch(self._owner_task())
         self._ticking = asyncio.create_task(self._tick_for_ever())
         self._watch(self._ticking)
@@ -134,7 +138,7 @@ class Life:
             await asyncio.sleep(self._tick_ms / 1000)
             now = self.tell(None)
             self.owner.tick()
-            self.namespace.tick(now)
+            self.namespaces.tick(now)
             for transaction in self.transactions:
                 transaction.tick(now)
 
@@ -253,7 +257,7 @@ class Life:
             self._ticking.cancel()
         self.is_alive = False
         await self.owner.stop()
-        await self.namespace.close()
+        await self.namespaces.close()
         self.auditor.locks_lost()
 
 

@@ -189,6 +189,9 @@ class SimulatedDialect:
     def session_id(self, message: PairMessage) -> str | None:
         return message.session_id
 
+    def message_id(self, message: PairMessage) -> str | None:
+        return message.message_id
+
     def detour(self, message: PairMessage) -> Detour | None:
         try:
             return read_detour(message.properties)

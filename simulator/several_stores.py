@@ -13,8 +13,10 @@ from typing import Any, Final
 from simulator.clock import SimulatedClock
 from simulator.loop import VirtualLoop
 from simulator.trace import Trace
-from twinbus.entities.namespace import Namespace
+from twinbus.entities.namespace_limits import NamespaceLimits
+from twinbus.entities.namespaces import Namespaces
 from twinbus.limits import ENTITIES_PER_NAMESPACE, MESSAGE_BYTES
+from twinbus.outbox.transfer_log import DOCUMENTED_TRANSFER, TransferSettings
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
@@ -40,11 +42,16 @@ class SeveralStores:
         self._ticking: asyncio.Task[None] | None = None
 
     def _make_bus(
-        self, stores: Sequence[Any], catalog: Catalog, **options: Any
+        self,
+        stores: Sequence[Any],
+        catalog: Catalog,
+        *,
+        transfer: TransferSettings = DOCUMENTED_TRANSFER,
+        **limits: Any,
     ) -> None:
-        """A new process on these stores; `options` are those of a namespace."""
+        """A new process on these stores; `limits` are those of a namespace."""
         self._owners = Owners([self._owner(store) for store in stores])
-        self.namespace = Namespace(
+        self.namespaces = Namespaces(
             "simulated",
             catalog,
             self._owners,
@@ -52,11 +59,15 @@ class SeveralStores:
             self._random.randbytes,
             Turns(self.clock),
             rules=(),
-            max_entities=ENTITIES_PER_NAMESPACE,
-            max_entity_message_bytes=MESSAGE_BYTES,
-            max_message_bytes=MESSAGE_BYTES,
-            **options,
+            limits=NamespaceLimits(
+                max_entities=ENTITIES_PER_NAMESPACE,
+                max_entity_message_bytes=MESSAGE_BYTES,
+                max_message_bytes=MESSAGE_BYTES,
+                **limits,
+            ),
+            transfer=transfer,
         )
+        self.namespace = self.namespaces.default
 
     def _owner(self, store: Any) -> StoreOwner:
         return StoreOwner(
@@ -92,22 +103,22 @@ class SeveralStores:
 
     async def _start(self) -> None:
         await self._owners.open("simulated", await self._remembered())
-        await self.namespace.open()
+        await self.namespaces.open()
         self._owners.start()
-        self.namespace.start()
+        self.namespaces.start()
         self._ticking = asyncio.create_task(self._tick_for_ever())
 
     async def _stop(self) -> None:
         if self._ticking is not None:
             self._ticking.cancel()
         await self._owners.stop()
-        await self.namespace.close()
+        await self.namespaces.close()
 
     async def _tick_for_ever(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self._owners.tick()
-            self.namespace.tick(self.clock.now())
+            self.namespaces.tick(self.clock.now())
 
 
 def made_store(folder: Path | None, name: str, disk: MemoryDisk | None = None) -> Store:

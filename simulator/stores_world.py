@@ -347,7 +347,7 @@ class StoresWorld(SeveralStores):
             await self._step()
 
     async def _remembered(self) -> dict[str, bytes]:
-        return await self.namespace.remembered_stores()
+        return await self.namespaces.remembered_stores()
 
     async def _restart_without_first(self) -> None:
         """A start while the first store is away."""

@@ -19,6 +19,7 @@ from typing import Final
 
 from simulator import requests
 from simulator.agreement import check_agreement
+from simulator.brokers_world import BrokersWorld
 from simulator.catalog import FaultyCatalog
 from simulator.clock import SimulatedClock
 from simulator.disk import Disk, DiskInMemory, DiskOfFiles
@@ -31,6 +32,7 @@ from simulator.neighbour import Neighbour
 from simulator.outbox_world import OutboxWorld
 from simulator.pair_world import PairWorld
 from simulator.partitions_world import PartitionsWorld
+from simulator.process_loop import ProcessLoop
 from simulator.range_workload import RangeWorkload
 from simulator.session_ending import (
     check_states,
@@ -74,7 +76,12 @@ _PARTITIONS: Final = "partitions"
 
 _OUTBOX: Final = "outbox"
 
-KINDS: Final = (*_WORKLOADS, _PAIRS, _STORES, _PARTITIONS, _OUTBOX)
+_BROKERS: Final = "brokers"
+
+KINDS: Final = (*_WORKLOADS, _PAIRS, _STORES, _PARTITIONS, _OUTBOX, _BROKERS)
+
+IN_MEMORY: Final = (_BROKERS,)
+"""Kinds whose stores are never SQLite files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +105,16 @@ def run_world(
     With a folder, its disk consists of SQLite files. `plant` wraps the store in one
     with a fault, to see whether the auditor finds it.
     """
-    loop = VirtualLoop()
-    world: World | PairWorld | StoresWorld | PartitionsWorld | OutboxWorld
-    if kind == _STORES:
+    loop: VirtualLoop = ProcessLoop() if kind == _BROKERS else VirtualLoop()
+    world: (
+        World | PairWorld | StoresWorld | PartitionsWorld | OutboxWorld | BrokersWorld
+    )
+    if kind == _BROKERS:
+        assert folder is None
+        assert plant is None
+        assert isinstance(loop, ProcessLoop)
+        world = BrokersWorld(seed, loop)
+    elif kind == _STORES:
         world = StoresWorld(seed, loop, folder, plant)
     elif kind == _PARTITIONS:
         world = PartitionsWorld(seed, loop, folder, plant)

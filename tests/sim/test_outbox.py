@@ -12,16 +12,14 @@ from twinbus.outbox.transfer_log import TransferLog
 WORLDS = 60
 
 
-def violation() -> BaseException | None:
-    for seed in range(WORLDS):
+def violation(first: int = 0) -> BaseException | None:
+    """What the auditor says; the world of the seed `first` showed it when the test was
+    written. Honest worlds of these seeds are in `test_worlds.py`."""
+    for seed in (first, *range(WORLDS)):
         found = run_world(seed, kind="outbox").violation
         if found is not None:
             return found
     return None
-
-
-def test_honest_lanes_pass() -> None:
-    assert violation() is None
 
 
 def test_a_removal_before_the_append_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +29,7 @@ def test_a_removal_before_the_append_is_found(monkeypatch: pytest.MonkeyPatch) -
         for entry in entries:
             self._source.outbox.remove(entry, self._source.changes)
         await self._source.durable()
-        await carry(self, entries)
+        return await carry(self, entries)
 
     async def clear(self: Lane, arrival: Any) -> None:
         pass
@@ -50,7 +48,7 @@ def test_an_append_that_is_not_recorded_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(OutboxArrival, "_remember", lambda self: None)
-    assert "there twice" in str(violation())
+    assert "there twice" in str(violation(first=1))
 
 
 def test_a_send_that_overtakes_the_log_is_found(
@@ -69,7 +67,7 @@ def test_a_send_that_overtakes_the_log_is_found(
 
 def test_a_detour_that_is_not_renewed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TransferLog, "renew", lambda self, source: None)
-    assert "out of order" in str(violation())
+    assert "out of order" in str(violation(first=4))
 
 
 def test_a_refused_entry_that_is_recorded_is_found(
@@ -81,7 +79,7 @@ def test_a_refused_entry_that_is_recorded_is_found(
     def record_refused(self: OutboxArrival, duplicates: Any, now: int) -> None:
         apply(self, duplicates, now)
         taken = self.taken
-        self.taken = [*taken, *(one.parcel for one in self.refused)]
+        self.taken = [*taken, *self.refused]
         self._remember()
         self.taken = taken
 

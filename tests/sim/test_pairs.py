@@ -27,6 +27,7 @@ from twinbus.pairing.settings import PairSettings
 from twinbus.pairing.syphon.ports import Restored
 from twinbus.pairing.syphon.worker import Worker
 
+from .stories import untold
 from .test_auditor import LosesOneMessage, Planted
 
 WORLDS = 150
@@ -34,11 +35,11 @@ Patch = pytest.MonkeyPatch
 
 
 def found(
-    *texts: str, plant: Callable[[Any], Any] | None = None, first: int = 0
+    *texts: str, plant: Callable[[Any], Any] | None = None, first: int = 2
 ) -> bool:
     """Some world shows the mistake, and its auditor says so in one of these ways.
 
-    The world of the seed `first` showed it when the test was written.
+    The world of the seed `first` showed it when the test was written; 2 shows most.
     """
     for seed in (first, *range(WORLDS)):
         violation = run_world(seed, kind="pairs", plant=plant).violation
@@ -186,7 +187,7 @@ def test_syphon_that_turns_messages_round_is_noticed(monkeypatch: Patch) -> None
         return (await receive(self, *args))[::-1]
 
     monkeypatch.setattr(SimulatedSource, "receive", backwards)
-    assert found("and is before it")
+    assert found("and is before it", first=4)
 
 
 # --- sends fail only where they may ---------------------------------------------------
@@ -197,7 +198,7 @@ def test_sender_that_gives_up_at_once_is_noticed(monkeypatch: Patch) -> None:
         raise error
 
     monkeypatch.setattr(PairedSender, "_consider", give_up)
-    assert found("nothing was in its way")
+    assert found("nothing was in its way", first=4)
 
 
 def test_failover_that_comes_late_is_noticed(monkeypatch: Patch) -> None:
@@ -218,7 +219,7 @@ def test_failure_that_does_not_count_is_noticed(monkeypatch: Patch) -> None:
         return replace(make(random), verdicts=verdicts)
 
     monkeypatch.setattr(pair_world, "_pair_settings", wrong)
-    assert found("nothing was in its way")
+    assert found("nothing was in its way", first=4)
 
 
 def test_entity_that_is_never_pinged_is_noticed(monkeypatch: Patch) -> None:
@@ -241,12 +242,7 @@ def test_call_that_does_not_end_in_its_time_is_noticed(monkeypatch: Patch) -> No
 
 
 def test_the_troubles_of_the_table_happen() -> None:
-    stories = [
-        line
-        for seed in range(100)
-        for line in run_world(seed, kind="pairs").trace.lines
-    ]
-    for what in (
+    wanted = (
         *(f"primary: TROUBLE {kind}" for kind in pair_world._KINDS),
         *(f"secondary: TROUBLE {kind}" for kind in ("gone", "frozen", "disabled")),
         "primary: TROUBLE bad store",
@@ -264,5 +260,7 @@ def test_the_troubles_of_the_table_happen() -> None:
         "is cancelled",
         "SendTimedOut",
         "SendRefused",
-    ):
-        assert any(what in line for line in stories), f"no world had: {what}"
+    )
+    first = (21, 82, 76, 42, 52, 12, 91)
+    missing = untold("pairs", ((what,) for what in wanted), first=first, worlds=100)
+    assert not missing

@@ -6,22 +6,19 @@ import pytest
 
 from simulator import run_world
 from twinbus.errors import ServerBusy, StoreRefused
-from twinbus.owner import owners, store_owner
+from twinbus.owner import commit_outcome, owners, store_owner
 from twinbus.owner.store_owner import StoreOwner
 
 WORLDS = 60
 
 
 def violation() -> BaseException | None:
+    """What the auditor says. Honest worlds of these seeds are in `test_worlds.py`."""
     for seed in range(WORLDS):
         found = run_world(seed, kind="partitions").violation
         if found is not None:
             return found
     return None
-
-
-def test_honest_fragments_pass() -> None:
-    assert violation() is None
 
 
 def test_a_send_of_unknown_outcome_that_is_repeated_is_found(
@@ -32,7 +29,7 @@ def test_a_send_of_unknown_outcome_that_is_repeated_is_found(
 
 
 def test_a_send_that_is_not_moved_on_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_owner, "StoreRefused", ServerBusy)
+    monkeypatch.setattr(commit_outcome, "StoreRefused", ServerBusy)
     assert "refused without a key" in str(violation())
 
 

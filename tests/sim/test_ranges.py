@@ -20,6 +20,7 @@ from twinbus.broker.outline import Outlines
 from twinbus.broker.row_id import SEQUENCE_MASK
 from twinbus.owner.session_grants import SessionGrants
 
+from .stories import untold
 from .test_auditor import LosesOneMessage, Planted
 
 WORLDS = 150
@@ -27,11 +28,11 @@ Patch = pytest.MonkeyPatch
 
 
 def found(
-    *texts: str, plant: Callable[[Any], Any] | None = None, first: int = 0
+    *texts: str, plant: Callable[[Any], Any] | None = None, first: int = 5
 ) -> bool:
     """Some world shows the mistake, and its auditor says so in one of these ways.
 
-    The world of the seed `first` showed it when the test was written.
+    The world of the seed `first` showed it when the test was written; 5 shows most.
     """
     for seed in (first, *range(WORLDS)):
         violation = run_world(seed, kind="ranges", plant=plant).violation
@@ -77,7 +78,7 @@ def test_second_reader_is_noticed(monkeypatch: Patch) -> None:
 
     monkeypatch.setattr(reader_lease, "check_free", lambda *args: None)
     monkeypatch.setattr(reader_lease, "take", anybody)
-    assert found("was granted")
+    assert found("was granted", first=2)
 
 
 def test_epoch_that_comes_twice_is_noticed(monkeypatch: Patch) -> None:
@@ -231,12 +232,7 @@ def test_message_that_is_lost_is_missed() -> None:
 
 
 def test_what_readers_can_live_through_happens() -> None:
-    stories = [
-        line
-        for seed in range(60)
-        for line in run_world(seed, kind="ranges").trace.lines
-    ]
-    for what in (
+    wanted = (
         ("reader-1 takes", ": done"),
         ("reader-3 takes", ": ReaderLeaseHeld"),
         ("reader-3 takes", ": done"),
@@ -259,7 +255,5 @@ def test_what_readers_can_live_through_happens() -> None:
         ("the clock jumps",),
         ("store: commit failed",),
         ("store: full",),
-    ):
-        assert any(all(part in line for part in what) for line in stories), (
-            f"no world had: {what}"
-        )
+    )
+    assert not untold("ranges", wanted, first=(39, 59, 32), worlds=60)

@@ -31,9 +31,9 @@ from simulator.store_check import check_content, in_memory
 from simulator.trace import Trace
 from twinbus.errors import MessageNotFound, MessagingEntityNotFound, ServerBusy
 from twinbus.operations import deferred, locks, scheduling
-from twinbus.store.base import CommitFailed, StoreFull
+from twinbus.store.base import CommitFailed, LeaseLost, StoreFull
 from twinbus.store.lease import StoreLease
-from twinbus.store.memory import MemoryStore
+from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
 
 RULES = Rules(
@@ -47,8 +47,8 @@ RULES = Rules(
 class Scripted:
     """A store of which a scene delays or refuses single operations."""
 
-    def __init__(self) -> None:
-        self.store = MemoryStore()
+    def __init__(self, term_ms: int = 0) -> None:
+        self.store = MemoryStore(MemoryDisk(term_ms))
         self.calls: list[str] = []
         # What to await before, and after, an operation.
         self.before: dict[str, Callable[[], Awaitable[None]]] = {}
@@ -100,11 +100,15 @@ def fail(error: BaseException) -> None:
 
 
 def play(
-    scene: Callable[[Life, Scripted], Awaitable[None]], *, tick_ms: int = 100
+    scene: Callable[[Life, Scripted], Awaitable[None]],
+    *,
+    tick_ms: int = 100,
+    term_ms: int = 0,
 ) -> None:
-    """Act out a scene on a fresh bus with the queue `apples`."""
+    """Act out a scene on a fresh bus with the queue `apples`. With a term, the bus has
+    lost its lease at the end."""
     loop = VirtualLoop()
-    script = Scripted()
+    script = Scripted(term_ms)
 
     async def act() -> None:
         random = Random(1)
@@ -122,7 +126,7 @@ def play(
         await life.start()
         await create_queue(life, "apples", RULES)
         await scene(life, script)
-        assert life.fatal is None
+        assert isinstance(life.fatal, LeaseLost) is (term_ms > 0)
         await life.stop()
 
     run_virtually(loop, act())
@@ -383,3 +387,42 @@ def test_dead_letters_that_cannot_go_on_let_time_pass() -> None:
         assert life.namespace.queue("pears").counts().dead_letter == 1
 
     play(scene)
+
+
+async def outlast_the_term(life: Life, script: Scripted) -> None:
+    """The store does not answer until the term of its lease is over."""
+    script.before["commit"] = sleep(5.5)
+    sender(life).send([Draft(uid="m0000002")])
+    await asyncio.sleep(5)
+
+
+def test_an_owner_delivers_nothing_when_its_term_is_over() -> None:
+    """Brokers, seed 61: another broker had the store, and delivered the same."""
+
+    async def scene(life: Life, script: Scripted) -> None:
+        sender(life).send([Draft(uid="m0000001")])
+        await asyncio.sleep(1)
+        await outlast_the_term(life, script)
+        receiver(life, peek_lock=True).give_credit(1, False)
+        assert not life.held
+        await asyncio.sleep(1)
+        assert not life.held
+
+    play(scene, term_ms=6_000)
+
+
+def test_an_owner_renews_no_lock_when_its_term_is_over() -> None:
+    """Another broker may have delivered the message by then."""
+
+    async def scene(life: Life, script: Scripted) -> None:
+        sender(life).send([Draft(uid="m0000001")])
+        receiver(life, peek_lock=True).give_credit(1, False)
+        await asyncio.sleep(1)
+        (held,) = life.held.values()
+        assert held.lock is not None
+        await outlast_the_term(life, script)
+        with pytest.raises(ServerBusy, match="is away"):
+            await locks.renew_locks(life.handle("apples"), [held.lock.token])
+        await asyncio.sleep(1)
+
+    play(scene, term_ms=6_000)

@@ -13,11 +13,13 @@ from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import StoreError
 from twinbus.store.lease import HeldLease
 
-WORLDS = 30
+SEEDS = (*range(30), 64, 69)
+"""The last two find an owner that goes on when its lease has ended."""
 
 
 def violation() -> BaseException | None:
-    for seed in range(WORLDS):
+    """What the auditor says. Honest worlds of these seeds are in `test_worlds.py`."""
+    for seed in SEEDS:
         found = run_world(seed, kind="stores").violation
         if found is not None:
             return found
@@ -72,7 +74,7 @@ async def _fail_first(self: StoreOwner, opened: Any) -> None:
         raise StoreError("planted")
 
 
-def _do_not_guard(self: StoreOwner) -> None:
+def _do_not_guard(self: StoreOwner, pace: object) -> None:
     self._is_alone = False
 
 
@@ -104,7 +106,3 @@ def test_a_mistake_of_an_owner_is_found(
 
 async def _never(self: Any) -> bool:
     return False
-
-
-def test_honest_owners_pass() -> None:
-    assert violation() is None

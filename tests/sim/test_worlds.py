@@ -9,29 +9,40 @@ from pathlib import Path
 
 import pytest
 
-from simulator import KINDS, run_world
+from simulator import IN_MEMORY, KINDS, run_world
 
-SEEDS = int(os.environ.get("TWINBUS_SIM_SEEDS", "800"))
+from .stories import untold
+
+USUAL_SEEDS = 850
+
+SEEDS = int(os.environ.get("TWINBUS_SIM_SEEDS", USUAL_SEEDS))
 PER_TEST = 50
 SHARES = {
-    "queues": 2,
-    "sessions": 1,
-    "duplicates": 1,
-    "topics": 1,
-    "forwarding": 1,
-    "ranges": 2,
-    "pairs": 2,
-    "stores": 1,
-    "partitions": 2,
-    "outbox": 2,
+    "queues": 6,
+    "sessions": 2,
+    "duplicates": 2,
+    "topics": 2,
+    "forwarding": 2,
+    "ranges": 4,
+    "pairs": 4,
+    "stores": 2,
+    "partitions": 4,
+    "outbox": 4,
+    "brokers": 1,
 }
 """Of the seeds, by kind of world."""
+
+FEW_BROKERS = 8
+"""A world with brokers takes as long as twenty others: of a usual number of seeds these
+have one for each plot."""
 
 SQLITE_SEEDS = max(3, SEEDS // 300)
 
 
 def seeds_of(kind: str) -> int:
-    return SEEDS * SHARES[kind] // sum(SHARES.values())
+    count = SEEDS * SHARES[kind] // sum(SHARES.values())
+    is_few = kind == "brokers" and SEEDS <= USUAL_SEEDS
+    return min(count, FEW_BROKERS) if is_few else count
 
 
 def live_through(kind: str, seed: int, folder: Path | None = None) -> None:
@@ -61,7 +72,7 @@ def test_no_world_violates_what_the_bus_promises(kind: str, first: int) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", SHARES)
+@pytest.mark.parametrize("kind", [kind for kind in SHARES if kind not in IN_MEMORY])
 def test_no_world_on_files_does_either(kind: str, tmp_path: Path) -> None:
     for seed in range(SQLITE_SEEDS):
         folder = tmp_path / str(seed)
@@ -82,8 +93,7 @@ def test_worlds_differ() -> None:
 
 
 def test_the_faults_of_the_table_happen() -> None:
-    stories = [line for seed in range(300) for line in run_world(seed).trace.lines]
-    for what in (
+    wanted = (
         "CRASH before a commit",
         "CRASH after a commit",
         "CRASH at any moment",
@@ -98,5 +108,7 @@ def test_the_faults_of_the_table_happen() -> None:
         "asks for its commit",
         "MessageLockLost, rolled back",
         "StoreRefused, rolled back",
-    ):
-        assert any(what in line for line in stories), f"no world had: {what}"
+    )
+    first = (247, 203, 12, 170, 187)
+    missing = untold("queues", ((what,) for what in wanted), first=first, worlds=300)
+    assert not missing

@@ -1,0 +1,170 @@
+"""Mistakes that are planted in the brokers of a simulated cluster, one at a time.
+
+Each is planted where its rule is, with the seed of a world that finds it, and with what
+that world says. The remainder of the seed is its plot.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simulator import broker_machine
+from twinbus.broker.commit_listener import Listeners
+from twinbus.broker.message_lock import token_sequence
+from twinbus.cluster.broker import Broker
+from twinbus.cluster.membership import Membership
+from twinbus.cluster.predecessor import Predecessors
+from twinbus.operations import locks
+from twinbus.owner import store_owner
+from twinbus.owner.commit_outcome import refusal_of_commit
+from twinbus.owner.lease_keeper import LeaseKeeper
+from twinbus.owner.owner_state import OwnerState
+from twinbus.owner.store_owner import StoreOwner
+from twinbus.store import process_identity
+from twinbus.store.base import LeaseLost, StoreError
+from twinbus.store.lease import HeldLease
+from twinbus.store.memory import MemoryStore
+from twinbus.store.memory_catalog import MemoryCatalog
+from twinbus.store.postgres_lease_watch import LeaseWatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mistake:
+    """Something in place of an attribute."""
+
+    place: Any
+    name: str
+    mistake: Any
+    # Of a world that finds it.
+    seed: int
+    # What it says.
+    what: str
+
+
+async def _commit_unfenced(self: MemoryStore, changes: Any) -> None:
+    """Whoever commits does, in whatever epoch."""
+    changes.batch = max(changes.batch, self.disk.batch + 1)
+    self.disk.write(changes)
+
+
+async def _answer_and_leave(self: StoreOwner) -> None:
+    """Gives the store back before the last commit, which fails then."""
+    self._answer(self.listeners, self._durable)
+    self.listeners, self._durable = Listeners(), None
+    await self._store.close()
+
+
+_open_honestly = StoreOwner.open_again
+
+
+async def _open_from_memory(self: StoreOwner) -> None:
+    """Believes what it knew when it was last the owner."""
+    if self.epoch == 0:
+        await _open_honestly(self)
+        return
+    with contextlib.suppress(StoreError):
+        await self._store.close()
+    opened = await self._open_store(self.lease.take)
+    async with self.reading:
+        self.refuse_all()
+        self.table.renew_epoch(opened.epoch)
+        self._become(OwnerState.SERVING)
+
+
+async def _believe_itself(owner: Any, store: Any, changes: Any) -> Any:
+    """Two brokers accept what is sent to one store."""
+    try:
+        return await refusal_of_commit(owner, store, changes)
+    except LeaseLost:
+        return None
+
+
+_locks_honestly = locks._locks
+
+
+def _locks_by_number(handle: Any, tokens: Sequence[bytes], *given: Any) -> Any:
+    """Takes whatever lock the message has now."""
+    return _locks_honestly(handle, [_token_now(handle, one) for one in tokens], *given)
+
+
+def _token_now(handle: Any, token: bytes) -> bytes:
+    part = handle.part_of_token(token)
+    if part is None:
+        return token
+    lock = part.fragment.locks.get(part.fragment.base + token_sequence(token))
+    return token if lock is None else lock.token
+
+
+_put_honestly = MemoryCatalog.put
+
+
+async def _put_unseen(self: Any, *entities: Any, known: Any = None) -> None:
+    """Of two brokers that create a queue both do."""
+    await _put_honestly(self, *entities, known=None)
+
+
+def _mistake(
+    place: Any, name: str, mistake: Callable[..., Any], seed: int, what: str
+) -> Mistake:
+    return Mistake(place=place, name=name, mistake=mistake, seed=seed, what=what)
+
+
+MISTAKES = {
+    "a commit does not check the epoch": _mistake(
+        *(MemoryStore, "commit", _commit_unfenced),
+        *(49, "a commit of epoch"),
+    ),
+    "an owner serves past its term": _mistake(
+        *(HeldLease, "is_expired", lambda self, at: False),
+        *(36, "are delivered in epoch"),
+    ),
+    "an owner that wakes up delivers from memory": _mistake(
+        *(LeaseKeeper, "is_over", lambda self: False),
+        *(1, "are delivered in epoch"),
+    ),
+    "two brokers accept what is sent to one store": _mistake(
+        *(store_owner, "refusal_of_commit", _believe_itself),
+        *(161, "is lost|has lost deliveries|came back"),
+    ),
+    "a store is taken before the term is over": _mistake(
+        *(LeaseWatch, "unchanged_ms", lambda self, uuid, sign: 10_000),
+        *(11, "are delivered in epoch"),
+    ),
+    "a taker does not read the store anew": _mistake(
+        *(StoreOwner, "open_again", _open_from_memory),
+        *(1, "is lost|says"),
+    ),
+    "a store is given back before the last commit": _mistake(
+        *(StoreOwner, "_leave", _answer_and_leave),
+        *(15, "is lost|is there|shares are not equal"),
+    ),
+    "a broker is believed to be alive for ever": _mistake(
+        *(Membership, "alive", lambda self: set(self._silent_ms)),
+        *(2, "has no owner"),
+    ),
+    "a frozen process keeps its file": _mistake(
+        *(Predecessors, "are_gone", lambda self, *given: True),
+        *(2, "has no owner"),
+    ),
+    "a process of another container counts as ended": _mistake(
+        *(broker_machine, "can_see", lambda here, other: here.host == other.host),
+        *(6, "are delivered in epoch"),
+    ),
+    "a process of another machine counts as ended": _mistake(
+        *(process_identity, "is_of_same_boot", lambda one, other: True),
+        *(14, "are delivered in epoch"),
+    ),
+    "a store is migrated though an old broker runs": _mistake(
+        *(Broker, "_can_all_read", lambda self, kind: True),
+        *(15, "cannot read"),
+    ),
+    "a lock token of an old epoch is valid": _mistake(
+        *(locks, "_locks", _locks_by_number),
+        *(25, "by a lock of epoch"),
+    ),
+    "two brokers create the same queue": _mistake(
+        *(MemoryCatalog, "put", _put_unseen),
+        *(8, "twice|different entities|is there|a bug"),
+    ),
+}
