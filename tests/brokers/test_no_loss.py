@@ -1,7 +1,6 @@
 """What was acknowledged is there, whatever happens to brokers meanwhile."""
 
 import asyncio
-import os
 import signal
 
 from crash import messages
@@ -81,7 +80,7 @@ async def test_nothing_acknowledged_is_lost_by_moves_and_kills(
     name = f"of process {joined.pid}"
     await until(lambda: brokers.owns_all("1", "2", name))
     await asyncio.gather(*(one.have_more() for one in sendings))
-    os.kill((await brokers.alive())["1"].process.pid, signal.SIGKILL)
+    await brokers.kill("1")
     await until(lambda: brokers.owns_all("1", "2", name))
     joined.send_signal(signal.SIGTERM)
     await asyncio.gather(*(one.have_more() for one in sendings))

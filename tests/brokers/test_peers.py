@@ -1,6 +1,5 @@
 """Any broker answers any client: what another one owns is reached through it."""
 
-import asyncio
 import os
 import signal
 import time
@@ -17,29 +16,20 @@ from twinbus.amqp.sasl import plain
 from twinbus.amqp.types import AmqpArray, Int, Symbol, Timestamp, UInt
 from twinbus.client import connect
 from twinbus.client.errors import ClientError
-from twinbus.client.receiver import ClientReceiver
 
-from .processes import PATIENCE_SECONDS, Brokers, as_json, until
-
-
-async def _made_at(brokers: Brokers, name: str, path: str, **properties: object) -> str:
-    """A queue in a store of this broker, known to all; returns another broker."""
-    await brokers.ask(name, "create-queue", path=path, properties=as_json(**properties))
-    others = [one for one in await brokers.alive() if one != name]
-    for other in others:
-        await until(lambda other=other: _finds_all(brokers, other, path))
-    return others[0]
+from .processes import Brokers, as_json, until
+from .queues_at import finds_all, made_at, received
 
 
 async def test_send_receive_and_settle_through_another_broker(brokers: Brokers) -> None:
     await brokers.start("--brokers=2")
-    other = await _made_at(brokers, "1", "q")
+    other = await made_at(brokers, "1", "q")
     names = {f"m{number}" for number in range(600)}
     async with await brokers.connect(other) as connection:
         sender = await connection.sender("q")
         await sender.send_many([messages.named(name) for name in sorted(names)])
         receiver = await connection.receiver("q", credit=700)
-        found = await _received(receiver, 600)
+        found = await received(receiver, 600)
         assert {messages.found(one.payload).name for one in found} == names
         first, last = found[0].delivery_id, found[-1].delivery_id
         await receiver.settle_confirmed(first, last)
@@ -47,10 +37,10 @@ async def test_send_receive_and_settle_through_another_broker(brokers: Brokers) 
         assert await receiver.drain() == []
         await sender.send(messages.named("again"))
         receiver.issue_credit(10)
-        (again,) = await _received(receiver, 1)
+        (again,) = await received(receiver, 1)
         at = again.delivery_id
         await receiver.settle_confirmed(at, at, encode_composite(Released()))
-        (again,) = await _received(receiver, 1)
+        (again,) = await received(receiver, 1)
         assert messages.found(again.payload).delivery_count == 0
         await receiver.settle_confirmed(again.delivery_id, again.delivery_id)
         assert await messages.peek_all(connection, "q") == []
@@ -58,14 +48,34 @@ async def test_send_receive_and_settle_through_another_broker(brokers: Brokers) 
 
 async def test_receive_and_delete_through_another_broker(brokers: Brokers) -> None:
     await brokers.start("--brokers=2")
-    other = await _made_at(brokers, "1", "q")
+    other = await made_at(brokers, "1", "q")
     async with await brokers.connect(other) as connection:
         sender = await connection.sender("q")
         await sender.send_many([messages.named(f"m{number}") for number in range(20)])
         receiver = await connection.receiver("q", settled=True, credit=20)
-        assert len(await _received(receiver, 20)) == 20
+        assert len(await received(receiver, 20)) == 20
     async with await brokers.connect("1") as connection:
         assert await messages.peek_all(connection, "q") == []
+
+
+@pytest.mark.parametrize("settled", [False, True])
+async def test_credit_is_not_exceeded_through_another_broker(
+    brokers: Brokers, settled: bool
+) -> None:
+    """The owner sends many messages at a time. None of them is more than the client has
+    asked for: it would be lost, or come again after later ones."""
+    await brokers.start("--brokers=2")
+    other = await made_at(brokers, "1", "q")
+    names = [f"m{number}" for number in range(2_000)]
+    async with await brokers.connect(other) as connection:
+        sender = await connection.sender("q")
+        await sender.send_many([messages.named(name) for name in names])
+        receiver = await connection.receiver("q", settled=settled, credit=0)
+        found: list[MessageReceived] = []
+        while len(found) < len(names):
+            receiver.issue_credit(400)
+            found += await received(receiver, 400)
+        assert [messages.found(one.payload).name for one in found] == names
 
 
 async def test_cluster_key_is_for_peers_only(brokers: Brokers) -> None:
@@ -86,22 +96,22 @@ async def test_owner_is_killed_while_a_receiver_waits_elsewhere(
     brokers: Brokers,
 ) -> None:
     await brokers.start("--brokers=2")
-    other = await _made_at(brokers, "1", "q")
+    other = await made_at(brokers, "1", "q")
     async with await brokers.connect(other) as connection:
         receiver = await connection.receiver("q", credit=10)
         sender = await connection.sender("q")
         await sender.send(messages.named("m1"))
-        await _received(receiver, 1)
+        await received(receiver, 1)
         os.kill((await brokers.alive())["1"].process.pid, signal.SIGKILL)
         with pytest.raises(ClientError):
-            await _received(receiver, 1)
+            await received(receiver, 1)
 
     async def is_received() -> bool:
         for name in await brokers.alive():
             try:
                 async with await brokers.connect(name) as connection:
                     receiver = await connection.receiver("q", credit=1)
-                    found = await _received(receiver, 1)
+                    found = await received(receiver, 1)
             except (ClientError, OSError, TimeoutError):
                 continue
             return messages.found(found[0].payload).name == "m1"
@@ -126,17 +136,7 @@ async def _start_partitioned(brokers: Brokers) -> None:
     config.write_text(PARTITIONED)
     await brokers.start("--brokers=3", f"--config={config}", "--fragments=8")
     for name in await brokers.alive():
-        await until(lambda name=name: _finds_all(brokers, name, "p"))
-
-
-async def _finds_all(brokers: Brokers, name: str, path: str) -> bool:
-    """This broker knows where all fragments are."""
-    try:
-        async with await brokers.connect(name) as connection:
-            await messages.peek_all(connection, path)
-    except ClientError:
-        return False
-    return True
+        await until(lambda name=name: finds_all(brokers, name, "p"))
 
 
 async def test_partitioned_queue_over_three_brokers(brokers: Brokers) -> None:
@@ -149,10 +149,10 @@ async def test_partitioned_queue_over_three_brokers(brokers: Brokers) -> None:
         assert sorted(one.name for one in found) == sorted(names)
         assert len({one.number >> 48 for one in found}) >= 5
         receiver = await connection.receiver("p", credit=300)
-        received = await _received(receiver, 300)
-        taken = sorted(messages.found(one.payload).name for one in received)
+        delivered = await received(receiver, 300)
+        taken = sorted(messages.found(one.payload).name for one in delivered)
         assert taken == sorted(names)
-        first, last = received[0].delivery_id, received[-1].delivery_id
+        first, last = delivered[0].delivery_id, delivered[-1].delivery_id
         await receiver.settle_confirmed(first, last)
         assert await receiver.drain() == []
         assert await messages.peek_all(connection, "p") == []
@@ -168,10 +168,10 @@ async def test_reserved_messages_return(brokers: Brokers) -> None:
         await sender.send_many([messages.named(name) for name in names])
         greedy = await connection.receiver("p", credit=0)
         greedy.issue_credit(1)
-        (one,) = await _received(greedy, 1)
+        (one,) = await received(greedy, 1)
         async with await brokers.connect("3") as other:
             receiver = await other.receiver("p", credit=100)
-            others = await _received(receiver, 39)
+            others = await received(receiver, 39)
             found = [messages.found(one.payload) for one in others]
             mine = messages.found(one.payload).name
             assert {one.name for one in found} == names - {mine}
@@ -186,8 +186,8 @@ async def test_receive_and_delete_of_a_partitioned_queue(brokers: Brokers) -> No
         sender = await connection.sender("p")
         await sender.send_many([messages.named(name) for name in names])
         receiver = await connection.receiver("p", settled=True, credit=50)
-        received = await _received(receiver, 50)
-        assert sorted(messages.found(m.payload).name for m in received) == names
+        delivered = await received(receiver, 50)
+        assert sorted(messages.found(m.payload).name for m in delivered) == names
         assert await messages.peek_all(connection, "p") == []
 
 
@@ -226,7 +226,7 @@ async def test_sessions_at_other_brokers(brokers: Brokers) -> None:
             receiver = await connection.receiver(
                 "s", source_filter=_session_filter(session_id), credit=1
             )
-            (message,) = await _received(receiver, 1)
+            (message,) = await received(receiver, 1)
             assert messages.found(message.payload).name == f"of {session_id}"
             named = {"session-id": session_id}
             await messages.manage(connection, "s", "renew-session-lock", named)
@@ -250,7 +250,7 @@ async def test_next_session_is_found_at_any_broker(brokers: Brokers) -> None:
             receiver = await connection.receiver(
                 "s", source_filter=_session_filter(None), credit=1
             )
-            (message,) = await _received(receiver, 1)
+            (message,) = await received(receiver, 1)
             found.append(messages.found(message.payload).name)
         assert sorted(found) == sorted(f"of {session_id}" for session_id in ids)
 
@@ -261,8 +261,8 @@ async def test_schedule_defer_and_settle_by_token_elsewhere(brokers: Brokers) ->
         sender = await connection.sender("p")
         await sender.send_many([messages.named(f"m{number}") for number in range(30)])
         receiver = await connection.receiver("p", credit=30)
-        received = await _received(receiver, 30)
-        tokens = AmqpArray(0x98, [UUID(bytes_le=m.delivery_tag) for m in received])
+        delivered = await received(receiver, 30)
+        tokens = AmqpArray(0x98, [UUID(bytes_le=m.delivery_tag) for m in delivered])
         renewed = await messages.manage(
             connection, "p", "renew-lock", {"lock-tokens": tokens}
         )
@@ -273,7 +273,7 @@ async def test_schedule_defer_and_settle_by_token_elsewhere(brokers: Brokers) ->
             "update-disposition",
             {"lock-tokens": tokens, "disposition-status": "defered"},
         )
-        numbers = [messages.found(m.payload).number for m in received]
+        numbers = [messages.found(m.payload).number for m in delivered]
         got = await messages.manage(
             connection,
             "p",
@@ -322,7 +322,7 @@ async def test_entities_are_made_and_changed_at_any_broker(brokers: Brokers) -> 
         sender = await connection.sender("t")
         await sender.send(messages.named("m"))
         receiver = await connection.receiver("t/Subscriptions/s", credit=1)
-        (message,) = await _received(receiver, 1)
+        (message,) = await received(receiver, 1)
         assert messages.found(message.payload).name == "m"
         rules = await messages.manage(
             connection,
@@ -339,11 +339,3 @@ async def test_entities_are_made_and_changed_at_any_broker(brokers: Brokers) -> 
         found = await brokers.ask(name, "get-entity", path="wide")
         assert found["properties"]["max_delivery_count"] == 3
         assert "t" not in await brokers.paths(name)
-
-
-async def _received(receiver: ClientReceiver, count: int) -> list[MessageReceived]:
-    found: list[MessageReceived] = []
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while len(found) < count:
-            found += await receiver.receive_batch(count - len(found))
-    return found

@@ -3,7 +3,12 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceiveMode
+from azure.servicebus import (
+    ServiceBusClient,
+    ServiceBusMessage,
+    ServiceBusReceiveMode,
+    TransportType,
+)
 
 from twinbus.config.config import local_connection_string
 
@@ -24,6 +29,16 @@ async def _two_brokers(brokers: Brokers) -> tuple[str, str]:
 def _client(brokers: Brokers, name: str) -> ServiceBusClient:
     text = local_connection_string("127.0.0.1", brokers.ports[name], brokers.root_key)
     return ServiceBusClient.from_connection_string(text)
+
+
+def _websocket_client(brokers: Brokers, name: str) -> ServiceBusClient:
+    port = brokers.ports[name]
+    text = local_connection_string("127.0.0.1", port, brokers.root_key)
+    return ServiceBusClient.from_connection_string(
+        text,
+        transport_type=TransportType.AmqpOverWebsocket,
+        custom_endpoint_address=f"sb://localhost:{port}",
+    )
 
 
 def _use_queue(client: ServiceBusClient) -> None:
@@ -76,3 +91,4 @@ async def test_sdk_uses_queue_of_another_broker(brokers: Brokers) -> None:
     await brokers.ask(owner, "create-queue", path="s", properties=sessions)
     await asyncio.to_thread(_use_queue, _client(brokers, other))
     await asyncio.to_thread(_use_sessions, _client(brokers, other))
+    await asyncio.to_thread(_use_queue, _websocket_client(brokers, other))

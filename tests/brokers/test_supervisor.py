@@ -3,12 +3,19 @@
 import asyncio
 import os
 import signal
+import ssl
+from functools import partial
 from pathlib import Path
 
+import pytest
+
+from bench.free_port import free_port
 from twinbus.amqp.sasl import plain
 from twinbus.cli import exit_codes
 from twinbus.client import connect
-from twinbus.config.config import ROOT_KEY_NAME
+from twinbus.clock import SystemClock
+from twinbus.config.config import ROOT_KEY_NAME, Config
+from twinbus.process.certificates import tls_context
 from twinbus.store.process_identity import is_running
 
 from .processes import PATIENCE_SECONDS, Brokers, until
@@ -40,6 +47,60 @@ async def test_brokers_notice_that_their_supervisor_was_killed(
     await until(are_gone)
     # They have given everything back: the next start need not wait.
     await brokers.start("--brokers=2")
+
+
+async def test_all_brokers_read_a_new_certificate(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    pems = []
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        tls_context(Config(data=folder), SystemClock().now())
+        pems.append((folder / "tls" / "server.pem").read_text())
+    file, port = tmp_path / "brought.pem", free_port()
+    file.write_text(pems[0])
+    supervisor = await brokers.start(
+        "--brokers=2", f"--tls-port={port}", f"--tls-cert={file}"
+    )
+    file.write_text(pems[1])
+    supervisor.send_signal(signal.SIGHUP)
+    shown = partial(ssl.get_server_certificate, ("127.0.0.1", port), timeout=20)
+
+    async def is_new_everywhere() -> bool:
+        # Any broker may accept a connection.
+        found = [await asyncio.to_thread(shown) for _ in range(10)]
+        return all(pem.strip() in pems[1] for pem in found)
+
+    await until(is_new_everywhere)
+    assert len(await brokers.alive()) == 2
+
+
+async def test_a_broker_that_starts_survives_a_reload(brokers: Brokers) -> None:
+    supervisor = await brokers.start("--brokers=2")
+    before = await brokers.alive()
+    await brokers.kill("1")
+
+    async def is_back() -> bool:
+        supervisor.send_signal(signal.SIGHUP)
+        return len(await brokers.alive()) == 2
+
+    await until(is_back)
+    after = await brokers.alive()
+    assert after["2"].process == before["2"].process
+    assert brokers.log.count("has ended") == 1, brokers.log
+
+
+@pytest.mark.parametrize("flag", ["--brokers=2", "--join"])
+async def test_first_start_shows_the_key(brokers: Brokers, flag: str) -> None:
+    for is_first in (True, False):
+        process = brokers.spawn(flag)
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "ready\n")
+        (shown,) = [line for line in lines if line.startswith("Endpoint=")]
+        assert (brokers.root_key in shown) == is_first
+        assert ("root-key" in shown) == (not is_first)
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, PATIENCE_SECONDS) == exit_codes.OK
 
 
 async def test_all_brokers_accept_at_one_port(brokers: Brokers) -> None:

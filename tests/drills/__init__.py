@@ -1,0 +1,1 @@
+"""Drills: brokers and database servers die under load, and an auditor counts."""
