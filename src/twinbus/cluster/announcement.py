@@ -43,7 +43,15 @@ class Announcement:
     stores: Mapping[bytes, int] = field(default_factory=dict)
     # Stores that it could own.
     reach: frozenset[bytes] = frozenset()
+    # All that it was given, also those that it cannot reach.
+    configured: frozenset[bytes] = frozenset()
+    # Empty: not told.
+    namespace: str = ""
+    # In which its address has its meaning, if that is one of the machine itself.
+    network: str = ""
     last_takeover: Takeover | None = None
+    # It knows who serves each store, and none is about to move.
+    is_settled: bool = False
 
     def record(self) -> BrokerRecord:
         """For the catalog."""
@@ -53,6 +61,10 @@ class Announcement:
             FORMATS: dict(self.formats),
             "stores": {uuid.hex(): epoch for uuid, epoch in self.stores.items()},
             "reach": sorted(uuid.hex() for uuid in self.reach),
+            "configured": sorted(uuid.hex() for uuid in self.configured),
+            "namespace": self.namespace,
+            "network": self.network,
+            "settled": self.is_settled,
         }
         if self.last_takeover is not None:
             description["last_takeover"] = _takeover_json(self.last_takeover)
@@ -77,7 +89,11 @@ def announcement_of(record: BrokerRecord) -> Announcement | None:
             formats={str(kind): int(n) for kind, n in found[FORMATS].items()},
             stores={bytes.fromhex(u): int(e) for u, e in found["stores"].items()},
             reach=frozenset(map(bytes.fromhex, found["reach"])),
+            configured=frozenset(map(bytes.fromhex, found.get("configured", ()))),
+            namespace=str(found.get("namespace", "")),
+            network=str(found.get("network", "")),
             last_takeover=_takeover(found.get("last_takeover")),
+            is_settled=bool(found.get("settled", False)),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None

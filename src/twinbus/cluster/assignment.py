@@ -56,6 +56,13 @@ def decide(
     )
 
 
+def is_final(stores: Iterable[bytes], brokers: Sequence[Candidate]) -> bool:
+    """Nothing is to be taken or given back by anybody."""
+    before = {store: one.broker_uuid for one in brokers for store in one.owned}
+    after = assign(stores, brokers)
+    return all(before.get(store) == owner for store, owner in after.items())
+
+
 def assign(stores: Iterable[bytes], brokers: Sequence[Candidate]) -> dict[bytes, bytes]:
     """The broker that should own each store; a store that none can reach is left
     out."""

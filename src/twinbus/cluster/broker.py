@@ -10,26 +10,30 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 from twinbus.clock import Clock
 from twinbus.cluster.announcement import Announcement, Takeover, announcement_of
-from twinbus.cluster.assignment import Candidate, decide
+from twinbus.cluster.assignment import Candidate, decide, is_final
 from twinbus.cluster.blocked_catalog import BlockedCatalog
 from twinbus.cluster.broker_directory import BrokerDirectory, owners_of_stores
+from twinbus.cluster.fitting import own_network, why_not_together
 from twinbus.cluster.membership import Membership
 from twinbus.cluster.predecessor import Predecessors
 from twinbus.cluster.shared_store import SharedStore
-from twinbus.cluster.terms import BEAT_MS, FORGET_MS
+from twinbus.cluster.terms import BEAT_MS, FORGET_MS, HESITATION_MS
 from twinbus.store.base import CommitFailed, StoreError
 from twinbus.store.catalog import Catalog
-from twinbus.store.formats import SQLITE_STORE
-from twinbus.store.process_identity import is_running, is_visible, this_process
+from twinbus.store.process_identity import Processes, SystemProcesses
 
 _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 0.1
 """So often a broker looks at its own stores, to announce at once what has changed."""
+
+_LEAVE_TRIES: Final = 20
+"""Then whoever looks sees that its process is gone."""
 
 _GATHERING_MS: Final = 3_000
 """How long the first decision waits for brokers that are started at the same time."""
@@ -46,16 +50,20 @@ class Broker:
         broker_uuid: bytes,
         *,
         name: str,
+        namespace: str,
         formats: dict[str, int],
         follow: Callable[[], Awaitable[None]],
         on_fatal: Callable[[StoreError], None],
         expected_count: int = 1,
+        processes: Processes | None = None,
     ) -> None:
         self._catalog = catalog
         self._stores = stores
         self._clock = clock
         self.uuid = broker_uuid
         self._name = name
+        self._namespace = namespace
+        self._network = own_network()
         self._formats = formats
         # Learns what other brokers did to the entities. Raises StoreError.
         self._follow = follow
@@ -67,20 +75,29 @@ class Broker:
         self.address = ""
         self.directory = BrokerDirectory(broker_uuid)
         self._membership = Membership()
-        self._predecessors = Predecessors()
+        self._processes: Processes = processes or SystemProcesses()
+        self._predecessors = Predecessors(self._processes)
         self._blocked = BlockedCatalog(catalog)
-        self._process = this_process()
+        self._process = self._processes.this()
         self._beat = 0
         self._announced: dict[bytes, int] = {}
+        # All brokers that are expected are there, all stores are served, and none is
+        # about to move; and whether the others were told so.
+        self._is_settled = self._told_settled = False
         self._last_takeover: Takeover | None = None
         # Set when all stores have an owner for the first time.
         self.settled = asyncio.Event()
         self._joined_at = 0
+        # When others could last hear of it, and it of them; None: not yet.
+        self._heard_at: int | None = None
         self._has_decided = False
         self._acted_at: int | None = None
-        # What the log says already of the catalog.
+        # What the log says already of the catalog, and of brokers that do not fit.
         self._trouble = ""
+        self._mismatch = ""
         self._task: asyncio.Task[None] | None = None
+        for shared in stores:
+            shared.guard_migration(partial(self._can_all_read, shared.kind))
 
     # --- life -----------------------------------------------------------------
 
@@ -88,6 +105,7 @@ class Broker:
         """Announce it, and begin. Raises StoreError."""
         self._joined_at = self._clock.monotonic()
         await self._announce()
+        self._heard_at = self._joined_at
         self._task = asyncio.create_task(self._run(), name="broker")
 
     async def stop(self) -> None:
@@ -96,11 +114,17 @@ class Broker:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        for shared in self._stores:
+            await shared.stop_watching()
 
     async def leave(self) -> None:
-        """All stores were given back: others need not wait for this broker."""
-        with contextlib.suppress(StoreError):
-            await self._catalog.withdraw(self.uuid)
+        """All stores were given back: others need not wait for this broker. If they
+        write to the catalog just then, because they leave, too, it tries again."""
+        for _ in range(_LEAVE_TRIES):
+            with contextlib.suppress(StoreError):
+                await self._catalog.withdraw(self.uuid)
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _run(self) -> None:
         while True:
@@ -124,7 +148,10 @@ class Broker:
         if self._acted_at is None or at - self._acted_at >= BEAT_MS:
             self._acted_at = at
             await self._round(at)
-        elif self._owned() != self._announced:
+        elif (self._owned(), self._is_settled) != (
+            self._announced,
+            self._told_settled,
+        ):
             await self._announce()
 
     async def _round(self, at: int) -> None:
@@ -136,10 +163,18 @@ class Broker:
                 )
         await self._announce()
         brokers = await self._observe(at)
+        self._watch_leases(brokers)
         await self._follow()
         if self._may_decide(at):
             self._act(brokers, at)
         await self._withdraw_gone(brokers)
+        self._heard_at = at
+
+    def unheard_ms(self) -> int:
+        """For how long neither others could hear of this broker nor it of them: the
+        catalog cannot be reached."""
+        at = self._heard_at
+        return 0 if at is None else self._clock.monotonic() - at
 
     # --- announcing -----------------------------------------------------------
 
@@ -157,8 +192,22 @@ class Broker:
             process=self._process,
             formats=self._formats,
             stores=self._owned(),
-            reach=frozenset(one.uuid for one in self._stores if one.is_in_reach(at)),
+            reach=self._reach(at),
+            configured=frozenset(one.uuid for one in self._stores),
+            namespace=self._namespace,
+            network=self._network,
             last_takeover=self._last_takeover,
+            is_settled=self._is_settled,
+        )
+
+    def _reach(self, at: int) -> frozenset[bytes]:
+        """A store that was given up is left to the others, but not if they have given
+        it up as well: somebody must notice that it is back."""
+        theirs = {uuid for one in self.directory.others() for uuid in one.reach}
+        return frozenset(
+            one.uuid
+            for one in self._stores
+            if one.is_in_reach(at) or (one.is_here() and one.uuid not in theirs)
         )
 
     async def _announce(self) -> None:
@@ -172,6 +221,7 @@ class Broker:
             raise
         self._blocked.is_free()
         self._announced = dict(said.stores)
+        self._told_settled = said.is_settled
 
     # --- the others -----------------------------------------------------------
 
@@ -181,13 +231,25 @@ class Broker:
         self._membership.observe({one.broker_uuid: one.beat for one in records}, at)
         known = [one for one in map(announcement_of, records) if one is not None]
         others = [one for one in known if one.broker_uuid != self.uuid]
-        gone = [one.broker_uuid for one in others if _has_ended(one)]
+        gone = [one.broker_uuid for one in others if self._has_ended(one)]
         self._membership.lose(gone)
         brokers = [self.announcement(), *others]
         self.directory.learn(self._alive(brokers))
         if self.directory.serves_all(one.uuid for one in self._stores):
             self.settled.set()
+        self._tell_mismatch(brokers[0])
         return brokers
+
+    def places(self) -> dict[bytes, str]:
+        """Where the stores are, for people."""
+        return {one.uuid: one.location for one in self._stores}
+
+    def _tell_mismatch(self, me: Announcement) -> None:
+        """Of two that were started at the same moment neither was refused."""
+        text = why_not_together(me, self.directory.others(), self.places()) or ""
+        if text and text != self._mismatch:
+            _log.error("%s", text)
+        self._mismatch = text
 
     def _alive(self, brokers: Sequence[Announcement]) -> list[Announcement]:
         alive = self._membership.alive() | {self.uuid}
@@ -197,11 +259,26 @@ class Broker:
         silent = self._membership.silent() - {self.uuid}
         return [one for one in brokers if one.broker_uuid in silent]
 
+    def _watch_leases(self, brokers: Sequence[Announcement]) -> None:
+        """Of stores that may have to be taken soon."""
+        owners = owners_of_stores(brokers)
+        for shared in self._stores:
+            owner = owners.get(shared.uuid)
+            if owner is not None and owner.broker_uuid != self.uuid:
+                if self._membership.silent_ms(owner.broker_uuid) >= HESITATION_MS:
+                    shared.watch_lease()
+
+    def _has_ended(self, broker: Announcement) -> bool:
+        """Its process is certainly not running."""
+        processes, process = self._processes, broker.process
+        return processes.is_visible(process) and not processes.is_running(process)
+
     async def _withdraw_gone(self, brokers: Sequence[Announcement]) -> None:
         """Brokers that are gone, when others have their stores."""
         owned = owners_of_stores(self._alive(brokers))
         for one in self._silent(brokers):
-            is_replaced = _has_ended(one) and all(uuid in owned for uuid in one.stores)
+            has_heirs = all(uuid in owned for uuid in one.stores)
+            is_replaced = has_heirs and self._has_ended(one)
             if is_replaced or self._membership.silent_ms(one.broker_uuid) >= FORGET_MS:
                 await self._catalog.withdraw(one.broker_uuid)
 
@@ -219,22 +296,20 @@ class Broker:
 
     def _act(self, brokers: list[Announcement], at: int) -> None:
         alive = self._alive(brokers)
-        owners = owners_of_stores(alive)
-        candidates = [
-            Candidate(
-                broker_uuid=one.broker_uuid,
-                owned=frozenset(uuid for uuid in one.stores if owners[uuid] is one),
-                reach=one.reach,
-            )
-            for one in alive
-        ]
-        decision = decide(self.uuid, [one.uuid for one in self._stores], candidates)
+        candidates = _candidates(alive)
+        stores = [one.uuid for one in self._stores]
+        decision = decide(self.uuid, stores, candidates)
         for shared in self._stores:
             if shared.uuid in decision.give_back:
                 _log.info("giving back the store %s", shared.location)
                 shared.owner.give_back()
             elif shared.uuid in decision.take:
                 self._take(shared, alive, self._silent(brokers))
+        self._is_settled = (
+            len(alive) >= self._expected_count
+            and self.directory.serves_all(stores)
+            and is_final(stores, candidates)
+        )
 
     def _take(
         self,
@@ -242,7 +317,7 @@ class Broker:
         alive: list[Announcement],
         silent: list[Announcement],
     ) -> None:
-        if shared.needs_migration() and _cannot_read(alive, self._formats):
+        if shared.needs_migration() and not self._can_all_read(shared.kind):
             _log.info("%s waits until all brokers are updated", shared.location)
             return
         others = [one for one in alive if one.broker_uuid != self.uuid]
@@ -258,12 +333,22 @@ class Broker:
         _log.info("taking the store %s", shared.location)
         shared.owner.take()
 
+    def _can_all_read(self, kind: str) -> bool:
+        """All brokers that are alive know the newest format of such a file or schema
+        that this one knows."""
+        newest = self._formats.get(kind, 0)
+        return all(
+            one.formats.get(kind, 0) >= newest for one in self.directory.brokers()
+        )
 
-def _has_ended(broker: Announcement) -> bool:
-    """Its process is certainly not running."""
-    return is_visible(broker.process) and not is_running(broker.process)
 
-
-def _cannot_read(brokers: Sequence[Announcement], formats: dict[str, int]) -> bool:
-    newest = formats.get(SQLITE_STORE, 0)
-    return any(one.formats.get(SQLITE_STORE, 0) < newest for one in brokers)
+def _candidates(alive: Sequence[Announcement]) -> list[Candidate]:
+    owners = owners_of_stores(alive)
+    return [
+        Candidate(
+            broker_uuid=one.broker_uuid,
+            owned=frozenset(uuid for uuid in one.stores if owners[uuid] is one),
+            reach=one.reach,
+        )
+        for one in alive
+    ]

@@ -42,10 +42,14 @@ class BrokerDirectory:
         return owner.address
 
     def serves_all(self, store_uuids: Iterable[bytes]) -> bool:
-        """All these stores have owners that serve them."""
+        """All these stores have owners that serve them, but for those that no broker
+        can reach: the machine with their files may be down for long."""
         owners = self._owners
+        reach = frozenset[bytes]().union(*(one.reach for one in self._alive))
         return all(
-            uuid in owners and owners[uuid].stores[uuid] != OPENING
+            owners[uuid].stores[uuid] != OPENING
+            if uuid in owners
+            else uuid not in reach
             for uuid in store_uuids
         )
 

@@ -9,5 +9,9 @@ TERM_MS: Final = 6_000
 """A broker that was not heard of for so long is replaced. Long enough for five lost
 announcements, short enough for a takeover within ten seconds."""
 
+HESITATION_MS: Final = BEAT_MS
+"""After so long without an announcement the leases of a broker are watched, so that
+they need not be watched for a whole term after its own."""
+
 FORGET_MS: Final = 10 * TERM_MS
 """A broker that was not heard of for so long, and owns nothing, is withdrawn."""

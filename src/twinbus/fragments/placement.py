@@ -1,6 +1,6 @@
 """In which stores the fragments of a new entity are.
 
-Fragments of a partitioned entity are spread over all stores that serve. They begin with
+Fragments of a partitioned entity are spread over all stores of the bus. They begin with
 the store that has the fewest; of equal ones with the first. The result is recorded in
 the catalog and never computed again: a new store changes nothing for entities that
 exist.

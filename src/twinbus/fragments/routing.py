@@ -11,15 +11,13 @@ unavailable: the message has to take the same way (`links/detour.py`).
 Messages without a key stay with one fragment while its change set is open, and go on to
 the next with the next commit: a burst is then one commit in one store and not a small
 commit in each. A fragment whose store is busy with a commit is passed over if another
-one is idle.
+one is idle. If all are busy they share what comes: they will commit anyway, and what
+waits for one store only would leave the others without work.
 
 The routing of an entity is shared by all who send to it, so that they share commits.
 """
 
-from abc import abstractmethod
 from typing import Final, final
-
-from mypy_extensions import mypyc_attr
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
@@ -27,6 +25,8 @@ from twinbus.broker.home import Home
 from twinbus.broker.message import Message
 from twinbus.encoding.layout import IDENTIFIED, IN_TRANSFER, RESTORED
 from twinbus.errors import FragmentUnavailable
+from twinbus.fragments.destination import Destination
+from twinbus.fragments.fragment_source import FragmentSource
 from twinbus.fragments.hashing import fragment_index
 from twinbus.fragments.partition_key import (
     common_key,
@@ -40,19 +40,6 @@ _KEPT: Final = 32
 for."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class FragmentSource:
-    """Finds the fragments of one entity."""
-
-    @abstractmethod
-    def find_fragment(self, index: int) -> Fragment | None:
-        """The main fragment of that index; None while its store is not open."""
-
-    def detects_duplicates(self) -> bool:
-        """The entity does. Asked only while no store of it is open."""
-        return False
-
-
 @final
 class Routing:
     """Chooses fragments for what is sent to one entity."""
@@ -63,6 +50,8 @@ class Routing:
         self._source: FragmentSource = source
         # Those that were used, by index.
         self._known: list[Fragment | None] = [None] * fragment_count
+        # What those need who send on to them, by index.
+        self._destinations: list[Destination | None] = [None] * fragment_count
         # Where messages without a key go, as long as this change set is open.
         self._current: Fragment | None = None
         self._batch: ChangeSet | None = None
@@ -129,17 +118,46 @@ class Routing:
         """The index of the fragment of a key."""
         return fragment_index(key, self.fragment_count)
 
-    def destination(self, message: Message) -> Fragment:
+    def destination(self, message: Message) -> Destination:
         """The fragment for a message that another entity sends on. Its store may be
         away; then the message waits in an outbox. Raises FragmentUnavailable if the
-        store was never opened, or if there is no key and no fragment is available."""
+        store was never opened and is not shared with other brokers, or if there is no
+        key and no fragment is available."""
         index = 0
         if self.fragment_count > 1:
             key = self.key_of([message])
-            if key is None:
-                return self.any_fragment()
-            index = self.index_of(key)
-        return self.known_fragment(index)
+            index = self._any_index() if key is None else self.index_of(key)
+        return self.destination_at(index)
+
+    def destination_at(self, index: int) -> Destination:
+        """Raises FragmentUnavailable if nothing is known of the fragment."""
+        known = self._destinations[index]
+        if known is None or known.fragment is None:
+            fragment = self.find(index)
+            if fragment is None and not self._source.may_be_elsewhere(index):
+                raise FragmentUnavailable.numbered(index, self.path)
+            if known is None or fragment is not None:
+                known = Destination(self._source, index, fragment)
+                self._destinations[index] = known
+        return known
+
+    def destinations(self) -> list[Destination]:
+        """All fragments of which something is known."""
+        return [
+            self.destination_at(index)
+            for index in range(self.fragment_count)
+            if self.find(index) is not None or self._source.may_be_elsewhere(index)
+        ]
+
+    def _any_index(self) -> int:
+        """A fragment that is available here, or any that another broker may have."""
+        try:
+            return self.any_fragment().index
+        except FragmentUnavailable:
+            self._next_index = (self._next_index + 1) % self.fragment_count
+            if not self._source.may_be_elsewhere(self._next_index):
+                raise
+            return self._next_index
 
     def known_fragment(self, index: int) -> Fragment:
         """The fragment of that index, also while its store is away. Raises
@@ -186,23 +204,16 @@ class Routing:
         return chosen
 
     def _should_look(self, current: Fragment) -> bool:
-        """A store that is committing lets messages wait, while another may be idle by
-        now. It is not worth a look for each message."""
+        """A store that is committing lets messages wait. Another may be idle by now,
+        and if all are busy they share what waits. It is not worth a look for each
+        message."""
         if not current.home.is_committing:
             return False
         self._kept_count += 1
         if self._kept_count < _KEPT:
             return False
         self._kept_count = 0
-        return self._has_idle()
-
-    def _has_idle(self) -> bool:
-        for fragment in self._known:
-            if fragment is not None:
-                home = fragment.home
-                if home.is_serving and not home.is_committing:
-                    return True
-        return False
+        return True
 
     def leave_current(self) -> None:
         """Go on to the next fragment: this one has no room."""

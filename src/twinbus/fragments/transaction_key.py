@@ -8,15 +8,15 @@ a message is its key where duplicates are detected; a send id is none.
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Transaction
-from twinbus.errors import NotAllowed
+from twinbus.errors import FragmentUnavailable, NotAllowed
 from twinbus.fragments.routing import Routing
 
 
-def fragment_in_transaction(
+def index_in_transaction(
     transaction: Transaction, routing: Routing, messages: list[Message]
-) -> Fragment:
+) -> int:
     """The fragment for messages that a transaction sends. Raises NotAllowed if they
-    have no key, or another than those before; FragmentUnavailable."""
+    have no key, or another than those before."""
     key = routing.own_key_of(messages)
     if key is None:
         raise NotAllowed(
@@ -25,4 +25,15 @@ def fragment_in_transaction(
             entity_path=routing.path,
         )
     transaction.use_key(key, routing.path)
-    return routing.fragment_of(key)
+    return routing.index_of(key)
+
+
+def fragment_in_transaction(
+    transaction: Transaction, routing: Routing, messages: list[Message]
+) -> Fragment:
+    """The same, if it can be reached here. Raises also FragmentUnavailable."""
+    index = index_in_transaction(transaction, routing, messages)
+    fragment = routing.available(index)
+    if not fragment.is_reachable():
+        raise FragmentUnavailable.numbered(index, routing.path)
+    return fragment

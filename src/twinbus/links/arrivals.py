@@ -9,11 +9,11 @@ may send only to one entity must not be able to block restores to another: the o
 a message is used only if its sender may send to the whole namespace.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final
 
 from twinbus.broker.message import Message
-from twinbus.encoding.batch import BATCH_FORMAT, read_batch
+from twinbus.encoding.batch import BATCH_FORMAT, encode_batch, read_batch
 from twinbus.encoding.identity import restored_from
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import IDENTIFIED, IN_TRANSFER, RESTORED
@@ -80,6 +80,11 @@ class Arrivals:
                 entity_path=self._path,
             )
         return self.read(payload, 0, now)[0]
+
+    def read_batch(self, encoded: Sequence[bytes], now: int) -> list[Message]:
+        """Read the messages of a request that are one batch. Raises ArgumentError,
+        MessageSizeExceeded."""
+        return self.read(encode_batch(encoded), BATCH_FORMAT, now)
 
     def _judge(self, messages: list[Message], now: int) -> bool:
         """Whether the sender may name the origin of restored messages. If not, the

@@ -8,7 +8,7 @@
 
 A commit is an admission: first the ids of its messages are looked up in the store, then
 all of it is checked and applied. Rejected means that nothing was committed, unless the
-error says that the outcome is unknown.
+error says that the outcome is unknown. If another broker has the store, it commits.
 """
 
 from typing import Final, final
@@ -33,6 +33,7 @@ from twinbus.limits import CONTROL_REQUEST_BYTES, MANAGEMENT_CREDIT
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, overrun
+from twinbus.links.remote_commits import RemoteCommits
 from twinbus.links.transaction_commit import Commit, TransactionListener
 
 NOBODY: Final = -1
@@ -43,11 +44,19 @@ NOBODY: Final = -1
 class CoordinatorLink(TransactionListener):
     """Declares and discharges transactions for one client."""
 
-    def __init__(self, link: Link, coordinator: Coordinator, output: Output) -> None:
+    def __init__(
+        self,
+        link: Link,
+        coordinator: Coordinator,
+        output: Output,
+        remote: RemoteCommits | None = None,
+    ) -> None:
+        """`remote`: None if there is no other broker."""
         super().__init__()
         self._link: Link = link
         self._coordinator: Coordinator = coordinator
         self._output: Output = output
+        self._remote: RemoteCommits | None = remote
         # Commits in progress, by number, with the delivery id of the discharge.
         self._committing: dict[int, tuple[Transaction, int]] = {}
         self._commit_count: int = 0
@@ -96,15 +105,26 @@ class CoordinatorLink(TransactionListener):
             transaction.roll_back()
             self._answer(answer_to, ACCEPTED)
         else:
-            transaction.home.admit(Commit(transaction, answer_to, self))
+            self._commit(transaction, answer_to)
+
+    def _commit(self, transaction: Transaction, answer_to: int) -> None:
+        home, remote = transaction.home, self._remote
+        if remote is not None and not home.is_serving and remote.reaches(home):
+            remote.commit(transaction, self._begin(transaction, answer_to), self)
+        else:
+            home.admit(Commit(transaction, answer_to, self))
 
     # --- the end of a commit --------------------------------------------------
 
     def applied(self, transaction: Transaction, answer_to: int) -> None:
         """Everything is in the open change set."""
+        self.note(transaction.home, self._begin(transaction, answer_to))
+
+    def _begin(self, transaction: Transaction, answer_to: int) -> int:
+        """The number of a commit that is in progress now."""
         self._commit_count += 1
         self._committing[self._commit_count] = (transaction, answer_to)
-        self.note(transaction.home, self._commit_count)
+        return self._commit_count
 
     def refused(self, answer_to: int, error: ServiceBusError) -> None:
         """The transaction could not be committed; nothing was applied."""

@@ -15,6 +15,7 @@ EXTENSION_NAMES: Final = (
     "restore-ledger",
     "transfer-headroom",
     "cancel-sent",
+    "resubmit",
 )
 
 

@@ -19,7 +19,7 @@ from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.dead_letter import FORWARDING_FAILED, SESSION_ID_IS_NULL
 from twinbus.broker.fragment import Fragment
-from twinbus.broker.message import LEAVING, LOCKED, NO_ANNEX, Message
+from twinbus.broker.message import LEAVING, LOCKED, NO_ANNEX, Message, uid_of
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.outbox import FORWARDED, origin_of
 from twinbus.broker.receiver import Receiver
@@ -30,6 +30,7 @@ from twinbus.encoding.identity import duplicate_key
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import IDENTIFIED
 from twinbus.errors import FragmentUnavailable, ServiceBusError
+from twinbus.fragments.destination import Destination
 from twinbus.fragments.routing import Routing
 from twinbus.limits import (
     FORWARDING_HOPS,
@@ -79,15 +80,15 @@ class Forwarder(Receiver):
 
     def _crosses_stores(self) -> bool:
         try:
-            fragments = self._find_target().known()
+            targets = self._find_target().destinations()
         except ServiceBusError:
             return False
-        return any(one.home is not self._source.home for one in fragments)
+        return any(one.home is not self._source.home for one in targets)
 
     def _is_target_open(self) -> bool:
         try:
-            for fragment in self._find_target().known():
-                fragment.check_quota(0)
+            for target in self._find_target().destinations():
+                target.check_quota(0)
         except ServiceBusError:
             return False
         return True
@@ -115,29 +116,29 @@ class Forwarder(Receiver):
             self._keep(message, now)
             return
         try:
-            fragment = target.destination(copy)
+            destination = target.destination(copy)
         except FragmentUnavailable:
             self._keep(message, now)
             return
-        self._forward_to(message, copy, fragment, now, changes)
+        self._forward_to(message, copy, destination, now, changes)
 
     def _forward_to(
         self,
         message: Message,
         copy: Message,
-        target: Fragment,
+        target: Destination,
         now: int,
         changes: ChangeSet,
     ) -> None:
-        is_here = target.home is self._source.home
-        if is_here and finds_duplicates(target):
+        here = target.fragment if target.home is self._source.home else None
+        if here is not None and finds_duplicates(here):
             message.place = LOCKED
-            target.home.admit(Forwarding(self, message, copy, target))
+            here.home.admit(Forwarding(self, message, copy, target, here))
             return
         if not self.may_move(message, copy, target, now, changes):
             return
-        if is_here:
-            self.move(message, copy, target, now, changes)
+        if here is not None:
+            self.move(message, copy, here, now, changes)
         else:
             self._hand_over(message, copy, target, now, changes)
 
@@ -145,13 +146,14 @@ class Forwarder(Receiver):
         self,
         message: Message,
         copy: Message,
-        target: Fragment,
+        target: Destination,
         now: int,
         changes: ChangeSet,
     ) -> None:
         """Move the message to the outbox, for a target in another store."""
         source = self._source
-        changes.log.record(operation_log.FORWARD, self.actor, message, now)
+        detail = changes.log.destination(target.settings().path)
+        changes.log.record(operation_log.FORWARD, self.actor, message, now, detail)
         source.forget(message, changes)
         origin = origin_of(FORWARDED, source)
         outbox = source.home.outbox
@@ -161,13 +163,14 @@ class Forwarder(Receiver):
         self,
         message: Message,
         copy: Message,
-        target: Fragment,
+        target: Destination,
         now: int,
         changes: ChangeSet,
     ) -> bool:
         """False if the target refuses the message; then it is dead-lettered here."""
-        if target.settings.requires_session and copy.session_id is None:
-            text = f"'{target.settings.path}' requires sessions: it accepts no "
+        settings = target.settings()
+        if settings.requires_session and copy.session_id is None:
+            text = f"'{settings.path}' requires sessions: it accepts no "
             text += "message without a session id."
             self._fail(message, SESSION_ID_IS_NULL, text, now, changes)
             return False
@@ -187,7 +190,8 @@ class Forwarder(Receiver):
         changes: ChangeSet,
     ) -> None:
         """Move the message in one change set."""
-        changes.log.record(operation_log.FORWARD, self.actor, message, now)
+        detail = changes.log.destination(target.settings.path)
+        changes.log.record(operation_log.FORWARD, self.actor, message, now, detail)
         self._source.forget(message, changes)
         target.adopt(copy, now, changes)
 
@@ -206,6 +210,7 @@ class Forwarder(Receiver):
         limit = PROPERTIES_BYTES + TRANSFER_HEADROOM_BYTES
         copy = read_message(message.raw, message.layout & IDENTIFIED, limit)
         copy.scheduled_at = 0
+        copy.uid = uid_of(message, self._source.home.store_uuid)
         annex = message.annex or NO_ANNEX
         first = annex.enqueued_sequence_number or sequence_of(message.body_id)
         copy.annex = replace(
@@ -278,12 +283,14 @@ class Forwarding(Admission):
         forwarder: Forwarder,
         message: Message,
         copy: Message,
+        destination: Destination,
         target: Fragment,
     ) -> None:
         super().__init__()
         self._forwarder: Forwarder = forwarder
         self._message: Message = message
         self._copy: Message = copy
+        self._destination: Destination = destination
         self._target: Fragment = target
         self._window: Window = forwarder.window()
         self._unique_id: bytes | None = duplicate_key(copy)
@@ -297,7 +304,7 @@ class Forwarding(Admission):
             return  # the source was deleted, or will forward this again
         message.place = LEAVING
         copy, target, unique_id = self._copy, self._target, self._unique_id
-        if not forwarder.may_move(message, copy, target, now, changes):
+        if not forwarder.may_move(message, copy, self._destination, now, changes):
             return
         window_ms = target.settings.duplicate_window_ms
         if unique_id is None or duplicates.is_new(

@@ -27,7 +27,7 @@ class MergedReceiveLink(ReceivePool):
     """Delivers the messages of one partitioned entity to one client."""
 
     def __init__(self, link: Link, path: str, peek_lock: bool, output: Output) -> None:
-        super().__init__()
+        super().__init__(link)
         self._link: Link = link
         # The path that authorization is checked for.
         self.path: str = path
@@ -109,8 +109,18 @@ class MergedReceiveLink(ReceivePool):
         for remote in self._remotes:
             if not remote.is_drained or remote.promised_count:
                 return
+        self._note_empty()
         self._link.drained()
         self._output.mark()
+
+    def _note_empty(self) -> None:
+        """One receive, however many fragments were asked."""
+        is_empty = self._link.credit > 0
+        for receiver in self._receivers:
+            is_empty = is_empty and receiver.is_empty_handed
+            receiver.is_empty_handed = True
+        if is_empty and self._receivers:
+            self._receivers[0].log_empty()
 
     def settled_some(self) -> None:
         for receiver in self._receivers:

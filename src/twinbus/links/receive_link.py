@@ -19,6 +19,7 @@ from twinbus.amqp.events import DispositionReceived
 from twinbus.amqp.link import Link
 from twinbus.amqp.outcomes import ACCEPTED, Received, encode_rejected
 from twinbus.amqp.session import AmqpSession
+from twinbus.broker import operation_log
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.held_session import HeldSession
@@ -39,7 +40,8 @@ from twinbus.links.outcomes import (
     settlement_of,
 )
 from twinbus.links.output import Output
-from twinbus.links.refusal import amqp_error
+from twinbus.links.owed_deliveries import OwedDeliveries
+from twinbus.links.refusal import amqp_error, log_refusal
 from twinbus.links.remote_receiver import RemoteReceiver
 from twinbus.links.transactional_work import TransactionalSettlement
 
@@ -51,7 +53,11 @@ _UNSETTLED_SLACK: Final = 1_024
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ReceivePool:
-    """What the receivers of several fragments share: the credit of their link."""
+    """What the receivers of several fragments share: the credit of their link, and what
+    it is owed."""
+
+    def __init__(self, link: Link) -> None:
+        self.owed: OwedDeliveries = OwedDeliveries(link)
 
     @abstractmethod
     def promised_to_others(self, receiver: "ReceiveLink") -> int:
@@ -94,6 +100,7 @@ class ReceiveLink(Receiver):
         self._output: Output = output
         # Set if the link delivers messages of other fragments, too.
         self._pool: ReceivePool | None = pool
+        self._owed: OwedDeliveries = OwedDeliveries(link) if pool is None else pool.owed
         # The fragment had nothing left since the client asked for a drain.
         self.is_drained: bool = False
         self._confirmations: Confirmations = Confirmations(link.session, output)
@@ -105,6 +112,8 @@ class ReceiveLink(Receiver):
         self._reserves: bool = reserves
         # The AMQP session may have unsettled deliveries of this link.
         self._has_delivered: bool = False
+        # It has delivered nothing since the last drain.
+        self.is_empty_handed: bool = True
         fragment.home.join(fragment, self)
 
     # --- delivering -----------------------------------------------------------
@@ -127,6 +136,8 @@ class ReceiveLink(Receiver):
 
     def offer_capacity(self) -> None:
         """Credit, window or socket allow more messages than before."""
+        if self._owed.pay():
+            self._output.mark()
         self._fragment.home.offer_capacity(self._fragment, self)
 
     def is_serving(self) -> bool:
@@ -139,6 +150,7 @@ class ReceiveLink(Receiver):
         base = self._fragment.base
         encoder = DeliveryEncoder(locks[0].ends_at())
         self._has_delivered = True
+        self.is_empty_handed = False
         for lock in locks:
             message = lock.message
             lock.holder = self
@@ -171,24 +183,28 @@ class ReceiveLink(Receiver):
         return self._fragment.locks.get(lock.message.row_id) is lock
 
     def deliver_removed(self, messages: list[Message]) -> None:
-        link = self._link
-        if link.credit < len(messages):
-            # The link was closed, or its credit withdrawn, while the removal was
-            # committed. Receive-and-delete does not guarantee delivery.
-            messages = messages[: max(link.credit, 0)]
-        encoder = DeliveryEncoder(0)
+        encoder, owed = DeliveryEncoder(0), self._owed
+        self.is_empty_handed = False
         for message in messages:
             number = self._fragment.sequence_number(message)
-            # Without a lock the tag is empty, as in the service.
-            link.send(encoder.encode(message, number), b"", True)
+            owed.send(encoder.encode(message, number))
         self._output.mark()
 
     def served(self) -> None:
         if self._pool is not None:
             self._pool.served(self)
         elif self._link.drain:
+            if self._link.credit > 0 and self.is_empty_handed:
+                self.log_empty()
+            self.is_empty_handed = True
             self._link.drained()
             self._output.mark()
+
+    def log_empty(self) -> None:
+        """A receive came back without a message."""
+        log = self._fragment.home.changes.log
+        base = self._fragment.base
+        log.event(operation_log.RECEIVE_EMPTY, self.actor, base, 0)
 
     # --- settling -------------------------------------------------------------
 
@@ -205,6 +221,7 @@ class ReceiveLink(Receiver):
         try:
             outcome = settle(self._fragment, lock, state, self.actor, now, home.changes)
         except ServiceBusError as error:
+            log_refusal(self._fragment, self.actor, error)
             if not settled:
                 self._confirmations.refuse(delivery_id, delivery_id, error)
             return

@@ -8,6 +8,8 @@ from typing import Final
 from uuid import uuid4
 
 from twinbus.amqp.errors import AmqpError
+from twinbus.broker import operation_log
+from twinbus.broker.fragment import Fragment
 from twinbus.errors import ServiceBusError
 
 _log = logging.getLogger(__name__)
@@ -19,6 +21,12 @@ def amqp_error(error: ServiceBusError) -> AmqpError:
     """The error for a detach, a close or a rejected."""
     track(error)
     return AmqpError(error.condition, error.description)
+
+
+def log_refusal(fragment: Fragment, actor: int, error: ServiceBusError) -> None:
+    """Write to the operation log that the actor was refused something here."""
+    log = fragment.home.changes.log
+    log.event(operation_log.REFUSE, actor, fragment.base, 0, error.condition)
 
 
 def overrun(text: str) -> AmqpError:

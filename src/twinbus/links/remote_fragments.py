@@ -5,7 +5,6 @@ from abc import abstractmethod
 from mypy_extensions import mypyc_attr
 
 from twinbus.broker.commit_listener import CommitListener
-from twinbus.broker.fragment_settings import FragmentSettings
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -13,12 +12,12 @@ class RemoteFragments:
     """The ways of one link to the fragments of one entity at other brokers."""
 
     @abstractmethod
-    def settings(self) -> FragmentSettings:
-        """Those of the entity: no fragment of it may be here."""
-
-    @abstractmethod
     def serves(self, index: int) -> bool:
         """Another broker serves this fragment."""
+
+    @abstractmethod
+    def diverts(self, index: int) -> bool:
+        """Nobody serves this fragment, and another broker keeps messages for it."""
 
     @abstractmethod
     def send(

@@ -11,17 +11,20 @@ split (`split_delivery.py`).
 from collections.abc import Callable
 from typing import final
 
+from twinbus.broker.changes import ChangeSet
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.home import Home, commit_soon
 from twinbus.broker.message import Message
-from twinbus.broker.transaction import Transaction
+from twinbus.broker.transaction import Transaction, Work
 from twinbus.errors import FragmentUnavailable, ServiceBusError, StoreRefused
 from twinbus.fragments.routing import Routing
-from twinbus.fragments.transaction_key import fragment_in_transaction
+from twinbus.fragments.transaction_key import index_in_transaction
 from twinbus.links.detour import StoreDetour
 from twinbus.links.duplicate_detection import finds_duplicates
 from twinbus.links.remote_fragments import RemoteFragments
+from twinbus.links.remote_work import TransactionalRemoteSend
 from twinbus.links.sending import Sending, accept, check_room
 from twinbus.links.split_delivery import SplitDelivery
 from twinbus.links.transactional_work import TransactionalSend
@@ -51,9 +54,15 @@ class Routes(CommitListener):
         # Whose turn it is to get messages without a key, if there are remote ones.
         self._turn: int = 0
         self._actors: dict[Home, int] = {}
+        # The store that got the last messages, and the client's number there.
+        self._last_home: Home | None = None
+        self._last_actor: int = 0
+        # Deliveries that wait for the commit that was open last.
+        self._open: WaitingSends | None = None
         # By index of the fragment: the last work that waits for a look-up.
         self._admitted: dict[int, Sending] = {}
-        # Messages that wait for their commit, by delivery id.
+        # Other deliveries that wait for a commit, by delivery id: those that are looked
+        # up, and those that a store has refused before.
         self._waiting: dict[int, Routed] = {}
         # The id of the last part of a delivery that was split. They are negative.
         self._part_id: int = 0
@@ -76,9 +85,8 @@ class Routes(CommitListener):
             if index >= 0:
                 self.remote.send(index, payload, message_format, delivery_id, link)
                 return
-        sent = Routed(messages, link)
         if self._routing.fragment_count == 1:
-            self._send_to(0, sent, is_identified, delivery_id, now)
+            self._send_to(0, messages, link, is_identified, delivery_id, now)
             return
         if is_identified and len(messages) > 1:
             parts = self._routing.split(messages)
@@ -87,10 +95,10 @@ class Routes(CommitListener):
                 return
         key = self._routing.key_of(messages)
         if key is None:
-            self._send_unkeyed(sent, delivery_id, now)
+            self._send_unkeyed(messages, link, delivery_id, now)
         else:
             index = self._routing.index_of(key)
-            self._send_to(index, sent, is_identified, delivery_id, now)
+            self._send_to(index, messages, link, is_identified, delivery_id, now)
 
     def _send_parts(
         self,
@@ -103,14 +111,14 @@ class Routes(CommitListener):
         split = None if link is None else SplitDelivery(link, delivery_id, len(parts))
         for messages in parts:
             self._part_id -= 1
-            sent = Routed(messages, split)
             key = self._routing.key_of(messages)
             assert key is not None, "a part without a key"
             index = self._routing.index_of(key)
             try:
-                self._send_to(index, sent, True, self._part_id, now)
+                self._send_to(index, messages, split, True, self._part_id, now)
             except ServiceBusError as error:
-                sent.fail(self._part_id, error)
+                if split is not None:
+                    split.failed([self._part_id], error)
 
     def _is_split(self, messages: list[Message], is_identified: bool) -> bool:
         """The messages belong to several fragments. Those at other brokers are refused
@@ -126,7 +134,8 @@ class Routes(CommitListener):
         key = None if count == 1 else routing.key_of(messages)
         if count == 1 or key is not None:
             index = 0 if key is None else routing.index_of(key)
-            return -1 if self._is_here(index) or not remote.serves(index) else index
+            is_there = remote.serves(index) or remote.diverts(index)
+            return index if is_there and not self._is_here(index) else -1
         for _ in range(count):
             index = self._turn
             self._turn = (index + 1) % count
@@ -140,6 +149,11 @@ class Routes(CommitListener):
         fragment = self._routing.find(index)
         return fragment is not None and fragment.home.is_serving
 
+    def settings(self) -> FragmentSettings:
+        """Those of the entity, whether or not a fragment of it is here. Raises
+        FragmentUnavailable."""
+        return self._routing.destination_at(0).settings()
+
     def close(self) -> None:
         """The link is gone."""
         if self.remote is not None:
@@ -150,23 +164,23 @@ class Routes(CommitListener):
     def _send_to(
         self,
         index: int,
-        sent: "Routed",
+        messages: list[Message],
+        link: CommitListener | None,
         is_identified: bool,
         delivery_id: int,
         now: int,
     ) -> None:
-        sent.is_bound = True
         fragment = self._routing.find(index)
         follows = fragment is not None and self._follows(fragment)
         if fragment is None or not (follows or fragment.is_reachable()):
-            self._divert(sent, delivery_id)
+            self._divert(messages, link, delivery_id)
             return
         if follows or is_identified or finds_duplicates(fragment):
-            self._look(fragment, sent, delivery_id)
+            self._look(fragment, Routed(messages, link), delivery_id)
             return
-        check_room(fragment, sent.size_bytes, now)
-        self._enqueue(fragment, sent.messages, now)
-        self._wait(fragment.home, sent, delivery_id)
+        check_room(fragment, size_of(messages), now)
+        self._enqueue(fragment, messages, now)
+        self._wait(fragment.home, messages, link, delivery_id, is_bound=True)
 
     def _follows(self, fragment: Fragment) -> bool:
         """True if earlier messages of this link wait for a look-up: these must not come
@@ -189,18 +203,37 @@ class Routes(CommitListener):
         self._admitted[fragment.index] = sending
         fragment.home.admit(sending)
 
-    def _wait(self, home: Home, sent: "Routed", delivery_id: int) -> None:
-        if sent.link is not None:
-            self._waiting[delivery_id] = sent
-            self.note(home, delivery_id)
+    def _wait(
+        self,
+        home: Home,
+        messages: list[Message],
+        link: CommitListener | None,
+        delivery_id: int,
+        is_bound: bool,
+    ) -> None:
+        """The delivery waits for the open change set of the home. `is_bound`: it can
+        go to no other fragment."""
+        if link is None:
+            return
+        waiting = self._open
+        if (
+            waiting is None
+            or waiting.changes is not home.changes
+            or waiting.link is not link
+            or waiting.is_bound != is_bound
+        ):
+            waiting = self._open = WaitingSends(self, home, link, is_bound)
+        waiting.add(messages, delivery_id)
 
-    def _divert(self, sent: "Routed", delivery_id: int) -> None:
+    def _divert(
+        self, messages: list[Message], link: CommitListener | None, delivery_id: int
+    ) -> None:
         """The fragment cannot be reached. Raises ServiceBusError if these messages take
         no detour."""
         detour = self._detour
         if detour is None:
             raise FragmentUnavailable(entity_path=self._routing.path)
-        detour.send(sent.messages, sent.link, delivery_id)
+        detour.send(messages, link, delivery_id)
 
     def _enqueue(self, fragment: Fragment, messages: list[Message], now: int) -> None:
         actor = self._actor(fragment.home)
@@ -209,94 +242,160 @@ class Routes(CommitListener):
         commit_soon(fragment.home)
 
     def _actor(self, home: Home) -> int:
+        if home is self._last_home:
+            return self._last_actor
         actor = self._actors.get(home)
         if actor is None:
             actor = self._actors[home] = self._introduce(home)
+        self._last_home, self._last_actor = home, actor
         return actor
 
-    def work(
-        self, transaction: Transaction, messages: list[Message]
-    ) -> TransactionalSend:
+    def work(self, transaction: Transaction, messages: list[Message]) -> Work:
         """The messages as a part of a transaction. Raises NotAllowed,
         FragmentUnavailable."""
-        routing = self._routing
-        if routing.fragment_count == 1:
-            fragment = routing.known_fragment(0)
-        else:
-            fragment = fragment_in_transaction(transaction, routing, messages)
-        return TransactionalSend(fragment, messages, self._actor(fragment.home))
+        routing, index = self._routing, 0
+        if routing.fragment_count > 1:
+            index = index_in_transaction(transaction, routing, messages)
+        destination = routing.destination_at(index)
+        home, fragment = destination.home, destination.fragment
+        if fragment is None or (home.is_shared and not home.is_serving):
+            return TransactionalRemoteSend(destination, messages)
+        if routing.fragment_count > 1 and not fragment.is_reachable():
+            raise FragmentUnavailable.numbered(index, routing.path)
+        return TransactionalSend(fragment, messages, self._actor(home))
 
     # --- without a key --------------------------------------------------------
 
-    def _send_unkeyed(self, sent: "Routed", delivery_id: int, now: int) -> None:
-        fragment = any_with_room(self._routing, sent.size_bytes, sent.refused_by, now)
-        sent.home = fragment.home
-        self._enqueue(fragment, sent.messages, now)
-        self._wait(fragment.home, sent, delivery_id)
+    def _send_unkeyed(
+        self,
+        messages: list[Message],
+        link: CommitListener | None,
+        delivery_id: int,
+        now: int,
+    ) -> None:
+        fragment = any_with_room(self._routing, size_of(messages), None, now)
+        self._enqueue(fragment, messages, now)
+        self._wait(fragment.home, messages, link, delivery_id, is_bound=False)
 
     def _move_on(self, sent: "Routed", delivery_id: int) -> None:
         """Send to another store what the last one did not take."""
-        if sent.refused_by is None:
-            sent.refused_by = []
         assert sent.home is not None
         sent.refused_by.append(sent.home)
+        now = self._now()
         try:
-            self._send_unkeyed(sent, delivery_id, self._now())
+            size_bytes = size_of(sent.messages)
+            chosen = any_with_room(self._routing, size_bytes, sent.refused_by, now)
         except ServiceBusError as error:
             sent.fail(delivery_id, error)
+            return
+        sent.home = chosen.home
+        self._enqueue(chosen, sent.messages, now)
+        self._waiting[delivery_id] = sent
+        self.note(chosen.home, delivery_id)
 
     # --- after the commit -----------------------------------------------------
 
     def committed(self, items: list[int]) -> None:
         link: CommitListener | None = None
-        whole = items
+        ended: list[int] = []
         for delivery_id in items:
             sent = self._waiting.pop(delivery_id)
-            assert sent.link is not None
-            if delivery_id >= 0:
-                link = sent.link
-                continue
-            sent.link.committed([delivery_id])
-            if whole is items:
-                whole = [item for item in items if item >= 0]
+            if link is not None and sent.link is not link:
+                link.committed(ended)
+                ended = []
+            link = sent.link
+            ended.append(delivery_id)
         if link is not None:
-            link.committed(whole)
+            link.committed(ended)
 
     def failed(self, items: list[int], error: ServiceBusError) -> None:
         for delivery_id in items:
             sent = self._waiting.pop(delivery_id)
-            if not isinstance(error, StoreRefused):
-                sent.fail(delivery_id, error)
-            elif sent.is_bound:
-                self._try_detour(sent, delivery_id, error)
+            if isinstance(error, StoreRefused):
+                self.send_elsewhere(sent, delivery_id, error)
             else:
-                self._move_on(sent, delivery_id)
+                sent.fail(delivery_id, error)
+
+    def forget(self, waiting: "WaitingSends") -> None:
+        """The commit is over."""
+        if self._open is waiting:
+            self._open = None
+
+    def send_elsewhere(
+        self, sent: "Routed", delivery_id: int, error: StoreRefused
+    ) -> None:
+        """Nothing of the commit happened, so the messages may go elsewhere."""
+        if sent.home is None:
+            self._try_detour(sent, delivery_id, error)
+        else:
+            self._move_on(sent, delivery_id)
 
     def _try_detour(
         self, sent: "Routed", delivery_id: int, error: ServiceBusError
     ) -> None:
-        """Nothing of the commit happened, so the messages may go elsewhere. If they
-        take no detour, the error of the commit says more than that."""
+        """If the messages take no detour, the error of the commit says more than
+        that."""
         try:
-            self._divert(sent, delivery_id)
+            self._divert(sent.messages, sent.link, delivery_id)
         except ServiceBusError:
             sent.fail(delivery_id, error)
 
 
 @final
-class Routed:
-    """The messages of a delivery."""
+class WaitingSends(CommitListener):
+    """Deliveries of a link that wait for the same commit. An object for each of them
+    would be a third of the cost of a message."""
 
-    def __init__(self, messages: list[Message], link: CommitListener | None) -> None:
+    def __init__(
+        self, routes: Routes, home: Home, link: CommitListener, is_bound: bool
+    ) -> None:
+        super().__init__()
+        self.changes: ChangeSet = home.changes
+        self.link: CommitListener = link
+        self.is_bound: bool = is_bound
+        self._routes: Routes = routes
+        self._home: Home = home
+        self._delivery_ids: list[int] = []
+        # In the order of their deliveries.
+        self._messages: list[list[Message]] = []
+        home.listeners.add(self, self._delivery_ids)
+
+    def add(self, messages: list[Message], delivery_id: int) -> None:
+        self._delivery_ids.append(delivery_id)
+        self._messages.append(messages)
+
+    def committed(self, items: list[int]) -> None:
+        self._routes.forget(self)
+        self.link.committed(items)
+
+    def failed(self, items: list[int], error: ServiceBusError) -> None:
+        self._routes.forget(self)
+        if not isinstance(error, StoreRefused):
+            self.link.failed(items, error)
+            return
+        home = None if self.is_bound else self._home
+        for number, delivery_id in enumerate(items):
+            sent = Routed(self._messages[number], self.link, home)
+            self._routes.send_elsewhere(sent, delivery_id, error)
+
+
+@final
+class Routed:
+    """The messages of a delivery that is followed by itself."""
+
+    def __init__(
+        self,
+        messages: list[Message],
+        link: CommitListener | None,
+        home: Home | None = None,
+    ) -> None:
         self.messages: list[Message] = messages
         # Gets the outcome; None if it is not needed.
         self.link: CommitListener | None = link
-        self.size_bytes: int = _size_bytes(messages)
-        # They belong to a certain fragment: that of their key, or the only one.
-        self.is_bound: bool = False
-        # If not: the store that has them now, and those that did not take them.
-        self.home: Home | None = None
-        self.refused_by: list[Home] | None = None
+        # None if they belong to a certain fragment: that of their key, or the only one.
+        # Otherwise the store that has them now, and those that did not take them.
+        self.home: Home | None = home
+        self.refused_by: list[Home] = []
 
     def fail(self, delivery_id: int, error: ServiceBusError) -> None:
         if self.link is not None:
@@ -323,7 +422,7 @@ def any_with_room(
     raise refusal
 
 
-def _size_bytes(messages: list[Message]) -> int:
+def size_of(messages: list[Message]) -> int:
     size_bytes = 0
     for message in messages:
         size_bytes += len(message.raw)

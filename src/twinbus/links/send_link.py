@@ -24,14 +24,14 @@ from twinbus.broker.home import commit_soon
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Transaction, Work
 from twinbus.encoding.layout import IDENTIFIED
-from twinbus.errors import ArgumentError, ServiceBusError
+from twinbus.errors import ArgumentError, FragmentUnavailable, ServiceBusError
 from twinbus.limits import CREDIT
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.duplicate_detection import finds_duplicates
 from twinbus.links.outcomes import accepted_in
 from twinbus.links.output import Output
-from twinbus.links.refusal import amqp_error, overrun
+from twinbus.links.refusal import amqp_error, log_refusal, overrun
 from twinbus.links.routes import Routes
 from twinbus.links.sending import Sending, accept, check_message, check_room
 from twinbus.links.transactional_work import TransactionalSend
@@ -55,8 +55,10 @@ class SendLink(CommitListener):
         via: Via | None = None,
         routes: Routes | None = None,
         path: str = "",
+        is_for_peers: bool = False,
     ) -> None:
-        """`path`: needed without a fragment."""
+        """`path`: needed without a fragment. `is_for_peers`: another broker has chosen
+        the fragment."""
         super().__init__()
         self._link: Link = link
         # The path that authorization is checked for.
@@ -72,6 +74,7 @@ class SendLink(CommitListener):
         self._via: Via | None = via
         # Of a partitioned entity: chooses the fragment of each delivery.
         self._routes: Routes | None = routes
+        self._is_for_peers: bool = is_for_peers
         # The last work that waits for a look-up in the store.
         self._admitted: Sending | None = None
         # Credit is renewed when all received input has been processed.
@@ -132,6 +135,8 @@ class SendLink(CommitListener):
             return False
         fragment = self._fragment
         assert fragment is not None
+        if self._is_for_peers and fragment.is_awaited():
+            raise FragmentUnavailable.numbered(fragment.index, self.path)
         messages = self._read(delivery, now)
         if self._via is not None:
             link = None if delivery.settled else self
@@ -155,9 +160,13 @@ class SendLink(CommitListener):
         if self._via is not None:
             self._via.send(messages, delivery.delivery_id, link)
         else:
-            is_identified = self._arrivals.marks & IDENTIFIED != 0
+            # Not shortened by a tuple of arguments: that call is not compiled.
             routes.send(
-                *(messages, is_identified, delivery.delivery_id, link, now),
+                messages,
+                self._arrivals.marks & IDENTIFIED != 0,
+                delivery.delivery_id,
+                link,
+                now,
                 delivery.payload,
                 delivery.message_format,
             )
@@ -198,8 +207,8 @@ class SendLink(CommitListener):
         return messages
 
     def _settings(self) -> FragmentSettings:
-        assert self._routes is not None and self._routes.remote is not None
-        return self._routes.remote.settings()
+        assert self._routes is not None
+        return self._routes.settings()
 
     def _take_in_transaction(self, delivery: MessageReceived, now: int) -> None:
         """Keep the messages until the commit. The accepted state confirms only that."""
@@ -247,6 +256,8 @@ class SendLink(CommitListener):
             self._reject(delivery_id, delivery_id, error)
 
     def _reject(self, first: int, last: int, error: ServiceBusError) -> None:
+        if self._fragment is not None:
+            log_refusal(self._fragment, self._actor, error)
         state = encode_rejected(amqp_error(error))
         self._link.session.send_disposition(True, first, last, True, state)
         self._output.mark()

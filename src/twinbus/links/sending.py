@@ -10,7 +10,7 @@ A ping is checked like a message, but not stored.
 
 from typing import final
 
-from twinbus.broker import operation_log, schedule
+from twinbus.broker import schedule
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
@@ -102,7 +102,7 @@ def accept_unless_seen(
 ) -> None:
     """Enqueue the message. A duplicate is accepted and dropped; its row id stays 0."""
     if was_seen(fragment, message, now, duplicates):
-        fragment.home.changes.log.record(operation_log.DUPLICATE, actor, message, now)
+        fragment.home.changes.log.duplicate(actor, message, fragment.base, now)
     else:
         accept(fragment, message, actor, now)
 

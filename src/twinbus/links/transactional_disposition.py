@@ -10,7 +10,7 @@ from twinbus.amqp.events import DispositionReceived
 from twinbus.amqp.transactions import TransactionalState
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.transaction import Transaction
-from twinbus.errors import MessageLockLost, NotAllowed, ServiceBusError
+from twinbus.errors import MessageLockLost, ServiceBusError
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.outcomes import is_terminal
 from twinbus.links.output import Output
@@ -61,27 +61,23 @@ def _settle(
 ) -> None:
     unsettled = event.session.unsettled
     lock = unsettled[delivery_id]
-    if event.settled or not isinstance(lock, MessageLock):
+    is_known = isinstance(lock, MessageLock | RemoteReceiver)
+    if event.settled or not is_known:
         del unsettled[delivery_id]
-    if isinstance(lock, RemoteReceiver):
-        error = NotAllowed(
-            "The message is in a store of another broker, and a transaction cannot "
-            "settle it there. Settle it without a transaction."
-        )
-        transaction.doom(error)
-        if not event.settled:
-            confirmations.refuse(delivery_id, delivery_id, error)
-        return
-    if not isinstance(lock, MessageLock):
+    if not is_known:
         confirm_answer(delivery_id, event)
         return
-    if event.settled and lock.enlisted_in is transaction:
+    if event.settled and _is_in(lock, transaction, delivery_id):
         return
-    holder: ReceiveLink = lock.holder  # type: ignore[assignment]
     try:
-        answer = holder.settle_in(
-            transaction, delivery_id, lock, state.outcome, event.settled
-        )
+        if isinstance(lock, RemoteReceiver):
+            answer = lock.settle_in(transaction, delivery_id, state.outcome)
+        else:
+            assert isinstance(lock, MessageLock)
+            holder: ReceiveLink = lock.holder  # type: ignore[assignment]
+            answer = holder.settle_in(
+                transaction, delivery_id, lock, state.outcome, event.settled
+            )
     except ServiceBusError as error:
         transaction.doom(error)
         unsettled.pop(delivery_id, None)
@@ -90,3 +86,10 @@ def _settle(
         return
     if not event.settled:
         event.session.send_disposition(False, delivery_id, delivery_id, False, answer)
+
+
+def _is_in(lock: object, transaction: Transaction, delivery_id: int) -> bool:
+    """The transaction settles this delivery already."""
+    if isinstance(lock, RemoteReceiver):
+        return lock.is_in(transaction, delivery_id)
+    return isinstance(lock, MessageLock) and lock.enlisted_in is transaction

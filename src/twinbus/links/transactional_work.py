@@ -14,18 +14,20 @@ its lock runs out before, the commit fails. The delivery stays unsettled on its 
 that the client can settle it after a rollback.
 """
 
-from typing import final
+from typing import Final, final
 
 from twinbus.amqp.session import AmqpSession
 from twinbus.broker import operation_log, schedule
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.fragment import Fragment
+from twinbus.broker.fragment_address import FragmentAddress
 from twinbus.broker.home import Home
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.outbox import SENT
 from twinbus.broker.row_id import sequence_of
 from twinbus.broker.transaction import Work
+from twinbus.encoding.envelope import encode_envelope
 from twinbus.encoding.layout import PING
 from twinbus.errors import FragmentUnavailable, MessageNotFound, ServerBusy
 from twinbus.links.duplicate_detection import ask_for_duplicates, was_seen
@@ -50,7 +52,7 @@ class TransactionalSend(Work):
         messages: list[Message],
         actor: int,
     ) -> None:
-        super().__init__(fragment.home)
+        super().__init__(fragment.home, fragment.settings.path)
         self._fragment: Fragment = fragment
         self._messages: list[Message] = messages
         self._actor: int = actor
@@ -86,9 +88,28 @@ class TransactionalSend(Work):
             if message.layout & PING == 0:
                 post(self._fragment.address(), message, SENT, home)
 
+    def shipment(self) -> list[object]:
+        address = self._fragment.address()
+        return shipped_messages(self.path, address, self._messages, self.home)
+
     def apply(self, duplicates: Duplicates, now: int) -> None:
         for message in self._messages:
             accept_unless_seen(self._fragment, message, self._actor, now, duplicates)
+
+
+SEND_STEP: Final = "send"
+
+
+def shipped_messages(
+    path: str, address: FragmentAddress, messages: list[Message], home: Home
+) -> list[object]:
+    """Messages for a fragment, as another broker is told, which commits them."""
+    envelopes: list[object] = []
+    for message in messages:
+        if message.layout & PING == 0:
+            give_id(home, message)
+            envelopes.append(encode_envelope(message))
+    return [SEND_STEP, path, address.text, envelopes]
 
 
 def number_of(fragment: Fragment, message: Message) -> int:
@@ -105,7 +126,7 @@ class TransactionalSchedule(Work):
     """
 
     def __init__(self, fragment: Fragment, messages: list[Message], actor: int) -> None:
-        super().__init__(fragment.home)
+        super().__init__(fragment.home, fragment.settings.path)
         self._fragment: Fragment = fragment
         self._messages: list[Message] = messages
         self._actor: int = actor
@@ -157,7 +178,7 @@ class TransactionalCancel(Work):
     """A scheduled message that the commit cancels."""
 
     def __init__(self, fragment: Fragment, message: Message, actor: int) -> None:
-        super().__init__(fragment.home)
+        super().__init__(fragment.home, fragment.settings.path)
         self._fragment: Fragment = fragment
         self._message: Message = message
         self._actor: int = actor
@@ -195,7 +216,7 @@ class TransactionalSettlement(Work):
         settlement: Settlement,
         actor: int,
     ) -> None:
-        super().__init__(fragment.home)
+        super().__init__(fragment.home, fragment.settings.path)
         self._fragment: Fragment = fragment
         self._lock: MessageLock = lock
         self._settlement: Settlement = settlement

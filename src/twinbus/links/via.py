@@ -21,12 +21,13 @@ from twinbus.broker.outbox import TRANSFERRED, origin_of
 from twinbus.broker.transaction import Work
 from twinbus.encoding.layout import PING
 from twinbus.errors import ServiceBusError
+from twinbus.fragments.destination import Destination
 from twinbus.fragments.routing import Routing
 from twinbus.links.duplicate_detection import ask_for_duplicates
 from twinbus.links.sending import (
     accept,
     accept_unless_seen,
-    check,
+    check_message,
     check_room,
     check_status,
     post,
@@ -72,9 +73,9 @@ class Via:
         try:
             routing = self._find_destination()
             for message in messages:
-                destination = routing.destination(message)
-                if destination.home is self.way.home:
-                    ask_for_duplicates(destination, [message], admission)
+                here = self._here(routing.destination(message))
+                if here is not None:
+                    ask_for_duplicates(here, [message], admission)
         except ServiceBusError:
             # The messages are refused when they are applied.
             return
@@ -91,22 +92,27 @@ class Via:
             except ServiceBusError as error:
                 self._keep(message, error, now)
                 continue
-            if destination.home is self.way.home:
-                accept_unless_seen(destination, message, self._actor, now, duplicates)
+            here = self._here(destination)
+            if here is not None:
+                accept_unless_seen(here, message, self._actor, now, duplicates)
             else:
                 self._hand_over(destination, message)
 
-    def _check(self, destination: Fragment, message: Message, now: int) -> None:
+    def _here(self, destination: Destination) -> Fragment | None:
+        """The fragment, if the commit of the way can change it."""
+        return destination.fragment if destination.home is self.way.home else None
+
+    def _check(self, destination: Destination, message: Message, now: int) -> None:
         """Raises ServiceBusError if the destination does not take the message."""
-        if destination.home is self.way.home:
-            check_room(destination, len(message.raw), now)
+        here, settings = self._here(destination), destination.settings()
+        if here is not None:
+            check_room(here, len(message.raw), now)
         else:
             destination.check_quota(len(message.raw))
-            path = destination.settings.path
-            self.way.home.outbox.check_room(len(message.raw), path)
-        check(destination, message)
+            self.way.home.outbox.check_room(len(message.raw), settings.path)
+        check_message(settings, message)
 
-    def _hand_over(self, destination: Fragment, message: Message) -> None:
+    def _hand_over(self, destination: Destination, message: Message) -> None:
         """Move the message to the outbox, for a destination in another store."""
         way = self.way
         origin = origin_of(TRANSFERRED, way)
@@ -159,7 +165,7 @@ class TransactionalViaSend(Work):
     """A delivery that is sent on by the commit of a transaction."""
 
     def __init__(self, via: Via, messages: list[Message]) -> None:
-        super().__init__(via.way.home)
+        super().__init__(via.way.home, via.way.settings.path)
         self._via: Via = via
         self._messages: list[Message] = messages
         self.message_count = len(messages)

@@ -34,7 +34,10 @@ async def cancel_sent(handle: EntityHandle, send_ids: Sequence[bytes]) -> list[b
     keys = [SEND_ID_KIND + send_id for send_id in send_ids]
     takes_active = _is_transfer_queue(handle)
     cancelled: set[bytes] = set()
-    for part in handle.parts():
+    parts = handle.parts()
+    if handle.is_check:
+        return []
+    for part in parts:
         await part.settle_down()
         cancelled |= await _cancel(part, set(keys), takes_active)
     return [key in cancelled for key in keys]

@@ -40,6 +40,8 @@ async def receive_deferred(
             part: _all_of(part, row_ids, read[part], session)
             for part, row_ids in rows.items()
         }
+        if handle.is_check:
+            return []
         if peek_lock:
             return _ordered(numbers, _lock(messages, session))
         _remove(messages)
@@ -109,6 +111,7 @@ def _lock(messages: _Messages, session: HeldSession | None) -> list[ReceivedMess
     received: list[ReceivedMessage] = []
     for part, of_part in messages.items():
         fragment, owner, now = part.fragment, part.owner, part.now()
+        owner.check_lease()
         locks: list[MessageLock] = []
         for message in of_part:
             entropy = owner.entropy(ENTROPY_BYTES)

@@ -24,8 +24,10 @@ async def delete_messages(
     handle.require(Claim.LISTEN)
     handle.check_may_receive()
     handle.check_session(session_id)
-    removed = 0
-    for part in _parts(handle, session_id):
+    parts, removed = _parts(handle, session_id), 0
+    if handle.is_check:
+        return 0
+    for part in parts:
         if removed < count:
             removed += await _delete_in(part, session_id, count - removed, before)
     return removed

@@ -8,6 +8,7 @@ partitioned one, the operation chooses: by what the request names, or all of the
 fragment whose store is away is refused with FragmentUnavailable.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from twinbus.auth.claims import Claim
@@ -30,6 +31,7 @@ from twinbus.errors import (
 from twinbus.fragments.hashing import fragment_index
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.detour import StoreDetour
+from twinbus.links.refusal import log_refusal
 from twinbus.operations.caller import Caller
 from twinbus.operations.entity_arrivals import entity_arrivals
 from twinbus.operations.fragment_handle import FragmentHandle
@@ -49,9 +51,12 @@ class EntityHandle:
         # One of its fragments, for what all have in common.
         self._any = self._any_fragment()
         self._claim_path = path.text
-        # Set if the operation is for this fragment only: another broker, which has the
-        # others, does the rest.
-        self.only: int | None = None
+        # Set if the operation is for these fragments only: other brokers, which have
+        # the others, do the rest.
+        self.only: Sequence[int] | None = None
+        # Set if the operation only checks whether it would succeed: other brokers are
+        # asked the same, and nothing changes before all have agreed.
+        self.is_check: bool = False
         self.caller = caller
         entity.used_at = self.now()
 
@@ -80,6 +85,12 @@ class EntityHandle:
     def require(self, claim: Claim) -> None:
         """Raises UnauthorizedAccess."""
         self.caller.require(claim, self._claim_path)
+
+    def log_refusal(self, error: ServiceBusError) -> None:
+        """Write to the operation log that the caller was refused something."""
+        home = self._any.home
+        if home.is_serving:
+            log_refusal(self._any, self.caller.actor_in(home), error)
 
     @cached_property
     def arrivals(self) -> Arrivals:
@@ -129,15 +140,16 @@ class EntityHandle:
 
     def parts(self) -> list[FragmentHandle]:
         """All fragments, by index. Raises as `part` does."""
-        if self.only is not None:
-            return [self.part(self.only)]
-        return [self.part(index) for index in range(len(self._parts))]
+        return [self.part(index) for index in self._indexes()]
 
     def known_parts(self) -> list[FragmentHandle]:
         """All fragments whose stores were opened, by index. While a store is away, its
         fragments deliver nothing, and go on when it is back."""
-        found = [self.find_part(index) for index in range(len(self._parts))]
+        found = [self.find_part(index) for index in self._indexes()]
         return [part for part in found if part is not None]
+
+    def _indexes(self) -> Sequence[int]:
+        return range(len(self._parts)) if self.only is None else self.only
 
     def part_of_number(self, number: int) -> FragmentHandle | None:
         """The fragment of a message, by its sequence number; None if the entity has no
@@ -211,9 +223,17 @@ def open_entity(
     """Raises UnauthorizedAccess and MessagingEntityNotFound. The claim is checked
     first, so that others do not learn whether the entity exists. Each operation checks
     the claim that it needs itself."""
+    entity, parsed = find_entity(namespace, path, caller, claim)
+    return EntityHandle(namespace, entity, parsed, caller)
+
+
+def find_entity(
+    namespace: Namespace, path: str | EntityPath, caller: Caller, claim: Claim
+) -> tuple[Entity, EntityPath]:
+    """The entity and the parsed path. Raises as `open_entity`."""
     if isinstance(path, str):
         path = parse_entity_path(path.strip("/"))
     caller.require(claim, path.text)
     if path.is_management:
         raise MessagingEntityNotFound(entity_path=path.text)
-    return EntityHandle(namespace, namespace.entity(path.entity), path, caller)
+    return namespace.entity(path.entity), path

@@ -11,7 +11,7 @@ from twinbus.broker import operation_log
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.settlement import check_not_enlisted
 from twinbus.links.enlistment import Enlistment
-from twinbus.links.outcomes import Settlement
+from twinbus.links.outcomes import ABANDON, COMPLETE, Settlement
 from twinbus.links.transactional_work import TransactionalSettlement
 from twinbus.operations.entity_handle import EntityHandle
 from twinbus.operations.fragment_handle import FragmentHandle
@@ -26,7 +26,10 @@ async def renew_locks(
     """Extend locks to a full lock duration from now. Returns their new ends."""
     handle.require(Claim.LISTEN)
     now, ends = handle.now(), []
-    for part, lock in _locks(handle, tokens, session_id, now):
+    locks = _locks(handle, tokens, session_id, now)
+    if handle.is_check:
+        return []
+    for part, lock in locks:
         ends.append(part.fragment.renew(lock, now))
         log = part.owner.changes.log
         log.record(operation_log.RENEW, part.actor, lock.message, now)
@@ -47,6 +50,8 @@ async def settle(
     for part, lock in locks:
         check_not_enlisted(part.fragment, lock)
         settlement.check(part.fragment, lock)
+    if handle.is_check:
+        return
     if transaction is not None:
         for part, lock in locks:
             work = TransactionalSettlement(part.fragment, lock, settlement, part.actor)
@@ -55,6 +60,16 @@ async def settle(
     for part, lock in locks:
         settlement.apply(part.fragment, lock, part.actor, now, part.owner.changes)
     await durable(part for part, _ in locks)
+
+
+async def complete(handle: EntityHandle, token: bytes) -> None:
+    """Raises as `settle`."""
+    await settle(handle, [token], Settlement(COMPLETE))
+
+
+async def abandon(handle: EntityHandle, token: bytes) -> None:
+    """Raises as `settle`."""
+    await settle(handle, [token], Settlement(ABANDON))
 
 
 def _locks(
@@ -70,6 +85,7 @@ def _locks(
         part = handle.part_of_token(token)
         if part is None:
             raise handle.lock_lost()
+        part.owner.check_lease()
         part.fragment.check_exists()
         lock = part.fragment.lock_of(token, now)
         if session_id is not None and lock.message.session_id != session_id:

@@ -9,6 +9,7 @@ out, or the client would take the messages behind it for all that there are.
 from collections.abc import Iterator
 
 from twinbus.auth.claims import Claim
+from twinbus.broker import operation_log
 from twinbus.broker.message import Message
 from twinbus.broker.row_id import SEQUENCE_BITS, sequence_of
 from twinbus.errors import FragmentUnavailable
@@ -26,6 +27,7 @@ async def peek(
     handle.require(Claim.LISTEN)
     handle.check_session(session_id)
     peeked: list[ReceivedMessage] = []
+    part: FragmentHandle | None = None
     room, room_bytes = min(count, PEEK_COUNT), PEEK_BYTES
     for index, first in _positions(handle, max(start, 0), session_id):
         try:
@@ -39,11 +41,21 @@ async def peek(
         size_bytes = sum(len(message.raw) for message in found)
         if peeked and size_bytes > room_bytes:
             break
+        _log(part, found)
         peeked += [unlocked(part.fragment, message) for message in found]
         room, room_bytes = room - len(found), room_bytes - size_bytes
         if room <= 0 or room_bytes <= 0:
             break
+    if not peeked and part is not None:
+        log = part.owner.changes.log
+        log.event(operation_log.PEEK, part.actor, part.fragment.base, part.now())
     return peeked
+
+
+def _log(part: FragmentHandle, found: list[Message]) -> None:
+    log, now = part.owner.changes.log, part.now()
+    for message in found:
+        log.record(operation_log.PEEK, part.actor, message, now)
 
 
 def _positions(
@@ -56,7 +68,7 @@ def _positions(
         own = handle.index_of_session(session_id)
         indexes = range(max(own, started_in), own + 1)
     for index in indexes:
-        if handle.only not in (None, index):
+        if handle.only is not None and index not in handle.only:
             continue
         yield index, sequence_of(start) if index == started_in else 0
 

@@ -9,15 +9,24 @@ them. While the store of a fragment is away, the others are asked.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, final
 
 from twinbus.auth.claims import Claim
+from twinbus.broker import operation_log
 from twinbus.broker.held_session import HeldSession
+from twinbus.broker.home import commit_soon
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
+from twinbus.broker.settlement import release
 from twinbus.entities.entity import Entity
-from twinbus.errors import FragmentUnavailable, ServiceBusError, SessionLockLost
+from twinbus.errors import (
+    FragmentUnavailable,
+    MessageLockLost,
+    ServiceBusError,
+    SessionLockLost,
+)
 from twinbus.operations.entity_handle import EntityHandle
 from twinbus.operations.fragment_handle import FragmentHandle
 from twinbus.operations.received_message import ReceivedMessage, locked, unlocked
@@ -38,19 +47,31 @@ async def receive(
     Raises EntityDisabled, NotAllowed, FragmentUnavailable if no fragment is available,
     and MessagingEntityNotFound if the entity is deleted meanwhile.
     """
-    handle.require(Claim.LISTEN)
-    handle.check_may_receive()
-    handle.check_names_session(None)
-    receiver = RequestReceiver(handle.entity, handle.known_parts(), peek_lock)
+    check_may_receive(handle)
+    receiver = open_receiver(handle, peek_lock)
     try:
         return await receiver.receive(count, wait_seconds)
     finally:
         receiver.close()
 
 
+def check_may_receive(handle: EntityHandle) -> None:
+    """Raises UnauthorizedAccess, EntityDisabled, NotAllowed, ArgumentError."""
+    handle.require(Claim.LISTEN)
+    handle.check_may_receive()
+    handle.check_names_session(None)
+
+
+def open_receiver(handle: EntityHandle, peek_lock: bool) -> "RequestReceiver":
+    """For several requests of one caller: before each of them, it must be checked
+    whether it may receive."""
+    return RequestReceiver(handle.entity, handle.known_parts(), peek_lock)
+
+
 @final
 class RequestReceiver:
-    """Receives messages for requests. Between requests it has no credit."""
+    """Receives messages for requests. Between requests it has no credit. If a request
+    is cancelled, what was locked for it is ready again, and was not delivered."""
 
     def __init__(
         self,
@@ -59,13 +80,15 @@ class RequestReceiver:
         peek_lock: bool,
         session: HeldSession | None = None,
     ) -> None:
-        self._entity = entity
+        self.entity = entity
         self._session = session
         self.credit = 0
         # Fragments that have said that they have no more; None unless the request
         # wants to return at once if there are no messages.
         self._drained: set[FragmentReceiver] | None = None
         self._received: list[ReceivedMessage] = []
+        # The locks of those that were received, until the request has them.
+        self._locks: list[tuple[FragmentReceiver, MessageLock]] = []
         self._has_news = asyncio.Event()
         # Why it gets no more messages.
         self._error: ServiceBusError | None = None
@@ -84,11 +107,31 @@ class RequestReceiver:
         self._drained = set() if wait_seconds <= 0 else None
         self._has_news.clear()
         self.credit = count
-        self._offer()
         try:
-            async with asyncio.timeout(
-                wait_seconds if wait_seconds > 0 else _LOOK_SECONDS
-            ):
+            self._offer()
+            await self._news(wait_seconds if wait_seconds > 0 else _LOOK_SECONDS)
+        except asyncio.CancelledError:
+            self._give_back()
+            raise
+        finally:
+            self.credit = 0
+        received, self._received = self._received, []
+        self._locks.clear()
+        if not received and self._error is not None:
+            raise self._error
+        if not received and self._receivers:
+            self._receivers[0].log_empty()
+        return received
+
+    async def receive_one(self, wait_seconds: float) -> ReceivedMessage | None:
+        """None if there was none in time. Raises as `receive`."""
+        received = await self.receive(1, wait_seconds)
+        return received[0] if received else None
+
+    async def _news(self, wait_seconds: float) -> None:
+        """Wait for messages, the end of the receiver, or the end of the time."""
+        try:
+            async with asyncio.timeout(wait_seconds):
                 await self._has_news.wait()
         except TimeoutError:
             pass
@@ -97,10 +140,21 @@ class RequestReceiver:
             # Their removal is being committed. Wait, or they would be lost.
             self._has_news.clear()
             await self._has_news.wait()
-        received, self._received = self._received, []
-        if not received and self._error is not None:
-            raise self._error
-        return received
+
+    def _give_back(self) -> None:
+        """The caller is gone. What was removed for it already is lost, as on links."""
+        locks, self._locks, self._received = self._locks, [], []
+        for receiver, lock in locks:
+            receiver.release(lock)
+
+    def hurry(self) -> None:
+        """End the wait of the request, if there is one."""
+        self._has_news.set()
+
+    @property
+    def is_over(self) -> bool:
+        """It was detached: no request gets a message from it any more."""
+        return self._error is not None
 
     def _offer(self) -> None:
         """Ask the fragments for messages, each time from another one on, so that the
@@ -109,7 +163,7 @@ class RequestReceiver:
         if len(asked) > 1:
             asked = [one for one in asked if one.is_available()]
             if not asked:
-                raise FragmentUnavailable.none_left(self._entity.path)
+                raise FragmentUnavailable.none_left(self.entity.path)
             start = asked[0].random_number() % len(asked)
             asked = asked[start:] + asked[:start]
         for receiver in asked:
@@ -128,7 +182,7 @@ class RequestReceiver:
 
     def close(self) -> None:
         """Leave the fragments, and free the session if there is one."""
-        self._entity.receive_links().discard(self)
+        self.entity.receive_links().discard(self)
         for receiver in self._receivers:
             receiver.leave()
 
@@ -138,6 +192,10 @@ class RequestReceiver:
         self._received += messages
         self.credit -= len(messages)
         self._has_news.set()
+
+    def lock(self, receiver: "FragmentReceiver", locks: list[MessageLock]) -> None:
+        """The messages that come next are locked."""
+        self._locks += [(receiver, lock) for lock in locks]
 
     def served(self, receiver: "FragmentReceiver") -> None:
         """The fragment has no more messages."""
@@ -175,6 +233,7 @@ class FragmentReceiver(Receiver):
             self.session = session
             session.receiver = self
         self._request = request
+        self._part = part
         self._fragment = part.fragment
 
     def join(self) -> None:
@@ -186,11 +245,24 @@ class FragmentReceiver(Receiver):
     def is_available(self) -> bool:
         return self._fragment.home.is_serving
 
+    def log_empty(self) -> None:
+        """A receive came back without a message."""
+        log = self._fragment.home.changes.log
+        base = self._fragment.base
+        log.event(operation_log.RECEIVE_EMPTY, self.actor, base, self._part.now())
+
     def random_number(self) -> int:
         return int.from_bytes(self._fragment.home.entropy(_RANDOM_BYTES), "big")
 
     def offer(self) -> None:
         self._fragment.home.offer_capacity(self._fragment, self)
+
+    def release(self, lock: MessageLock) -> None:
+        """The message was not used, unless its lock has ended meanwhile."""
+        home = self._fragment.home
+        with suppress(MessageLockLost, SessionLockLost):
+            release(self._fragment, lock, self.actor, self._part.now(), home.changes)
+            commit_soon(home)
 
     # --- called by the broker -------------------------------------------------
 
@@ -200,6 +272,7 @@ class FragmentReceiver(Receiver):
         return request.credit - request.promised_count() + self.promised_count
 
     def deliver_locked(self, locks: list[MessageLock]) -> None:
+        self._request.lock(self, locks)
         self._request.take([locked(self._fragment, lock) for lock in locks])
         self._fragment.delivered(locks)
 

@@ -21,7 +21,8 @@ class RuleChange(Work):
         name: str,
         earlier: list[Work],
     ) -> None:
-        super().__init__(subscription.fragment().home)
+        path = f"{subscription.path}/Rules/{name}"
+        super().__init__(subscription.fragment().home, path)
         self.subscription = subscription
         self.rules = rules
         self.name = name
@@ -40,10 +41,6 @@ class RuleChange(Work):
             return isinstance(self._before, AddRule)
         index = self.subscription.router.rules()
         return index.rule(self.subscription.key, self.name) is not None
-
-    @property
-    def path(self) -> str:
-        return f"{self.subscription.path}/Rules/{self.name}"
 
 
 class AddRule(RuleChange):

@@ -27,7 +27,17 @@ async def send(handle: EntityHandle, encoded: Sequence[bytes]) -> list[int]:
     Raises EntityDisabled, NotAllowed, QuotaExceeded, ServerBusy, MessageSizeExceeded.
     """
     check_may_send(handle)
-    messages = [read(handle, raw) for raw in encoded]
+    return await _send(handle, [read(handle, raw) for raw in encoded])
+
+
+async def send_batch(handle: EntityHandle, encoded: Sequence[bytes]) -> list[int]:
+    """The same for messages that are one batch: together they have the size limit that
+    the batch of a link has."""
+    check_may_send(handle)
+    return await _send(handle, handle.arrivals.read_batch(encoded, handle.now()))
+
+
+async def _send(handle: EntityHandle, messages: list[Message]) -> list[int]:
     try:
         part = route(handle, messages)
         check_order(part)
@@ -113,7 +123,7 @@ def fixed_index(handle: EntityHandle, messages: list[Message]) -> int | None:
     if not handle.entity.is_partitioned:
         return 0
     if handle.only is not None:
-        return handle.only
+        return handle.only[0]
     key = handle.entity.routing().key_of(messages)
     return None if key is None else fragment_index(key, handle.fragment_count)
 

@@ -15,7 +15,7 @@ class SessionStateChange(Work):
     def __init__(
         self, fragment: Fragment, session: HeldSession, state: bytes | None
     ) -> None:
-        super().__init__(fragment.home)
+        super().__init__(fragment.home, fragment.settings.path)
         self._fragment = fragment
         self._session = session
         self._state = state

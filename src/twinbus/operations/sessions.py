@@ -22,6 +22,7 @@ async def renew_session(handle: EntityHandle, session_id: str) -> int:
     handle.require(Claim.LISTEN)
     handle.check_has_sessions()
     part = handle.part_of_session(session_id)
+    part.owner.check_lease()
     session = part.held_session(session_id)
     return session_lock.renew(part.fragment, session, part.now())
 

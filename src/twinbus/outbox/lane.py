@@ -3,7 +3,8 @@
     read a portion -> append at the target, commit -> remove here, commit -> again
 
 The target's commit comes first. After a crash in between the entries are brought again,
-and the target drops them. A target that is away does not hold up other lanes.
+and the target drops them. A target that is away does not hold up other lanes. If
+another broker serves the target, the entries are brought to that one.
 """
 
 import asyncio
@@ -15,9 +16,11 @@ from typing import Final
 from twinbus.broker.changes import OutboxEntry
 from twinbus.broker.message import Annex
 from twinbus.broker.outbox import FORWARDED, source_of
+from twinbus.encoding.envelope import decode_envelope
 from twinbus.errors import ServiceBusError
 from twinbus.limits import OUTBOX_PORTION, OUTBOX_PORTION_BYTES
-from twinbus.outbox.outbox_arrival import OutboxArrival, RefusedEntry
+from twinbus.outbox.outbox_arrival import OutboxArrival
+from twinbus.outbox.remote_stores import Receipt, RefusedEntry, RemoteStores
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import StoreError
 
@@ -36,12 +39,15 @@ class Lane:
         source: StoreOwner,
         store_uuid: bytes,
         find_owner: Callable[[bytes], StoreOwner | None],
-        on_failed: Callable[[], None],
+        elsewhere: Callable[[], RemoteStores],
+        renew_detours: Callable[[], None],
     ) -> None:
         self._source = source
         self._store_uuid = store_uuid
         self._find_owner = find_owner
-        self._on_failed = on_failed
+        self._elsewhere = elsewhere
+        # Finds out which fragments wait for messages from this outbox.
+        self._renew_detours = renew_detours
         # Number of this lane in the target's operation log; 0: not introduced yet.
         self._actor = 0
         # Entries up to this id were brought and removed.
@@ -72,14 +78,19 @@ class Lane:
             await self._task
 
     def _can_go(self) -> bool:
-        target = self._find_owner(self._store_uuid)
         return (
             not self._is_stopping
             and self._source.is_serving
-            and target is not None
-            and target.is_serving
             and self._source.outbox.count_for(self._store_uuid) > 0
+            and (
+                self._target_here() is not None
+                or self._elsewhere().serves(self._store_uuid)
+            )
         )
+
+    def _target_here(self) -> StoreOwner | None:
+        target = self._find_owner(self._store_uuid)
+        return target if target is not None and target.is_serving else None
 
     async def _run(self) -> None:
         try:
@@ -103,10 +114,15 @@ class Lane:
 
     async def _carry_all(self) -> None:
         while self._can_go():
-            entries = await self._read()
+            epoch, entries = self._source.epoch, await self._read()
             if not entries:
                 return
-            await self._carry(entries)
+            receipt = await self._carry(entries)
+            # If another broker had the store meanwhile, that one goes on.
+            if receipt is not None and epoch == self._source.epoch:
+                await self._clear(receipt)
+                if self._target_here() is None:
+                    self._renew_detours()
 
     async def _read(self) -> list[OutboxEntry]:
         source = self._source
@@ -118,45 +134,55 @@ class Lane:
                 limit_bytes=OUTBOX_PORTION_BYTES,
             )
 
-    async def _carry(self, entries: list[OutboxEntry]) -> None:
-        """Raises ServiceBusError."""
-        target = self._find_owner(self._store_uuid)
-        if target is None or not target.is_serving:
-            return
+    async def _carry(self, entries: list[OutboxEntry]) -> Receipt | None:
+        """None if nobody serves the target. Raises ServiceBusError."""
+        target, source = self._target_here(), self._source
+        if target is not None:
+            return await self._append(target, entries)
+        if not self._elsewhere().serves(self._store_uuid):
+            return None
+        return await self._elsewhere().append(
+            self._store_uuid, source.store_uuid, source.epoch, entries
+        )
+
+    async def _append(self, target: StoreOwner, entries: list[OutboxEntry]) -> Receipt:
+        """To a store of this broker."""
+        uuid = self._source.store_uuid
         if self._actor == 0:
-            store = self._source.store_uuid.hex()
-            self._actor = target.introduce(f"outbox of store {store}")
+            self._actor = target.introduce(f"outbox of store {uuid.hex()}")
         arrival = OutboxArrival(
-            self._source, target, entries, self._actor, self._on_failed
+            *(uuid, target, entries, self._actor, self._source, self._renew_detours)
         )
         target.admit(arrival)
         await arrival.outcome.known()
-        await self._clear(arrival)
+        return arrival.receipt()
 
-    async def _clear(self, arrival: OutboxArrival) -> None:
+    async def _clear(self, receipt: Receipt) -> None:
         """Remove what has arrived, and keep what was refused."""
         source = self._source
         if not source.is_serving:
             return
-        for parcel in arrival.taken:
-            source.outbox.remove(parcel.entry, source.changes)
-        for refused in arrival.refused:
-            source.outbox.remove(refused.parcel.entry, source.changes)
+        for entry in receipt.taken:
+            source.outbox.remove(entry, source.changes)
+        for refused in receipt.refused:
+            source.outbox.remove(refused.entry, source.changes)
             self._keep(refused)
-        done = [*arrival.taken, *(refused.parcel for refused in arrival.refused)]
+        for target in receipt.full:
+            source.outbox.note_full(target, source.clock.now())
+        done = [*receipt.taken, *(refused.entry for refused in receipt.refused)]
         await source.durable()
-        self._after = done[-1].entry.entry_id
+        self._after = done[-1].entry_id
 
     def _keep(self, refused: RefusedEntry) -> None:
         """The source of a refused message keeps it, as a dead letter."""
-        source, parcel = self._source, refused.parcel
-        left, message = source_of(parcel.entry.origin), parcel.message
+        source, origin = self._source, refused.entry.origin
+        left, message = source_of(origin), decode_envelope(refused.entry.raw)
         fragment = source.table.find(left.generation, left.index, left.sub_queue)
         if fragment is None:
             _log.warning("a message was refused, and its source is deleted: dropped")
             return
         now, changes = source.clock.now(), source.changes
-        if parcel.kind != FORWARDED:
+        if origin[:1] != FORWARDED:
             fragment.fail_transfer(message, refused.reason, refused.text, now, changes)
             return
         message.annex = _without_hop(message.annex)

@@ -10,7 +10,6 @@ after a refused one; the next arrival goes on from there.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from twinbus.broker.admission import Admission, Duplicates
@@ -31,11 +30,13 @@ from twinbus.encoding.identity import duplicate_key
 from twinbus.errors import (
     STORE_IS_FULL,
     MessagingEntityNotFound,
+    QuotaExceeded,
     ServerBusy,
     ServiceBusError,
 )
 from twinbus.links.duplicate_detection import ask_for_duplicates, finds_duplicates
 from twinbus.links.sending import accept_unless_seen, check, check_status
+from twinbus.outbox.remote_stores import Receipt, RefusedEntry
 from twinbus.owner.store_owner import StoreOwner
 
 LEDGER: Final = "outbox"
@@ -62,27 +63,22 @@ class Parcel:
         return self.entry.origin[:1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedEntry:
-    """An entry that its target did not take, and why."""
-
-    parcel: Parcel
-    reason: str
-    text: str
-
-
 class OutboxArrival(Admission):
     """Entries of one source that are appended in one store."""
 
     def __init__(
         self,
-        source: Home,
+        source_uuid: bytes,
         target: StoreOwner,
         entries: list[OutboxEntry],
         actor: int,
-        on_failed: Callable[[], None],
+        source: Home | None = None,
+        on_failed: Callable[[], None] | None = None,
     ) -> None:
+        """`source`: None if another broker serves it. `on_failed` is called at once if
+        nothing of it happened."""
         super().__init__()
+        self._source_uuid = source_uuid
         self._source = source
         self._target = target
         self._actor = actor
@@ -91,6 +87,8 @@ class OutboxArrival(Admission):
         self.taken: list[Parcel] = []
         # Entries that directly follow them.
         self.refused: list[RefusedEntry] = []
+        # Targets that have more than they may: what is sent to them is not refused.
+        self._full: set[str] = set()
         self.outcome = ArrivalOutcome(on_failed)
         for parcel in self._parcels:
             self._ask(parcel)
@@ -109,10 +107,15 @@ class OutboxArrival(Admission):
                 self.ask(fragment, unique_id)
 
     def _record(self, parcel: Parcel) -> LedgerRange:
-        entry_id, uuid = parcel.entry.entry_id, self._source.store_uuid
+        entry_id, uuid = parcel.entry.entry_id, self._source_uuid
         return LedgerRange(
             source=LEDGER, generation=uuid, first=entry_id, last=entry_id
         )
+
+    def receipt(self) -> Receipt:
+        """For the source."""
+        taken = [parcel.entry for parcel in self.taken]
+        return Receipt(taken=taken, refused=self.refused, full=sorted(self._full))
 
     # --- in the turn of the target --------------------------------------------
 
@@ -131,6 +134,10 @@ class OutboxArrival(Admission):
                 if self.refused:
                     break
                 self._take(parcel, duplicates, now)
+                # The same portion may come twice in one turn, if its source has moved
+                # from one broker to another.
+                uuid, entry_id = self._source_uuid, parcel.entry.entry_id
+                duplicates.add_restored(LEDGER, uuid, {entry_id})
             self.taken.append(parcel)
         self._remember()
         self._end_detours()
@@ -160,13 +167,19 @@ class OutboxArrival(Admission):
                 and parcel.message.session_id is None
             )
             reason = SESSION_ID_IS_NULL if lacks_session else FORWARDING_FAILED
-        self.refused.append(RefusedEntry(parcel=parcel, reason=reason, text=error.text))
+        self.refused.append(
+            RefusedEntry(entry=parcel.entry, reason=reason, text=error.text)
+        )
 
     def _take(self, parcel: Parcel, duplicates: Duplicates, now: int) -> None:
         fragment, message = parcel.fragment, parcel.message
         if fragment is None or fragment.is_dropped:
             # It was deleted with the messages that it had, and this is one of them.
             return
+        try:
+            fragment.check_quota(len(message.raw))
+        except QuotaExceeded:
+            self._full.add(parcel.entry.target)
         if parcel.kind != FORWARDED:
             accept_unless_seen(fragment, message, self._actor, now, duplicates)
             return
@@ -184,7 +197,7 @@ class OutboxArrival(Admission):
             self._target.changes.ledger_ranges.append(
                 LedgerRange(
                     source=LEDGER,
-                    generation=self._source.store_uuid,
+                    generation=self._source_uuid,
                     first=0,
                     last=self.taken[-1].entry.entry_id,
                 )
@@ -192,7 +205,10 @@ class OutboxArrival(Admission):
 
     def _end_detours(self) -> None:
         """What is sent to a fragment from now on comes after the diverted messages, if
-        all of them are in this change set or an earlier one."""
+        all of them are in this change set or an earlier one. A source at another broker
+        is asked for that (`detour_watch.py`)."""
+        if self._source is None:
+            return
         counts: dict[str, int] = {}
         for parcel in self.taken:
             if parcel.kind == DIVERTED:
@@ -207,7 +223,7 @@ class OutboxArrival(Admission):
 class ArrivalOutcome(CommitListener):
     """Waits for the commit of an arrival."""
 
-    def __init__(self, on_failed: Callable[[], None]) -> None:
+    def __init__(self, on_failed: Callable[[], None] | None) -> None:
         super().__init__()
         # Called at once: nobody may write to the fragments before.
         self._on_failed = on_failed
@@ -222,6 +238,7 @@ class ArrivalOutcome(CommitListener):
             self._done.set_result(None)
 
     def failed(self, items: list[int], error: ServiceBusError) -> None:
-        self._on_failed()
+        if self._on_failed is not None:
+            self._on_failed()
         if not self._done.done():
             self._done.set_exception(error)

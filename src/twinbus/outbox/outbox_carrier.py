@@ -2,24 +2,31 @@
 
 from collections.abc import Callable
 
+from twinbus.outbox.detour_watch import DetourWatch
 from twinbus.outbox.lane import Lane
+from twinbus.outbox.remote_stores import RemoteStores
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 
 
 class OutboxCarrier:
-    """Brings entries of one source to the other stores of this process."""
+    """Brings entries of one source to other stores, of this broker and of others."""
 
     def __init__(
         self,
         source: StoreOwner,
         owners: Owners,
+        elsewhere: Callable[[], RemoteStores],
         renew_detours: Callable[[StoreOwner], None],
+        watch: DetourWatch,
     ) -> None:
         self._source = source
         self._owners = owners
+        self._elsewhere = elsewhere
         # Called if messages that were diverted may not have arrived after all.
         self._renew_detours = renew_detours
+        # Waits for what others keep for this store.
+        self.watch = watch
         self._lanes: dict[bytes, Lane] = {}
 
     def wake(self) -> None:
@@ -35,7 +42,8 @@ class OutboxCarrier:
             lane = self._lanes.get(store_uuid)
             if lane is None:
                 lane = self._lanes[store_uuid] = Lane(
-                    self._source, store_uuid, self._owners.find, self._renew
+                    *(self._source, store_uuid, self._owners.find),
+                    *(self._elsewhere, self._renew),
                 )
             lane.begin(now)
 
@@ -43,5 +51,6 @@ class OutboxCarrier:
         self._renew_detours(self._source)
 
     async def stop(self) -> None:
+        await self.watch.stop()
         for lane in list(self._lanes.values()):
             await lane.stop()

@@ -4,24 +4,32 @@ A message is written to the outbox of another store that serves, and acknowledge
 it is durable there. While such messages wait for a fragment, all later ones to it must
 take the same way (`Home.awaited`), also when its store is back: none is overtaken.
 
+Where several brokers share stores, a store is away if none of them serves it. Then one
+certain other store keeps its messages, whichever broker they come to; so they are in
+one outbox, in one order. When the store is served again they are no longer kept: its
+owner waits for those that are (`detour_watch.py`).
+
 A store that is away for longer than the limit gets nothing more: then the sender should
 know. If the store that keeps the messages is away for longer than the limit, later ones
 do not wait for it: that gives up their order, and not the entity.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from twinbus.broker.commit_listener import CommitListener
-from twinbus.broker.fragment_address import FragmentAddress, address_from
+from twinbus.broker.fragment_address import FragmentAddress, address_from, store_of
 from twinbus.broker.home import Home
 from twinbus.broker.message import Message
-from twinbus.broker.outbox import DIVERTED
+from twinbus.broker.outbox import DIVERTED, SENT
 from twinbus.clock import Clock
-from twinbus.errors import ServerBusy
+from twinbus.errors import FragmentUnavailable, ServerBusy
 from twinbus.limits import TRANSFER_LIMIT_MS
 from twinbus.links.sending import post
+from twinbus.outbox.detour_watch import DetourWatch
+from twinbus.outbox.foreign_entries import ForeignEntries
 from twinbus.outbox.outbox_carrier import OutboxCarrier
+from twinbus.outbox.remote_stores import NoRemoteStores, RemoteStores
 from twinbus.owner.owners import Owners
 from twinbus.owner.sharing import Sharing
 from twinbus.owner.store_owner import StoreOwner
@@ -35,6 +43,10 @@ class TransferSettings:
     keyed: bool = False
     limit_ms: int = TRANSFER_LIMIT_MS
 
+
+_OPENING_MS: Final = 10_000
+"""For so long after another broker has said that it opens a store, it is believed: it
+announces it within a second."""
 
 DOCUMENTED_TRANSFER: Final = TransferSettings()
 
@@ -50,16 +62,26 @@ class TransferLog:
     ) -> None:
         self._owners = owners
         self._clock = clock
-        if owners.sharing is Sharing.SHARED:
-            # What is away here is served by another broker, or will be soon.
-            settings = replace(settings, conventional=False, keyed=False)
         self.settings = settings
+        self._is_shared = owners.sharing is Sharing.SHARED
+        # Of shared stores: since when nobody serves them, and when another broker said
+        # that it is about to.
+        self._unserved_since: dict[bytes, int] = {}
+        self._opened_at: dict[bytes, int] = {}
+        # Those that somebody served since this broker was started.
+        self._served: set[bytes] = set()
+        # Set when this process has joined a cluster.
+        self.elsewhere: RemoteStores = NoRemoteStores()
+        self.foreign = ForeignEntries(owners)
 
     def open(self) -> None:
         """The stores are open. With one store there is nothing to carry."""
         if self.has_stores():
             for owner in self._owners:
-                owner.carrier = OutboxCarrier(owner, self._owners, self.renew)
+                owner.carrier = OutboxCarrier(
+                    *(owner, self._owners, lambda: self.elsewhere, self.renew),
+                    DetourWatch(owner, self),
+                )
                 self.renew(owner)
 
     def has_stores(self) -> bool:
@@ -83,6 +105,8 @@ class TransferLog:
 
         Raises ServerBusy."""
         now = self._clock.now()
+        if self._is_shared and not home.is_serving:
+            self._check_unserved(home, target, now, entity_path)
         self._check_absence(home, now, entity_path)
         if home.is_serving and now < home.refuses_until:
             # It is not away, but full: messages of others would fill the next one.
@@ -103,7 +127,20 @@ class TransferLog:
             raise ServerBusy.store_away(entity_path, self.settings.limit_ms)
 
     def _is_long_away(self, home: Home, now: int) -> bool:
-        return not home.is_serving and now - home.away_since > self.settings.limit_ms
+        since = home.away_since
+        if self._is_shared:
+            since = self._unserved_since.get(home.store_uuid, now)
+        return not home.is_serving and now - since > self.settings.limit_ms
+
+    def _check_unserved(
+        self, home: Home, target: FragmentAddress, now: int, entity_path: str
+    ) -> None:
+        """Raises FragmentUnavailable if another broker serves the store, or is about
+        to: it is sent to that one."""
+        opened_at = self._opened_at.get(home.store_uuid, -_OPENING_MS)
+        is_opened = 0 <= now - opened_at < _OPENING_MS
+        if is_opened or self.elsewhere.serves(home.store_uuid):
+            raise FragmentUnavailable.numbered(target.index, entity_path)
 
     def _log_for(
         self,
@@ -116,6 +153,8 @@ class TransferLog:
         """The store that keeps messages for this fragment already; if there is none,
         the one whose outbox is the smallest."""
         log = home.awaited.get((target.generation, target.index))
+        if self._is_shared:
+            log = log or self.log_of(home)
         if log is not None:
             if log.is_serving and _has_room(log, size_bytes, now):
                 return log
@@ -129,7 +168,68 @@ class TransferLog:
             raise ServerBusy(entity_path=entity_path)
         return min(others, key=lambda owner: owner.outbox.size_bytes)
 
+    def send_through(
+        self,
+        target: FragmentAddress,
+        messages: list[Message],
+        *,
+        entity_path: str,
+        listener: CommitListener | None,
+        item: int,
+    ) -> None:
+        """Bring messages to a fragment at another broker, by the outbox of a store
+        here. Messages that are sent there directly may come before them. Raises
+        ServerBusy."""
+        size_bytes = sum(len(message.raw) for message in messages)
+        now = self._clock.now()
+        serving = self._owners.serving()
+        logs = [owner for owner in serving if _has_room(owner, size_bytes, now)]
+        if not logs:
+            raise ServerBusy(entity_path=entity_path)
+        log = min(logs, key=lambda owner: owner.outbox.size_bytes)
+        log.outbox.check_room(size_bytes, entity_path)
+        for message in messages:
+            post(target, message, SENT, log)
+        if listener is not None:
+            listener.note(log, item)
+        log.wake()
+
+    # --- several brokers ------------------------------------------------------
+
+    def log_of(self, home: Home) -> StoreOwner | None:
+        """The store that keeps messages for this one while nobody serves it: the next
+        one by UUID. All brokers agree on it."""
+        others = [owner for owner in self._owners if owner is not home]
+        if not others or not self._is_shared:
+            return None
+        following = [one for one in others if one.store_uuid > home.store_uuid]
+        return min(following or others, key=lambda owner: owner.store_uuid)
+
+    def kept_for(self, log_uuid: bytes, store_uuid: bytes) -> list[str]:
+        """Another broker is about to serve a store: the fragments for which messages
+        are kept here. No more are taken. Raises ServerBusy."""
+        log = self._owners.find(log_uuid)
+        if log is None or not log.is_serving:
+            raise ServerBusy("The store is served by another broker now.")
+        self._opened_at[store_uuid] = self._clock.now()
+        kept = log.outbox.diverted()
+        return [text for text in kept if store_of(text) == store_uuid]
+
+    def was_served(self, home: Home) -> bool:
+        """Somebody has served it since this broker was started."""
+        return home.store_uuid in self._served
+
+    async def take_in(self, owner: StoreOwner) -> None:
+        """A shared store is about to be served here."""
+        if self._is_shared and isinstance(owner.carrier, OutboxCarrier):
+            await owner.carrier.watch.begin()
+
     # --- the order of messages ------------------------------------------------
+
+    def renew_all(self) -> None:
+        """The same for all outboxes of this broker."""
+        for owner in self._owners.serving():
+            self.renew(owner)
 
     def renew(self, source: StoreOwner) -> None:
         """Find out which fragments wait for messages from this outbox."""
@@ -145,10 +245,22 @@ class TransferLog:
 
     def tick(self, now: int) -> None:
         """Do not wait for a store that is away for too long."""
+        if self._is_shared:
+            self._note_unserved(now)
+            return
         for owner in self._owners:
             for key, log in list(owner.awaited.items()):
                 if self._is_long_away(log, now):
                     del owner.awaited[key]
+
+    def _note_unserved(self, now: int) -> None:
+        for owner in self._owners:
+            uuid = owner.store_uuid
+            if owner.is_serving or self.elsewhere.serves(uuid):
+                self._unserved_since.pop(uuid, None)
+                self._served.add(uuid)
+            else:
+                self._unserved_since.setdefault(uuid, now)
 
 
 def _has_room(home: Home, size_bytes: int, now: int) -> bool:

@@ -7,6 +7,7 @@ of its own. When it ends, so do they.
 
 import asyncio
 import logging
+import ssl
 from typing import TYPE_CHECKING, Final, cast
 
 from twinbus.amqp.connection import Connection, Role
@@ -28,7 +29,8 @@ from twinbus.clock import Clock
 from twinbus.errors import ServerBusy
 from twinbus.links.output import Output, Outputs
 from twinbus.links.refusal import amqp_error
-from twinbus.peers.peer_properties import KEY_NAME
+from twinbus.peers.peer_address import host_and_port
+from twinbus.peers.peer_properties import KEY_NAME, host_for
 
 if TYPE_CHECKING:
     from twinbus.peers.relay import PeerLink
@@ -51,9 +53,21 @@ _WRITE_BUFFER_BYTES: Final = 4 * 1024 * 1024
 class PeerConnection(asyncio.Protocol):
     """The way from this broker to another one."""
 
-    def __init__(self, address: str, key: str, clock: Clock, outputs: Outputs) -> None:
+    def __init__(
+        self,
+        address: str,
+        key: str,
+        clock: Clock,
+        outputs: Outputs,
+        tls: ssl.SSLContext | None = None,
+        namespace: str = "",
+    ) -> None:
+        """`namespace`: which one all its links are for; empty: the default one."""
         self.address = address
+        self._namespace = namespace
         self._key = key
+        # None: the broker is on this machine.
+        self._tls = tls
         self._clock = clock
         self._outputs = outputs
         self.output = Output(outputs, self.flush)
@@ -97,11 +111,11 @@ class PeerConnection(asyncio.Protocol):
         self._connecting = loop.create_task(self._open(), name=f"to {self.address}")
 
     async def _open(self) -> None:
-        host, _, port = self.address.rpartition(":")
+        host, port = host_and_port(self.address)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                await loop.create_connection(lambda: self, host, int(port))
+                await loop.create_connection(lambda: self, host, port, ssl=self._tls)
         except OSError as error:
             self._fail(str(error))
         finally:
@@ -115,7 +129,7 @@ class PeerConnection(asyncio.Protocol):
         self._engine = Connection(
             Role.CLIENT,
             "twinbus-broker",
-            hostname=self.address,
+            hostname=host_for(self._namespace, self.address),
             channel_max=PEER_LINKS - 1,
             idle_timeout_ms=IDLE_TIMEOUT_MS,
             link_limit=PEER_LINKS,
@@ -161,19 +175,24 @@ class PeerConnection(asyncio.Protocol):
         self._outputs.flush()
 
     def _react(self, events: list[Event]) -> None:
+        # Those that got messages.
+        served: dict[PeerLink, None] = {}
         for event in events:
             if isinstance(event, MessageReceived):
-                link = event.link.context
+                link = cast("PeerLink | None", event.link.context)
                 if link is not None:
-                    cast("PeerLink", link).on_peer_message(event)
+                    link.on_peer_message(event)
+                    served[link] = None
             elif isinstance(event, DispositionReceived):
-                link = event.session.context
+                link = cast("PeerLink | None", event.session.context)
                 if link is not None:
-                    cast("PeerLink", link).on_peer_disposition(event)
+                    link.on_peer_disposition(event)
             elif isinstance(event, LinkFlow):
                 self._on_flow(event.link)
             else:
                 self._on_rare_event(event)
+        for link in served:
+            link.on_peer_read()
 
     def _on_flow(self, link: Link) -> None:
         if link.context is not None:

@@ -12,16 +12,31 @@ from twinbus.amqp.types import Symbol, Timestamp
 KEY_NAME: Final = "$cluster"
 """The name of the cluster's key, in SASL PLAIN between brokers."""
 
+NAMESPACE_HOST: Final = "$namespace/"
+"""With the name of a namespace behind it, in place of a host: the whole connection is
+for that namespace. No host has such a name."""
+
 FRAGMENTS: Final = "twinbus:fragments"
 CLIENT: Final = "twinbus:client"
 EXPIRES: Final = "twinbus:expires"
 MAY_RESTORE: Final = "twinbus:may-restore"
 RESERVE: Final = "twinbus:reserve"
+KEEP: Final = "twinbus:keep"
+"""Nobody serves the fragment: keep its messages."""
 
 FRAGMENT: Final = "twinbus:fragment"
 """Application property of a request that is for one fragment only."""
 
-_OWN: Final = (FRAGMENTS, CLIENT, EXPIRES, MAY_RESTORE, RESERVE)
+IS_CHECK: Final = "twinbus:is-check"
+"""Application property of a request that is not to be done: would it succeed?"""
+
+
+def host_for(namespace: str, host: str) -> str:
+    """The host of an `open` for this namespace; the default one has no name here."""
+    return f"{NAMESPACE_HOST}{namespace}" if namespace else host
+
+
+_OWN: Final = (FRAGMENTS, CLIENT, EXPIRES, MAY_RESTORE, RESERVE, KEEP)
 
 Properties = dict[object, object]
 

@@ -5,6 +5,7 @@ remote: reached through that one. Without a cluster there are no remote fragment
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -16,36 +17,83 @@ from twinbus.client.errors import ClientError
 from twinbus.clock import Clock
 from twinbus.errors import ServerBusy
 from twinbus.links.output import Outputs
+from twinbus.peers.peer_address import host_and_port
 from twinbus.peers.peer_connection import PeerConnection
-from twinbus.peers.peer_properties import KEY_NAME
+from twinbus.peers.peer_http import PeerHttp
+from twinbus.peers.peer_properties import KEY_NAME, host_for
 from twinbus.peers.store_moves import StoreMoves
 
 AddressOf = Callable[[bytes], str | None]
 """Where another broker serves the store with this UUID; None: nowhere."""
 
+LogOf = Callable[[Home], Home | None]
+"""The store that keeps messages for another one while nobody serves that."""
+
+TlsTo = Callable[[str], ssl.SSLContext | None]
+"""The TLS to the broker with this address; None: it is on this machine."""
+
 REQUEST_SECONDS: Final = 30.0
 """How long another broker may take to answer a request of a client."""
+
+NO_ANSWER: Final = (OSError, TimeoutError, ClientError)
+"""What is raised by a request that is not answered."""
+
+_SILENT: Final = "The broker that has the entity did not answer. Try again."
+
+
+def _without_tls(address: str) -> ssl.SSLContext | None:
+    """Before there is a cluster."""
+    return None
 
 
 class Peers:
     """Connections to other brokers, by address."""
 
-    def __init__(self, clock: Clock, outputs: Outputs) -> None:
+    def __init__(self, clock: Clock, outputs: Outputs, namespace: str = "") -> None:
         self._clock = clock
         self._outputs = outputs
+        # Which namespace their connections are for; empty: the default one.
+        self._namespace = namespace
+        self._of_others: dict[str, Peers] = {}
         # Set when this process has joined a cluster.
         self._address_of: AddressOf | None = None
         self._key = ""
+        self._log_of: LogOf | None = None
+        self.tls_to: TlsTo = _without_tls
         self._connections: dict[str, PeerConnection] = {}
         # For requests, which are rare: a client's connection each.
         self._requesters: dict[str, ClientConnection] = {}
-        self._connecting = asyncio.Lock()
+        self._connecting: dict[str, asyncio.Lock] = {}
+        # For requests with large bodies.
+        self.http = PeerHttp(clock, lambda address: self.tls_to(address))
         self.moves = StoreMoves(self.address_of)
 
-    def join(self, address_of: AddressOf, key: bytes) -> None:
+    def join(
+        self, address_of: AddressOf, key: bytes, tls_to: TlsTo, log_of: LogOf
+    ) -> None:
         """This process is a broker of a cluster."""
         self._address_of = address_of
         self._key = key.hex()
+        self.tls_to = tls_to
+        self._log_of = log_of
+
+    def within(self, namespace: str) -> "Peers":
+        """The ways to the same brokers for another namespace. They have connections of
+        their own, each of which names it once."""
+        found = self._of_others.get(namespace)
+        if found is None:
+            found = Peers(self._clock, self._outputs, namespace)
+            found._address_of, found._key = self._address_of, self._key
+            found.tls_to, found._log_of = self.tls_to, self._log_of
+            found.http = self.http
+            self._of_others[namespace] = found
+        return found
+
+    def leave(self, namespace: str) -> None:
+        """The namespace was removed."""
+        found = self._of_others.pop(namespace, None)
+        if found is not None:
+            found._close_connections()
 
     @property
     def is_cluster(self) -> bool:
@@ -59,6 +107,13 @@ class Peers:
         if self._address_of is None or home.is_serving:
             return None
         return self._address_of(home.store_uuid)
+
+    def detour_address_of(self, home: Home) -> str | None:
+        """The other broker that keeps messages for this store, if nobody serves it."""
+        if self._log_of is None or home.is_serving or self.address_of(home) is not None:
+            return None
+        log = self._log_of(home)
+        return None if log is None else self.address_of(log)
 
     def sole_owner(self, homes: Sequence[Home]) -> str | None:
         """The broker that serves all these stores, if it is another one."""
@@ -77,7 +132,10 @@ class Peers:
         """The connection to that broker, opened when it is used."""
         found = self._connections.get(address)
         if found is None:
-            found = PeerConnection(address, self._key, self._clock, self._outputs)
+            found = PeerConnection(
+                *(address, self._key, self._clock, self._outputs),
+                *(self.tls_to(address), self._namespace),
+            )
             self._connections[address] = found
         return found
 
@@ -89,33 +147,59 @@ class Peers:
         timeout_seconds: float = REQUEST_SECONDS,
     ) -> Message:
         """Ask a node of that broker. Raises ServerBusy if it does not answer."""
+        connection = await self.reached(address)
         try:
-            connection = await self._requester(address)
             return await connection.request(
                 node, message, timeout_seconds=timeout_seconds
             )
-        except (OSError, TimeoutError, ClientError) as error:
-            raise ServerBusy(
-                "The broker that has the entity did not answer. Try again."
-            ) from error
+        except NO_ANSWER as error:
+            raise ServerBusy(_SILENT) from error
 
-    async def _requester(self, address: str) -> ClientConnection:
-        async with self._connecting:
-            found = self._requesters.get(address)
-            if found is None or not found.is_open:
-                host, _, port = address.rpartition(":")
-                sasl = plain(KEY_NAME, self._key)
-                found = await connect(host, int(port), sasl=sasl, timeout_seconds=3.0)
-                self._requesters[address] = found
-            return found
+    async def reached(self, address: str) -> ClientConnection:
+        """A connection for requests to that broker. Raises ServerBusy: then nothing
+        was asked."""
+        connecting = self._connecting.setdefault(address, asyncio.Lock())
+        try:
+            async with connecting:
+                found = self._requesters.get(address)
+                if found is None or not found.is_open:
+                    found = await self._connected(address)
+                    self._requesters[address] = found
+                return found
+        except NO_ANSWER as error:
+            raise ServerBusy(_SILENT) from error
+
+    async def _connected(self, address: str) -> ClientConnection:
+        host, port = host_and_port(address)
+        sasl, tls = plain(KEY_NAME, self._key), self.tls_to(address)
+        return await connect(
+            *(host, port),
+            ssl=tls,
+            sasl=sasl,
+            hostname=host_for(self._namespace, host),
+            timeout_seconds=3.0,
+        )
 
     # --- life -----------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what was answered outside of a turn."""
+        self._outputs.flush()
 
     def tick(self, monotonic: int) -> None:
         for connection in self._connections.values():
             connection.tick(monotonic)
+        for of_other in self._of_others.values():
+            of_other.tick(monotonic)
+        self.http.forget_idle()
 
     def close(self) -> None:
+        self.http.close()
+        for of_other in self._of_others.values():
+            of_other._close_connections()
+        self._close_connections()
+
+    def _close_connections(self) -> None:
         for connection in self._connections.values():
             connection.close()
         for requester in self._requesters.values():

@@ -72,6 +72,10 @@ class PeerLink:
     def on_peer_disposition(self, event: DispositionReceived) -> None:
         """The owner has decided about deliveries."""
 
+    def on_peer_read(self) -> None:
+        """All messages that were read at once were passed on. Only now the credit says
+        what the owner may still send: the engine counts a message when it is read."""
+
     def on_peer_flow(self, peer: Link) -> None:
         """The owner has given credit, or has answered a drain."""
 

@@ -17,7 +17,6 @@ from twinbus.amqp.outcomes import Accepted, Rejected
 from twinbus.amqp.performatives import SENDER_MIXED
 from twinbus.amqp.session import AmqpSession
 from twinbus.broker.commit_listener import CommitListener
-from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.home import Home
 from twinbus.errors import FragmentUnavailable, ServiceBusError, from_condition
 from twinbus.limits import CREDIT
@@ -140,23 +139,26 @@ class RemoteSends(RemoteFragments):
         peers: Peers,
         path: str,
         homes: list[Home],
-        settings: Callable[[], FragmentSettings],
-        properties: Callable[[int], Properties],
+        properties: Callable[[int, bool], Properties],
     ) -> None:
-        """`properties` of the attach for one fragment."""
+        """`properties` of the attach for one fragment, or to the broker that keeps its
+        messages while nobody serves it."""
         super().__init__()
         self._peers = peers
         self._path = path
         self._homes = homes
-        self._settings = settings
         self._properties = properties
-        self._sends: dict[int, tuple[str, RemoteSend]] = {}
-
-    def settings(self) -> FragmentSettings:
-        return self._settings()
+        # By the index of the fragment: where it is attached, and whether that keeps
+        # messages instead of the owner.
+        self._sends: dict[int, tuple[tuple[str, bool], RemoteSend]] = {}
+        # Those that were used before; what they have is still answered.
+        self._former: list[RemoteSend] = []
 
     def serves(self, index: int) -> bool:
         return self._peers.address_of(self._homes[index]) is not None
+
+    def diverts(self, index: int) -> bool:
+        return self._peers.detour_address_of(self._homes[index]) is not None
 
     def send(
         self,
@@ -170,19 +172,25 @@ class RemoteSends(RemoteFragments):
         way.send(payload, message_format, delivery_id, link)
 
     def _way(self, index: int) -> RemoteSend:
-        address = self._peers.address_of(self._homes[index])
+        home, keeps = self._homes[index], False
+        address = self._peers.address_of(home)
+        if address is None:
+            address, keeps = self._peers.detour_address_of(home), True
         if address is None:
             raise FragmentUnavailable.numbered(index, self._path)
         known = self._sends.get(index)
-        if known is not None and known[0] == address and not known[1].is_lost:
-            return known[1]
+        if known is not None and not known[1].is_lost:
+            if known[0] == (address, keeps):
+                return known[1]
+            self._former.append(known[1])
         channel = self._peers.connection(address)
-        way = RemoteSend(channel, self._path, index, self._properties(index))
-        self._sends[index] = address, way
+        way = RemoteSend(channel, self._path, index, self._properties(index, keeps))
+        self._sends[index] = (address, keeps), way
         channel.attach(way)
         return way
 
     def close(self) -> None:
-        for _, way in self._sends.values():
+        for way in [*self._former, *(way for _, way in self._sends.values())]:
             way.leave()
         self._sends.clear()
+        self._former.clear()

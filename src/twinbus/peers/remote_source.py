@@ -9,6 +9,7 @@ delivered.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from twinbus.amqp.composite import encode_composite
@@ -19,6 +20,7 @@ from twinbus.amqp.messaging import Source, Target
 from twinbus.amqp.outcomes import ACCEPTED, RELEASED, Accepted, Received
 from twinbus.amqp.performatives import SENDER_UNSETTLED
 from twinbus.amqp.session import AmqpSession
+from twinbus.broker.home import Home
 from twinbus.limits import UNSETTLED_PER_SESSION
 from twinbus.links.merged_receive_link import MergedReceiveLink
 from twinbus.links.output import Output
@@ -45,6 +47,7 @@ class RemoteSource(RemotePart):
         channel: "PeerConnection",
         peek_lock: bool,
         properties: Properties,
+        homes: Sequence[Home],
     ) -> None:
         super().__init__()
         self._merged = merged
@@ -52,7 +55,7 @@ class RemoteSource(RemotePart):
         self._output = output
         self._channel = channel
         self._peek_lock = peek_lock
-        self._deliveries = RemoteDeliveries(link, output, channel)
+        self._deliveries = RemoteDeliveries(link, output, channel, path, homes)
         self._reserved: deque[MessageReceived] = deque()
         # Receive-and-delete: those that the owner is completing, by its delivery id.
         self._promised: dict[int, MessageReceived] = {}
@@ -84,6 +87,8 @@ class RemoteSource(RemotePart):
             self._merged.remote_served(self)
             return
         self.is_drained = False
+        if self._merged.owed.pay():
+            self._output.mark()
         self._hand_out_reserved()
         wanted = self._room() - len(self._reserved)
         wanted = max(0, min(wanted, PORTION))
@@ -103,6 +108,9 @@ class RemoteSource(RemotePart):
     def on_message(self, message: MessageReceived) -> None:
         self._reserved.append(message)
         self._hand_out_reserved()
+
+    def on_read(self) -> None:
+        """All messages that were read at once have come."""
         peer = self._way.peer
         if peer is not None and not self._reserved and peer.credit <= PORTION // 2:
             self.offer_capacity()
@@ -176,9 +184,7 @@ class RemoteSource(RemotePart):
         for at in found:
             message = self._promised.pop(at)
             self.promised_count -= 1
-            # Without credit it is lost: receive-and-delete does not guarantee delivery.
-            if self._link.credit > 0:
-                self._link.send(message.payload, b"", True)
+            self._merged.owed.send(message.payload)
         self._output.mark()
         self.offer_capacity()
 
@@ -230,6 +236,9 @@ class _Reservation(PeerLink):
 
     def on_peer_message(self, message: MessageReceived) -> None:
         self._source.on_message(message)
+
+    def on_peer_read(self) -> None:
+        self._source.on_read()
 
     def on_peer_disposition(self, event: DispositionReceived) -> None:
         if not event.peer_is_receiver:

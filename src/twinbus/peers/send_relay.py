@@ -16,11 +16,12 @@ from twinbus.amqp.outcomes import encode_rejected
 from twinbus.amqp.performatives import SENDER_MIXED
 from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.types import ULong
-from twinbus.errors import InternalError, NotAllowed, ServiceBusError
+from twinbus.errors import InternalError, ServiceBusError
 from twinbus.limits import CREDIT
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error, overrun
+from twinbus.links.relayed_enlistment import RelayedEnlistment
 from twinbus.peers.peer_properties import Properties, without_own
 from twinbus.peers.relay import Relay, Runs, encoded_state
 
@@ -42,9 +43,11 @@ class SendRelay(Relay):
         output: Output,
         arrivals: Arrivals,
         properties: Properties,
+        enlistment: RelayedEnlistment,
     ) -> None:
         super().__init__(link, path, channel, output)
         self._arrivals = arrivals
+        self._enlistment = enlistment
         self._properties = properties
         self._client_properties = without_own(link.properties)
         # Deliveries that wait for the owner's credit, at most the client's credit.
@@ -75,10 +78,10 @@ class SendRelay(Relay):
     # --- from the client ------------------------------------------------------
 
     def on_message(self, delivery: MessageReceived) -> None:
-        if delivery.oversize:
+        if delivery.state is not None:
+            self._enlist(delivery)
+        elif delivery.oversize:
             self._refuse(delivery, self._arrivals.too_large())
-        elif delivery.state is not None:
-            self._refuse(delivery, _in_transaction(self.path))
         elif self.peer is None:
             self._refuse(delivery, unknown_outcome(self.path))
         elif self._waiting or self.peer.credit <= 0:
@@ -97,6 +100,18 @@ class SendRelay(Relay):
             delivery.message_format,
         )
         self._channel.output.mark()
+
+    def _enlist(self, delivery: MessageReceived) -> None:
+        """It is a part of a transaction."""
+        try:
+            answer = self._enlistment.take(delivery)
+        except ServiceBusError as error:
+            self._refuse(delivery, error)
+            return
+        if not delivery.settled:
+            at = delivery.delivery_id
+            self._answer(at, at, True, answer)
+            self._output.mark()
 
     def _top_up(self) -> None:
         """Renew the credit of a client that keeps to it, unless the owner is slow."""
@@ -172,13 +187,5 @@ def unknown_outcome(path: str) -> InternalError:
     return InternalError(
         f"The broker that has '{path}' did not answer: whether the message is stored "
         "is not known. Send it again; duplicate detection drops a second one.",
-        entity_path=path,
-    )
-
-
-def _in_transaction(path: str) -> NotAllowed:
-    return NotAllowed(
-        f"'{path}' is served by another broker of this bus, where this transaction "
-        "cannot reach it. Send without a transaction.",
         entity_path=path,
     )

@@ -2,10 +2,12 @@
 one. The first that grants a session gets the link; the others are left, and what they
 grant meanwhile is free again at once."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.link import Link
+from twinbus.broker.home import Home
 from twinbus.links.output import Output
 from twinbus.peers.peer_properties import Properties
 from twinbus.peers.receive_relay import ReceiveRelay
@@ -32,9 +34,10 @@ class SessionCandidate(ReceiveRelay):
         channel: "PeerConnection",
         output: Output,
         properties: Properties,
+        homes: Sequence[Home],
         election: Election,
     ) -> None:
-        super().__init__(link, path, channel, output, properties)
+        super().__init__(link, path, channel, output, properties, homes)
         # None when it has won.
         self._election: Election | None = election
 

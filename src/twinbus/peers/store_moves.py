@@ -24,14 +24,19 @@ class StoreMoves:
         # Those that were served nowhere at the last look.
         self._away: set[Home] = set()
 
-    def look(self, homes: Iterable[Home]) -> tuple[set[Home], set[Home]]:
-        """Those that are served elsewhere than before, and those that are served again
-        or for the first time: links to several fragments lack theirs."""
+    def look(self, homes: Iterable[Home]) -> tuple[set[Home], set[Home], set[Home]]:
+        """Those that are served elsewhere than before; those that are served again or
+        for the first time: links to several fragments lack theirs; and those that
+        another broker no longer serves, and nobody else."""
         moved: set[Home] = set()
         returned: set[Home] = set()
+        left: set[Home] = set()
         for home in homes:
             place = _HERE if home.is_serving else self._address_of(home)
             if place is None:
+                was_elsewhere = self._places.get(home, _HERE) != _HERE
+                if was_elsewhere and home not in self._away:
+                    left.add(home)
                 self._away.add(home)
                 continue
             if self._places.get(home, place) != place:
@@ -40,4 +45,4 @@ class StoreMoves:
                 returned.add(home)
             self._places[home] = place
             self._away.discard(home)
-        return moved, returned
+        return moved, returned, left

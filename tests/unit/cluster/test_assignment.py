@@ -1,7 +1,7 @@
 """Which broker should own which store, in single cases. What is true of all of them is
 in `tests/property/test_cluster_assignment.py`."""
 
-from twinbus.cluster.assignment import Candidate, assign, decide
+from twinbus.cluster.assignment import Candidate, assign, decide, is_final
 
 A, B, C = (letter * 16 for letter in (b"a", b"b", b"c"))
 STORES = [bytes([number]) * 16 for number in range(1, 7)]
@@ -60,3 +60,13 @@ def test_store_that_is_not_known_is_left_alone() -> None:
     brokers = [broker(A, *STORES), broker(B)]
     decision = decide(A, STORES[:2], brokers)
     assert decision.give_back <= set(STORES[:2])
+
+
+def test_shares_are_final_when_nothing_is_to_be_taken_or_given_back() -> None:
+    assert is_final(STORES[:3], [broker(A, *STORES[:2]), broker(B, STORES[2])])
+    assert not is_final(STORES[:4], [broker(A, *STORES[:2]), broker(B, STORES[2])])
+    assert not is_final(STORES[:3], [broker(A, *STORES[:3]), broker(B)])
+
+
+def test_store_that_nobody_reaches_does_not_keep_shares_from_being_final() -> None:
+    assert is_final(STORES[:2], [broker(A, STORES[0], reach=STORES[:1])])

@@ -1,18 +1,23 @@
 """Brokers take and give back stores, and nothing that was accepted is lost by that."""
 
+import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from twinbus.cluster.announcement import announcement_of
+from twinbus.cluster.shared_store import SharedStore
 from twinbus.cluster.terms import BEAT_MS, FORGET_MS, TERM_MS
 from twinbus.errors import ServerBusy, ServiceBusError
 from twinbus.owner.owner_state import OwnerState
+from twinbus.store.base import CommitUnknown, StoreError
 from twinbus.store.process_identity import this_process
 
-from .world import ClusterWorld, free_lease
+from .world import LOOK_MS, ClusterWorld, Member, free_lease
 
 SOON_MS = 5 * BEAT_MS
 
@@ -126,16 +131,41 @@ async def test_store_that_cannot_be_opened_is_left_to_others(
 ) -> None:
     a = await world.join("a")
     await world.until(world.is_shared_equally, SOON_MS)
-    away = a.shared[0]
-    away.owner.give_back()
-    await world.settle()
-    _move(away.location, world.folder / "elsewhere")
+    away = await _move_away(world, a)
+    _break(away.location)
+    await world.join("b")
     await world.pass_time(3 * TERM_MS + SOON_MS)
-    assert not away.is_in_reach(world.clock.monotonic())
-    assert away.uuid not in a.broker.announcement().reach
+    reaches = [one.broker.announcement().reach for one in world.members]
+    assert sum(away.uuid in reach for reach in reaches) == 1
     _move(world.folder / "elsewhere", away.location)
     await world.pass_time(FORGET_MS + SOON_MS)
     assert world.is_shared_equally()
+
+
+async def test_store_that_all_have_given_up_is_taken_as_soon_as_it_is_back(
+    world: ClusterWorld,
+) -> None:
+    a = await world.join("a")
+    await world.until(world.is_shared_equally, SOON_MS)
+    away = await _move_away(world, a)
+    await world.pass_time(3 * TERM_MS + SOON_MS)
+    assert not away.is_in_reach(world.clock.monotonic())
+    _move(world.folder / "elsewhere", away.location)
+    await world.until(world.is_shared_equally, SOON_MS)
+
+
+async def _move_away(world: ClusterWorld, member: Member) -> SharedStore:
+    """Its first store, which it tries to open from now on."""
+    away = member.shared[0]
+    away.owner.give_back()
+    await world.settle()
+    _move(away.location, world.folder / "elsewhere")
+    await world.pass_time(SOON_MS)
+    return away
+
+
+def _break(location: str) -> None:
+    Path(location).write_bytes(b"no store")
 
 
 def _move(source: Path | str, target: Path | str) -> None:
@@ -153,6 +183,25 @@ async def test_broker_that_is_gone_is_withdrawn(world: ClusterWorld) -> None:
     await world.pass_time(2 * BEAT_MS)
     uuids = {one.broker_uuid for one in await a.catalog.brokers()}
     assert uuids == {a.broker.uuid, b.broker.uuid}
+
+
+async def test_broker_that_leaves_waits_for_others_that_write(
+    world: ClusterWorld,
+) -> None:
+    a, b = await world.join("a"), await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    other = sqlite3.connect(world.folder / "catalog.sqlite3", isolation_level=None)
+    with closing(other):
+        other.execute("BEGIN IMMEDIATE")
+        leaving = asyncio.create_task(b.broker.leave())
+        # It has tried, and waits for the next try.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not leaving.done()
+        other.execute("ROLLBACK")
+        await leaving
+    uuids = {one.broker_uuid for one in await a.catalog.brokers()}
+    assert uuids == {a.broker.uuid}
 
 
 async def test_store_of_an_older_format_waits_for_brokers_that_cannot_read_it(
@@ -179,3 +228,97 @@ async def test_directory_knows_where_stores_are(world: ClusterWorld) -> None:
         assert a.broker.directory.address_of(one.uuid) == (
             None if is_here else "host:2"
         )
+
+
+async def test_creation_that_may_have_happened_keeps_its_fragments(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another broker may have found the entity in the catalog, and have sent to it."""
+    a = await world.join("a")
+    await world.until(world.is_shared_equally, SOON_MS)
+    put = a.catalog.put
+
+    async def put_without_an_answer(*entities: Any, known: int | None = None) -> None:
+        await put(*entities, known=known)
+        raise CommitUnknown("no answer")
+
+    monkeypatch.setattr(a.catalog, "put", put_without_an_answer)
+    with pytest.raises(ServerBusy, match="nobody knows whether the change happened"):
+        await a.namespace.create_queue("q", {})
+    monkeypatch.undo()
+    b = await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    (owner,) = [one for one in (a, b) if one.namespace.queue("q").is_available()]
+    await owner.send("q")
+    await world.pass_time(SOON_MS)
+    assert owner.active_count("q") == 1
+
+
+async def test_brokers_are_settled_when_each_knows_that_nothing_will_move(
+    world: ClusterWorld,
+) -> None:
+    a = await world.join("a")
+    await world.until(lambda: a.broker.announcement().is_settled, SOON_MS)
+    b = await world.join("b")
+    await world.pass_time(BEAT_MS)
+    assert not a.broker.announcement().is_settled, "it is to give stores back"
+    members = (a, b)
+
+    def are_settled() -> bool:
+        return all(one.broker.announcement().is_settled for one in members)
+
+    await world.until(are_settled, SOON_MS)
+    assert world.is_shared_equally()
+    for one, other in (members, members[::-1]):
+        for path in other.served():
+            found = one.broker.directory.owner_of(one.owner(path).store_uuid)
+            assert found is not None and found.broker_uuid == other.broker.uuid
+    await world.pass_time(2 * LOOK_MS)
+    told = [announcement_of(record) for record in await a.catalog.brokers()]
+    assert all(one is not None and one.is_settled for one in told)
+
+
+async def test_broker_knows_for_how_long_it_was_not_heard_of(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = await world.join("a"), await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    assert a.broker.unheard_ms() <= BEAT_MS
+    monkeypatch.setattr(a.catalog, "announce", _refuse_to_announce)
+    a.is_frozen = True
+    for _ in range(TERM_MS // LOOK_MS):
+        await world.pass_time(LOOK_MS)
+        with suppress(StoreError):
+            await a.broker.look()
+    assert a.broker.unheard_ms() >= TERM_MS
+    assert b.broker.unheard_ms() <= BEAT_MS
+    monkeypatch.undo()
+    a.is_frozen = False
+    await world.pass_time(2 * BEAT_MS)
+    assert a.broker.unheard_ms() <= BEAT_MS
+
+
+async def _refuse_to_announce(record: object) -> None:
+    raise StoreError("The catalog is away.")
+
+
+async def test_idle_entity_is_deleted_though_another_broker_changes_the_catalog(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them finds its own idle entities at the same time."""
+    a, b = await world.join("a"), await world.join("b")
+    await world.until(world.is_shared_equally, SOON_MS)
+    await a.namespace.create_queue("q", {"auto_delete_on_idle_ms": 300_000})
+    remove = a.catalog.remove
+
+    async def be_late(*given: Any, **named: Any) -> None:
+        monkeypatch.undo()
+        await b.namespace.create_queue("r", {})
+        await remove(*given, **named)
+
+    monkeypatch.setattr(a.catalog, "remove", be_late)
+    world.clock.advance(300_001)
+    a.namespace.idle.tick(world.clock.now())
+    await a.namespace.idle.finished()
+    assert a.namespace.find("q") is None
+    assert a.namespace.find("r") is not None, "it has followed"

@@ -66,3 +66,14 @@ def test_broker_that_is_gone_is_forgotten() -> None:
 def test_broker_without_an_address_cannot_be_reached() -> None:
     known = directory(replace(PEER, address="", stores={STORE: 4}))
     assert known.address_of(STORE) is None
+
+
+def test_store_that_no_broker_can_reach_is_not_waited_for() -> None:
+    me = replace(ME, stores={STORE: 4}, reach=frozenset({STORE}))
+    assert directory(me, PEER).serves_all([STORE, OTHER])
+    peer = replace(PEER, reach=frozenset({OTHER}))
+    assert not directory(me, peer).serves_all([STORE, OTHER])
+    peer = replace(peer, stores={OTHER: OPENING})
+    assert not directory(me, peer).serves_all([STORE, OTHER])
+    peer = replace(peer, stores={OTHER: 1})
+    assert directory(me, peer).serves_all([STORE, OTHER])

@@ -12,11 +12,15 @@ from pathlib import Path
 
 from unit.entities.world import message
 
+from twinbus.broker.changes import OutboxEntry
 from twinbus.broker.fragment import MAIN
 from twinbus.broker.message import Message
 from twinbus.cluster.broker import Broker
 from twinbus.cluster.shared_store import SharedStore
-from twinbus.entities.namespace import Namespace
+from twinbus.entities.namespace_limits import NamespaceLimits
+from twinbus.entities.namespaces import Namespaces
+from twinbus.errors import ServerBusy
+from twinbus.outbox.remote_stores import Receipt
 from twinbus.owner.owners import Owners
 from twinbus.owner.sharing import Sharing
 from twinbus.owner.store_owner import StoreOwner, owner_of
@@ -30,6 +34,39 @@ from twinbus.testing.clock import ManualClock
 LOOK_MS = 100
 
 
+class OtherMembers:
+    """The stores that other members serve, as one of them reaches them."""
+
+    def __init__(self, world: "ClusterWorld", me: "Member") -> None:
+        self._world = world
+        self._me = me
+
+    def _owner(self, store_uuid: bytes) -> "Member | None":
+        for member in self._world.members:
+            owner = member.owners.find(store_uuid)
+            if member is not self._me and owner is not None and owner.is_serving:
+                return member
+        return None
+
+    def serves(self, store_uuid: bytes) -> bool:
+        return self._owner(store_uuid) is not None
+
+    async def append(
+        self,
+        store_uuid: bytes,
+        source_uuid: bytes,
+        epoch: int,
+        entries: list[OutboxEntry],
+    ) -> Receipt:
+        raise AssertionError("nothing is forwarded here")
+
+    async def diverted(self, log_uuid: bytes, store_uuid: bytes) -> list[str]:
+        owner = self._owner(log_uuid)
+        if owner is None or owner.is_frozen:
+            raise ServerBusy("It does not answer.")
+        return owner.namespace.transfer_log.kept_for(log_uuid, store_uuid)
+
+
 class Member:
     """One broker, with all that its process would have."""
 
@@ -39,7 +76,7 @@ class Member:
         self.catalog = SqliteCatalog(world.folder / "catalog.sqlite3")
         stores = [SqliteStore(path) for path in world.paths]
         self.owners = Owners([self._owner(store) for store in stores], sharing)
-        self.namespace = Namespace(
+        self.namespaces = Namespaces(
             "space",
             self.catalog,
             self.owners,
@@ -47,10 +84,12 @@ class Member:
             os.urandom,
             Turns(self.clock),
             rules=(),
-            max_entities=100,
-            max_message_bytes=1000,
-            max_entity_message_bytes=1000,
+            limits=NamespaceLimits(
+                max_entities=100, max_message_bytes=1000, max_entity_message_bytes=1000
+            ),
         )
+        self.namespace = self.namespaces.default
+        self.namespace.transfer_log.elsewhere = OtherMembers(world, self)
         self.shared = [
             SharedStore(owner, store)
             for owner, store in zip(self.owners, stores, strict=True)
@@ -61,6 +100,7 @@ class Member:
             self.clock,
             os.urandom(16),
             name=name,
+            namespace="space",
             formats=readable_formats(FORMAT.version),
             follow=self.namespace.follower.follow,
             on_fatal=self.fatal.append,
@@ -79,16 +119,16 @@ class Member:
         )
 
     async def start(self) -> None:
-        remembered = await self.namespace.remembered_stores()
+        remembered = await self.namespaces.remembered_stores()
         await self.owners.open("test", remembered)
-        await self.namespace.open()
+        await self.namespaces.open()
         self.owners.start()
-        self.namespace.start()
+        self.namespaces.start()
 
     async def stop(self) -> None:
         await self.owners.stop()
         await self.broker.leave()
-        await self.namespace.close()
+        await self.namespaces.close()
 
     def served(self) -> set[Path]:
         return {Path(one.location) for one in self.shared if one.owner.is_serving}
@@ -125,7 +165,7 @@ class ClusterWorld:
         first = Member(self, "first", Sharing.PREPARING)
         await first.start()
         await first.owners.stop()
-        await first.namespace.close()
+        await first.namespaces.close()
 
     async def join(self, name: str) -> Member:
         member = Member(self, name, Sharing.SHARED)

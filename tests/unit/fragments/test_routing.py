@@ -13,8 +13,9 @@ from twinbus.broker.message import Message
 from twinbus.broker.transaction import Transaction, TransactionLimits
 from twinbus.encoding.layout import IN_TRANSFER, SENT_ONCE
 from twinbus.errors import FragmentUnavailable, NotAllowed
+from twinbus.fragments.fragment_source import FragmentSource
 from twinbus.fragments.hashing import fragment_index
-from twinbus.fragments.routing import FragmentSource, Routing
+from twinbus.fragments.routing import Routing
 from twinbus.fragments.transaction_key import fragment_in_transaction
 
 GENERATION = bytes(16)
@@ -102,8 +103,10 @@ def test_store_that_commits_for_long_is_left_for_one_that_is_idle(
     for home in fragments.homes:
         home.is_committing = True
     route = fragments.routing.route
-    stays = [route([sent()]).index for _ in range(100)]
-    assert stays == [0] * 100, "no other one is better"
+    shared = [route([sent()]).index for _ in range(4 * 32)]
+    assert {index: shared.count(index) for index in range(4)} == dict.fromkeys(
+        range(4), 32
+    ), "all are busy: they share what waits"
     fragments.homes[2].is_committing = False
     later = [route([sent()]).index for _ in range(100)]
     assert later[-1] == 2 and later.index(2) < 40

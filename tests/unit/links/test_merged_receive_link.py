@@ -107,6 +107,26 @@ def test_settlements_wake_every_store_that_they_concern(
     assert world.counts() == [0, 0, 0]
 
 
+def test_what_was_removed_for_credit_taken_back_is_not_lost(
+    world: PartitionedWorld,
+) -> None:
+    for home in world.homes:
+        home.enqueue(3)
+    link, _ = world.merged(peek_lock=False)
+    link.issue_credit(4)
+    world.pump()
+    link.issue_credit(0)
+    world.pump()
+    world.commit()
+    assert (world.deliveries(), sum(world.counts())) == ([], 5)
+    link.issue_credit(3)
+    assert len(world.deliveries()) == 3
+    link.issue_credit(3)
+    assert len(world.deliveries()) == 1, "the last one that was owed"
+    world.commit()
+    assert (len(world.deliveries()), sum(world.counts())) == (2, 3)
+
+
 def test_receive_and_delete_promises_no_more_than_the_credit(
     world: PartitionedWorld,
 ) -> None:

@@ -144,6 +144,27 @@ def test_credit_taken_back_meanwhile_is_respected(world: World) -> None:
     assert len(world.deliveries()) == 1
 
 
+def test_what_was_removed_for_credit_taken_back_comes_with_the_next(
+    world: World,
+) -> None:
+    link, _ = world.receiver(peek_lock=False)
+    world.home.enqueue(4)
+    link.issue_credit(3)
+    world.pump()
+    link.issue_credit(0)
+    world.pump()
+    world.home.commit()
+    assert (world.deliveries(), world.fragment.active_count) == ([], 1)
+    link.issue_credit(2)
+    assert [event.settled for event in world.deliveries()] == [True, True]
+    assert world.fragment.active_count == 1, "nothing was removed for that credit"
+    link.issue_credit(2)
+    assert len(world.deliveries()) == 1, "the last one that was owed"
+    world.home.commit()
+    assert len(world.deliveries()) == 1
+    assert world.fragment.active_count == 0
+
+
 def test_link_that_went_away_meanwhile_gets_nothing(world: World) -> None:
     link, made = world.receiver(peek_lock=False)
     world.home.enqueue(3)

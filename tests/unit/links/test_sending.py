@@ -6,7 +6,8 @@ from twinbus.amqp.link import Link
 from twinbus.amqp.messaging import Data, Message, Properties, encode_message
 from twinbus.amqp.outcomes import Accepted
 from twinbus.amqp.types import Symbol, Timestamp
-from twinbus.broker.operation_log import DUPLICATE, PING, SEND, decode_operations
+from twinbus.broker.operation_log import DUPLICATE, PING, SEND
+from twinbus.broker.operation_record import decode_operations
 from twinbus.errors import ServerBusy
 
 from .world import BODY, NOW, World, run

@@ -25,11 +25,12 @@ from twinbus.amqp.types import Symbol
 from twinbus.broker import schedule
 from twinbus.broker.message import Annex
 from twinbus.broker.message_lock import MessageLock
-from twinbus.broker.transaction import TransactionLimits
+from twinbus.broker.transaction import Transaction, TransactionLimits
 from twinbus.encoding.incoming import read_message
-from twinbus.errors import InternalError, NotAllowed, ServerBusy
+from twinbus.errors import InternalError, NotAllowed, ServerBusy, ServiceBusError
 from twinbus.limits import PROPERTIES_BYTES
 from twinbus.links.coordinator import Coordinator
+from twinbus.links.outcomes import COMPLETE, settled_in
 from twinbus.links.remote_receiver import RemoteReceiver
 from twinbus.links.transactional_work import (
     TransactionalCancel,
@@ -515,7 +516,12 @@ def test_cancellation_is_claimed_once_and_broken_by_others(
 
 
 class _ElsewhereReceiver(RemoteReceiver):
-    """A delivery of another broker; a transaction must not reach it."""
+    """A delivery of another broker."""
+
+    def __init__(self, error: ServiceBusError | None = None) -> None:
+        super().__init__()
+        self._error = error
+        self.outcomes: list[object] = []
 
     def settle(self, delivery_id: int, state: object, settled: bool) -> None:
         raise AssertionError("it was passed on")
@@ -523,12 +529,42 @@ class _ElsewhereReceiver(RemoteReceiver):
     def settled_some(self) -> None:
         raise AssertionError("it was passed on")
 
+    def is_in(self, transaction: Transaction, delivery_id: int) -> bool:
+        return bool(self.outcomes)
 
-def test_delivery_of_another_broker_is_refused_and_dooms(
+    def settle_in(
+        self, transaction: Transaction, delivery_id: int, outcome: object
+    ) -> bytes:
+        if self._error is not None:
+            raise self._error
+        self.outcomes.append(outcome)
+        return settled_in(transaction.txn_id, COMPLETE)
+
+    def committed(self, delivery_id: int, kind: int) -> None:
+        raise AssertionError("the transaction has no work")
+
+    def let_go(self, delivery_id: int) -> None:
+        raise AssertionError("the transaction has no work")
+
+
+def test_delivery_of_another_broker_is_echoed_and_stays_unsettled(
     world: World, client: Client
 ) -> None:
     [delivery_id] = received(world)
-    world.bus_session.unsettled[delivery_id] = _ElsewhereReceiver()
+    receiver = _ElsewhereReceiver()
+    world.bus_session.unsettled[delivery_id] = receiver
+    txn_id = client.declare()
+    event = client.settle(delivery_id, txn_id)
+    assert isinstance(event.state, TransactionalState)
+    assert not event.settled
+    assert receiver.outcomes == [Accepted()]
+    assert world.bus_session.unsettled[delivery_id] is receiver
+
+
+def test_refused_delivery_of_another_broker_dooms(world: World, client: Client) -> None:
+    [delivery_id] = received(world)
+    refusing = _ElsewhereReceiver(NotAllowed("no"))
+    world.bus_session.unsettled[delivery_id] = refusing
     txn_id = client.declare()
     event = client.settle(delivery_id, txn_id)
     assert condition(event.state) == "amqp:not-allowed"

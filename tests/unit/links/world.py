@@ -30,7 +30,8 @@ from twinbus.broker.message import Message
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.transaction import TransactionLimits
 from twinbus.errors import ServiceBusError
-from twinbus.fragments.routing import FragmentSource, Routing
+from twinbus.fragments.fragment_source import FragmentSource
+from twinbus.fragments.routing import Routing
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.coordinator_link import CoordinatorLink

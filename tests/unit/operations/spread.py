@@ -2,6 +2,7 @@
 and what is sent to them."""
 
 import asyncio
+from itertools import count, islice
 from typing import Any
 
 from unit.entities.world import Fault, World, take_time
@@ -27,9 +28,9 @@ def spread_world(store_count: int) -> World:
 
 def key_in(index: int, number: int = 0) -> str:
     """A key whose messages are in that fragment; another one for each number."""
-    keys = (f"key {n}" for n in range(10_000))
-    fitting = [key for key in keys if fragment_index(key, FRAGMENTS) == index]
-    return fitting[number]
+    keys = (f"key {n}" for n in count())
+    fitting = (key for key in keys if fragment_index(key, FRAGMENTS) == index)
+    return next(islice(fitting, number, None))
 
 
 def encoded(

@@ -1,6 +1,8 @@
 """Bulk requests on all fragments of an entity: bounds, leases, plans, settlements,
 appends."""
 
+from collections.abc import Iterator
+
 import pytest
 from unit.entities.world import Fault, World
 
@@ -37,6 +39,7 @@ from .spread import (
     owner_at,
     take_away,
 )
+from .store_brokers import bulk_of_brokers
 from .test_peeking import fill
 
 CALLER = TrustedCaller("bulk")
@@ -58,7 +61,21 @@ async def apart(several: World) -> World:
     return several
 
 
+@pytest.fixture(params=["one broker", "brokers"], autouse=True)
+def are_several(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Everything is the same if each store has a broker of its own."""
+    global _are_several
+    _are_several = request.param == "brokers"
+    yield
+    _are_several = False
+
+
+_are_several = False
+
+
 def bulk(world: World) -> BulkEntities:
+    if _are_several:
+        return bulk_of_brokers(world)[0]
     return BulkEntities(world.namespace)
 
 

@@ -11,7 +11,7 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.outline import Outlines
 from twinbus.errors import ServerBusy
-from twinbus.operations.bulk import plans, settlements
+from twinbus.operations.bulk import plan_holds, plans, settlements
 from twinbus.operations.bulk.reading import open_source
 from twinbus.operations.bulk.requests import (
     FragmentRuntime,
@@ -159,7 +159,7 @@ async def test_bounds_by_time_leave_others_their_turns(
     """One for each look at the store; a hundred numbers are halved six times."""
     await send(world, queue, 100)
     source = open_source(world.namespace, "orders", reader.caller).part(0)
-    assert await turns_during(plans.first_since(source, world.clock.now() + 1)) > 6
+    assert await turns_during(plan_holds.first_since(source, world.clock.now() + 1)) > 6
 
 
 # --- settling -----------------------------------------------------------------------

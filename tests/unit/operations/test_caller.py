@@ -14,21 +14,24 @@ from twinbus.auth.claims import Claim
 from twinbus.errors import UnauthorizedAccess
 from twinbus.links.outcomes import COMPLETE, Settlement
 from twinbus.operations.accepting import accept_session
-from twinbus.operations.bulk import leases, plans, ranges, runtimes
-from twinbus.operations.bulk.plans import Wanted
-from twinbus.operations.bulk.requests import PlanLimits, SettleRequest
+from twinbus.operations.bulk import leases, plan_holds, ranges, runtimes
+from twinbus.operations.bulk.leases import LeaseWish
+from twinbus.operations.bulk.plan_holds import Wanted
+from twinbus.operations.bulk.requests import SettleRequest
 from twinbus.operations.bulk.settlements import RangeSettlement, settle_ranges
+from twinbus.operations.bulk.shares import Hold, PlanNote
 from twinbus.operations.cancel_sent import cancel_sent
 from twinbus.operations.deferred import receive_deferred
 from twinbus.operations.deletion import delete_messages
 from twinbus.operations.entity_handle import EntityHandle
 from twinbus.operations.fragment_handle import FragmentHandle
-from twinbus.operations.locks import renew_locks, settle
+from twinbus.operations.locks import abandon, complete, renew_locks, settle
 from twinbus.operations.peeking import peek
 from twinbus.operations.receiving import receive
+from twinbus.operations.resubmission import resubmit
 from twinbus.operations.rules import add_rule, list_rules, remove_rule
 from twinbus.operations.scheduling import cancel_scheduled, schedule_messages
-from twinbus.operations.sending import send, sent
+from twinbus.operations.sending import send, send_batch, sent
 from twinbus.operations.sessions import (
     list_sessions,
     renew_session,
@@ -46,7 +49,9 @@ SENDING: dict[str, Callable[[EntityHandle], Awaitable[Any]]] = {
     "sent": lambda handle: sent(handle, handle.part(0), []),
     "schedule_messages": lambda handle: schedule_messages(handle, [b""]),
     "cancel_scheduled": lambda handle: cancel_scheduled(handle, [1]),
+    "send_batch": lambda handle: send_batch(handle, [b""]),
     "cancel_sent": lambda handle: cancel_sent(handle, [b"1"]),
+    "resubmit": lambda handle: resubmit(handle, 1, 0),
 }
 LISTENING: dict[str, Callable[[EntityHandle], Awaitable[Any]]] = {
     "peek": lambda handle: peek(handle, 0, 1),
@@ -54,7 +59,10 @@ LISTENING: dict[str, Callable[[EntityHandle], Awaitable[Any]]] = {
     "receive_deferred": lambda handle: receive_deferred(handle, [1], peek_lock=True),
     "accept_session": lambda handle: accept_session(handle, None, 0),
     "delete_messages": lambda handle: delete_messages(handle, 1, 0),
+    "resubmit": lambda handle: resubmit(handle, 1, 0),
     "renew_locks": lambda handle: renew_locks(handle, [TOKEN]),
+    "complete": lambda handle: complete(handle, TOKEN),
+    "abandon": lambda handle: abandon(handle, TOKEN),
     "settle": lambda handle: settle(handle, [TOKEN], Settlement(COMPLETE)),
     "renew_session": lambda handle: renew_session(handle, "a"),
     "session_state": lambda handle: session_state(handle, "a"),
@@ -64,21 +72,35 @@ LISTENING: dict[str, Callable[[EntityHandle], Awaitable[Any]]] = {
     "remove_rule": lambda handle: remove_rule(handle, "a"),
     "list_rules": lambda handle: list_rules(handle, 0, 1),
     "runtime_of": runtimes.runtime_of,
-    "first_since": lambda handle: plans.first_since(handle.part(0), 0),
+    "first_since": lambda handle: plan_holds.first_since(handle.part(0), 0),
+    "read_outlines": lambda handle: plan_holds.read_outlines(handle.part(0), 0, 1, 1),
     # Those of several entities, of a class, or that yield.
-    "lease": lambda handle: leases.lease("spark", 1_000, [(handle, None)]),
+    "lease": lambda handle: leases.lease(
+        "spark", 1_000, [LeaseWish(handle=handle, epoch=None)]
+    ),
     "release": lambda handle: leases.release("spark", [(handle, "1")]),
-    "plan": lambda handle: planned(handle),
+    "hold": lambda handle: held(handle),
+    "note_plans": lambda handle: plan_holds.note_plans("spark", noted(handle)),
+    "restore_plans": lambda handle: restored(handle),
     "browse": lambda handle: browsed(handle),
     "settle_ranges": lambda handle: settle_ranges(handle, "spark", SETTLEMENT),
     "apply": lambda handle: settled(handle),
 }
 
 
-async def planned(handle: EntityHandle) -> None:
-    limits = PlanLimits(max_messages=1, max_bytes=1, split_messages=1, is_aligned=False)
+async def held(handle: EntityHandle) -> None:
     part = Wanted(handle=handle.part(0), first=0, last=1, epoch=None)
-    await plans.plan("spark", [part], limits)
+    await plan_holds.hold("spark", [part])
+
+
+def noted(handle: EntityHandle) -> list[tuple[FragmentHandle, PlanNote]]:
+    hold = Hold(store_epoch=1, restore_count=0, plan_count=0)
+    note = PlanNote(path="orders", index=0, epoch="1", first=0, through=1, hold=hold)
+    return [(handle.part(0), note)]
+
+
+async def restored(handle: EntityHandle) -> None:
+    plan_holds.restore_plans("spark", noted(handle))
 
 
 async def browsed(handle: EntityHandle) -> None:

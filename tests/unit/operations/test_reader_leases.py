@@ -523,12 +523,12 @@ async def test_queue_with_a_reader_is_not_idle(world: World, reader: Reader) -> 
     assert len(grants) == 1
     for _ in range(39):
         await world.advance(10_000)
-        world.namespace.tick(world.clock.now())
+        world.namespaces.tick(world.clock.now())
         await world.namespace.idle.finished()
     assert world.namespace.queue("orders").path == "orders"
     for _ in range(35):
         await world.advance(10_000)
-        world.namespace.tick(world.clock.now())
+        world.namespaces.tick(world.clock.now())
         await world.namespace.idle.finished()
     with pytest.raises(MessagingEntityNotFound):
         world.namespace.queue("orders")

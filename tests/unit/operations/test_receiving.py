@@ -1,6 +1,7 @@
 """Receiving by requests: what is there, what comes meanwhile, and what ends it."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from unit.entities.world import Fault, World, message
@@ -14,7 +15,7 @@ from twinbus.errors import (
 )
 from twinbus.links.outcomes import COMPLETE, Settlement
 from twinbus.operations.locks import settle
-from twinbus.operations.receiving import receive
+from twinbus.operations.receiving import RequestReceiver, open_receiver, receive
 from twinbus.store.base import CommitFailed
 
 from .callers import opened
@@ -126,6 +127,64 @@ async def test_caller_that_goes_leaves_nobody_behind(
     await asyncio.gather(receiving, return_exceptions=True)
     await send(world, queue)
     assert queue.locks == {}
+
+
+@pytest.mark.parametrize("peek_lock", [True, False])
+async def test_message_for_a_caller_that_goes_in_that_instant(
+    world: World, queue: Fragment, monkeypatch: pytest.MonkeyPatch, peek_lock: bool
+) -> None:
+    """A locked one is ready again, as if it had not been delivered. A removed one is
+    gone, as on a link."""
+    take = RequestReceiver.take
+
+    def take_and_go(receiver: RequestReceiver, messages: Any) -> None:
+        take(receiver, messages)
+        receiving.cancel()
+
+    monkeypatch.setattr(RequestReceiver, "take", take_and_go)
+    receiving = asyncio.ensure_future(
+        receive(opened(world), 5, 60, peek_lock=peek_lock)
+    )
+    await world.settled()
+    await send(world, queue)
+    with pytest.raises(asyncio.CancelledError):
+        await receiving
+    await world.owner.durable()
+    assert queue.locks == {}
+    assert queue.active_count == (1 if peek_lock else 0)
+    monkeypatch.undo()
+    received = await receive(opened(world), 5, 0)
+    assert len(received) == queue.active_count
+    for item in received:
+        header = decode_message(item.encoded).header
+        assert header is not None
+        assert not header.delivery_count
+
+
+async def test_receiver_serves_several_requests(world: World, queue: Fragment) -> None:
+    receiver = open_receiver(opened(world), True)
+    await send(world, queue, 3)
+    for number in (1, 2):
+        [item] = await receiver.receive(1, 0)
+        assert item.sequence_number == number
+    assert len(queue.locks) == 2, "between requests it takes nothing"
+    assert not receiver.is_over
+    await world.namespace.delete_queue("orders")
+    assert receiver.is_over
+    with pytest.raises(MessagingEntityNotFound):
+        await receiver.receive(1, 0)
+
+
+async def test_wait_that_is_hurried_ends_without_a_message(
+    world: World, queue: Fragment
+) -> None:
+    receiver = open_receiver(opened(world), True)
+    receiving = asyncio.ensure_future(receiver.receive(1, 3_600))
+    # It begins, and waits.
+    await asyncio.sleep(0)
+    receiver.hurry()
+    assert await receiving == []
+    receiver.close()
 
 
 async def test_queue_that_is_deleted_ends_the_wait(

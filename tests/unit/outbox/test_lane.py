@@ -2,14 +2,15 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from unit.entities.world import Fault
 
-from twinbus.broker.changes import ChangeSet
+from twinbus.broker.changes import ChangeSet, OutboxEntry
 from twinbus.broker.fragment import DEAD_LETTER, TRANSFER_DEAD_LETTER
 from twinbus.broker.transaction import Transaction, TransactionLimits
-from twinbus.errors import NotAllowed
+from twinbus.errors import NotAllowed, QuotaExceeded, ServerBusy, ServiceBusError
 from twinbus.links.outcomes import COMPLETE, Settlement
 from twinbus.links.sending import accept
 from twinbus.links.transaction_commit import Commit, TransactionListener
@@ -18,6 +19,7 @@ from twinbus.links.transactional_work import (
     TransactionalSettlement,
 )
 from twinbus.links.via import Via
+from twinbus.outbox.remote_stores import Receipt, RefusedEntry
 from twinbus.store.base import CommitFailed, CommitUnknown
 
 from .world import NOW, Answers, World, message, received
@@ -189,3 +191,65 @@ async def test_settlements_in_two_stores_are_refused(world: World) -> None:
     work = TransactionalSettlement(there, lock, settlement, 1)
     with pytest.raises(NotAllowed, match="one message store only"):
         transaction.enlist_lock(lock, work)
+
+
+class Elsewhere:
+    """Another broker, which serves the second store."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.brought: list[OutboxEntry] = []
+        self.refuses = False
+        self.failures: list[ServiceBusError] = []
+
+    def serves(self, store_uuid: bytes) -> bool:
+        return store_uuid == self._world.second.store_uuid
+
+    async def append(
+        self, store_uuid: bytes, source_uuid: bytes, epoch: int, entries: Any
+    ) -> Receipt:
+        assert source_uuid == self._world.first.store_uuid
+        assert epoch == self._world.first.epoch
+        if self.failures:
+            raise self.failures.pop()
+        if self.refuses:
+            first, *_ = entries
+            refused = RefusedEntry(entry=first, reason="Full", text="no room")
+            return Receipt(taken=[], refused=[refused])
+        self.brought += entries
+        return Receipt(taken=entries, refused=[], full=[entries[0].target])
+
+    async def diverted(self, log_uuid: bytes, store_uuid: bytes) -> list[str]:
+        raise AssertionError("it is not asked")
+
+
+async def served_elsewhere(world: World) -> Elsewhere:
+    await forward(world)
+    await world.leave(world.second)
+    elsewhere = world.namespace.transfer_log.elsewhere = Elsewhere(world)
+    return elsewhere
+
+
+async def test_entries_are_brought_to_the_broker_that_has_the_store(
+    world: World,
+) -> None:
+    elsewhere = await served_elsewhere(world)
+    elsewhere.failures.append(ServerBusy("not now"))
+    send(world, "1", "2")
+    await world.until(lambda: len(elsewhere.brought) == 2)
+    await world.until(lambda: not world.first.outbox.lanes())
+    ids = [one.entry_id for one in elsewhere.brought]
+    assert ids == sorted(ids)
+    target, now = elsewhere.brought[0].target, world.clock.now()
+    with pytest.raises(QuotaExceeded):
+        world.first.outbox.check_target(target, now, "there")
+    world.first.outbox.check_target(target, now + 60_000, "there")
+
+
+async def test_what_another_broker_refuses_is_a_dead_letter_here(world: World) -> None:
+    elsewhere = await served_elsewhere(world)
+    elsewhere.refuses = True
+    send(world, "1")
+    await world.until(lambda: world.here.counts().dead_letter == 1)
+    assert received(world.here.fragment(DEAD_LETTER)) == ["1"]
+    assert world.here.counts().transfer == 0

@@ -11,7 +11,8 @@ from twinbus.broker import message as stored
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment import Fragment
 from twinbus.encoding.incoming import read_message
-from twinbus.entities.namespace import Namespace
+from twinbus.entities.namespace_limits import NamespaceLimits
+from twinbus.entities.namespaces import Namespaces
 from twinbus.entities.queue import Queue
 from twinbus.errors import ServiceBusError
 from twinbus.outbox.transfer_log import TransferSettings
@@ -49,7 +50,7 @@ class World:
         self.stores = [FaultyStore(), FaultyStore()]
         self._count = 0
         self.owners = Owners([self._owner(store) for store in self.stores])
-        self.namespace = Namespace(
+        self.namespaces = Namespaces(
             "space",
             MemoryCatalog(),
             self.owners,
@@ -57,11 +58,12 @@ class World:
             self._entropy,
             Turns(self.clock),
             rules=(),
-            max_entities=100,
-            max_message_bytes=1000,
-            max_entity_message_bytes=1000,
+            limits=NamespaceLimits(
+                max_entities=100, max_message_bytes=1000, max_entity_message_bytes=1000
+            ),
             transfer=TransferSettings(**transfer),
         )
+        self.namespace = self.namespaces.default
 
     def _owner(self, store: Any) -> StoreOwner:
         return StoreOwner(
@@ -79,16 +81,16 @@ class World:
 
     async def start(self) -> None:
         await self.owners.open("test")
-        await self.namespace.open()
+        await self.namespaces.open()
         self.owners.start()
-        self.namespace.start()
+        self.namespaces.start()
         self.here = await self.namespace.create_queue("here", {})
         self.there = await self.namespace.create_queue("there", {})
         assert self.first is not self.second
 
     async def stop(self) -> None:
         await self.owners.stop()
-        await self.namespace.close()
+        await self.namespaces.close()
 
     @property
     def first(self) -> StoreOwner:
@@ -126,7 +128,7 @@ class World:
                 return
             self.clock.advance(100)
             self.owners.tick()
-            self.namespace.tick(self.clock.now())
+            self.namespaces.tick(self.clock.now())
             for _ in range(10):
                 await asyncio.sleep(0)
         raise AssertionError("it does not happen")

@@ -29,13 +29,16 @@ from twinbus.amqp.events import (
 from twinbus.amqp.link import Link
 from twinbus.amqp.sasl import parse_plain
 from twinbus.amqp.session import AmqpSession
-from twinbus.amqp.types import AmqpArray, Symbol
 from twinbus.auth.claims import Grant
 from twinbus.auth.grants import Grants, Right
 from twinbus.auth.policy import Policy
 from twinbus.broker.home import Home
+from twinbus.broker.log_book import actor_text
+from twinbus.doors.amqp.asked_for import AskedFor
 from twinbus.doors.amqp.attach import on_attach
 from twinbus.doors.amqp.host import Host
+from twinbus.doors.amqp.open_properties import open_properties
+from twinbus.doors.amqp.peer_attach import ASKING_FOR
 from twinbus.doors.amqp.request_links import (
     Node,
     RequestLink,
@@ -43,9 +46,17 @@ from twinbus.doors.amqp.request_links import (
     Unanswered,
 )
 from twinbus.doors.amqp.session_attach import SessionAttach
+from twinbus.doors.arrived_at import arrived_at
 from twinbus.doors.memory_share import MemoryShare
+from twinbus.doors.visitor import Visitor
 from twinbus.entities.entity import EntityLink
-from twinbus.errors import ConnectionForced, QuotaExceeded, ServiceBusError
+from twinbus.entities.namespace import Namespace
+from twinbus.errors import (
+    AuthenticationFailed,
+    ConnectionForced,
+    QuotaExceeded,
+    ServiceBusError,
+)
 from twinbus.limits import (
     ANSWERS_BYTES,
     FRAME_BYTES,
@@ -64,7 +75,6 @@ from twinbus.limits import (
 from twinbus.links.coordinator import Coordinator
 from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.deliveries import apply_deliveries
-from twinbus.links.extensions import Extensions
 from twinbus.links.merged_receive_link import MergedReceiveLink
 from twinbus.links.output import Output
 from twinbus.links.receive_link import (
@@ -96,9 +106,6 @@ _FRAMES_AT_A_TIME: Final = 64
 
 _SHOWN_LINKS: Final = 20
 
-_SYMBOL: Final = 0xA3
-"""Constructor of an array of short symbols."""
-
 # On which a client receives, from one fragment or from several.
 ReceivingLink = ReceiveLink | MergedReceiveLink
 QueueLink = SendLink | ReceiveLink | MergedReceiveLink | SessionAttach | Relay
@@ -112,13 +119,23 @@ class AmqpConnection(asyncio.Protocol):
     # For speed: each read uses some of these, and without slots Python hashes the names
     # of attributes if an object has more than thirty.
     __slots__ = (
-        *("_host", "namespace", "clock", "extensions", "turns", "grants", "output"),
+        *(
+            "_host",
+            "_asked",
+            "namespace",
+            "clock",
+            "extensions",
+            "turns",
+            "grants",
+            "output",
+        ),
         "peers",
-        *("coordinator", "_engine", "_transport", "_peer", "unanswered", "requests"),
+        *("coordinator", "_engine", "_transport", "unanswered", "requests"),
         *("_unsent_bytes", "_held_bytes", "_engine_bytes", "_held_limit"),
-        *("_unread_limit", "_nodes", "_responses", "_links", "_is_stranger", "_opened"),
+        *("_unread_limit", "_nodes", "_responses", "_links", "_actors"),
+        *("_is_stranger", "_opened"),
         *("_started_at", "_handshake_ms", "_is_waiting", "_is_deaf", "_is_held_back"),
-        *("_is_lost", "_is_ended", "_abort_at", "__weakref__"),
+        *("_is_lost", "_is_ended", "_abort_at", "visitor", "__weakref__"),
     )
 
     # The peer is a broker of the same cluster, and not a client.
@@ -129,7 +146,9 @@ class AmqpConnection(asyncio.Protocol):
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self.namespace = host.namespace
+        # The default one, until the client has said which it means.
+        self.namespace = host.namespaces.default
+        self._asked = AskedFor(host.namespaces)
         self.clock = host.clock
         self.extensions = host.extensions
         self.turns = host.turns
@@ -145,13 +164,14 @@ class AmqpConnection(asyncio.Protocol):
             channel_max=self.session_limit - 1,
             handle_max=LINKS_PER_CONNECTION - 1,
             idle_timeout_ms=IDLE_TIMEOUT_MS,
-            properties=_open_properties(self.extensions, host.broker_name),
+            properties=open_properties(self.extensions, host.broker_name),
             link_limit=self.link_limit,
             limit_bytes=STRANGER_BYTES,
             frames_at_a_time=_FRAMES_AT_A_TIME,
         )
         self._transport: asyncio.Transport | None = None
-        self._peer = "?"
+        # Counts the wrong keys of the peer.
+        self.visitor = Visitor()
         # Requests and answers under way.
         self.unanswered = Unanswered(self._count_held)
         # Written and not sent yet; 0 if it is only a little.
@@ -171,6 +191,8 @@ class AmqpConnection(asyncio.Protocol):
         self._responses: dict[AmqpSession, list[ResponseLink]] = {}
         # Links to entities, each with the entity's own set of links.
         self._links: dict[QueueLink, set[EntityLink]] = {}
+        # Its numbers in operation logs, by what it does.
+        self._actors: dict[tuple[Home, str], int] = {}
         # True until the peer has shown a key.
         self._is_stranger = True
         self._opened = False
@@ -193,8 +215,9 @@ class AmqpConnection(asyncio.Protocol):
         # uvloop's transports are not of asyncio's class.
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=STRANGER_WRITE_BUFFER_BYTES)
-        address = transport.get_extra_info("peername")
-        self._peer = f"{address[0]}:{address[1]}" if address else "?"
+        peername = transport.get_extra_info("peername")
+        self.visitor = Visitor(self._host.visits, peername)
+        self._asked.arrived(arrived_at(transport))
         self._started_at = self.clock.monotonic()
         self._host.joined(self)
 
@@ -267,6 +290,9 @@ class AmqpConnection(asyncio.Protocol):
         for link in list(self._links):
             self._detached(link)
         self.coordinator.roll_back_all()
+        for (home, _), actor in self._actors.items():
+            home.dismiss(actor)
+        self._actors.clear()
         self._engine.eof()
         self._share().hold(self, 0)
         self._host.left(self)
@@ -406,7 +432,8 @@ class AmqpConnection(asyncio.Protocol):
             elif isinstance(event.link.context, CoordinatorLink):
                 event.link.context.on_message(event, self.clock.now())
         elif isinstance(event, LinkAttached):
-            on_attach(self, event.link)
+            if not self._abort_at:
+                on_attach(self, event.link)
         elif isinstance(event, LinkDetached):
             if isinstance(event.link.context, ReceivingLink | ReceiveRelay):
                 event.link.context.forget_deliveries()
@@ -423,26 +450,61 @@ class AmqpConnection(asyncio.Protocol):
             self._on_sasl_init(event)
         elif isinstance(event, ConnectionOpened):
             self._opened = True
-            _log.debug("%s opened as %s", self._peer, event.container_id)
+            self._on_opened(event)
         elif isinstance(event, ConnectionClosed):
             # The transport does not close while the peer does not read: set a deadline.
             self._abort_at = self._abort_at or self.clock.monotonic() + _CLOSING_MS
             if event.error is not None:
-                _log.info("%s closed: %s", self._peer, event.error)
+                _log.info("%s closed: %s", self.peer_name, event.error)
 
     def _on_sasl_init(self, event: SaslInitReceived) -> None:
         """PLAIN shows a key. With other mechanisms a token comes later, to `$cbs`."""
         ok = not self.is_for_peers
-        if event.mechanism == "PLAIN":
+        shows_key = event.mechanism == "PLAIN"
+        try:
+            self._choose(event.hostname, is_last=shows_key)
+        except ServiceBusError as error:
+            _log.info("%s was refused: %s", self.peer_name, error.text)
+            ok = shows_key = False
+        if shows_key:
             ok = True
             try:
-                name, key = parse_plain(event.initial_response)
-                grant = self._policy().grant_by_key(name, key)
-                self.proved(grant)
+                self._prove(*parse_plain(event.initial_response))
             except (ServiceBusError, DecodeError):
-                _log.info("%s was refused: wrong key name or key", self._peer)
+                _log.info("%s was refused: wrong key name or key", self.peer_name)
                 ok = False
         self._on_events(self._engine.sasl_outcome(ok))
+
+    def _on_opened(self, event: ConnectionOpened) -> None:
+        _log.debug("%s opened as %s", self.peer_name, event.container_id)
+        try:
+            self._choose(event.hostname, is_last=True)
+        except ServiceBusError as error:
+            _log.info("%s was refused: %s", self.peer_name, error.text)
+            self.close(error, self.clock.monotonic())
+
+    def _choose(self, host: str | None, *, is_last: bool) -> None:
+        """The client asks for this host. Raises NotAllowed."""
+        self._enter(self._asked.heard(host, is_last=is_last))
+
+    def _enter(self, namespace: Namespace) -> None:
+        """The client means this namespace."""
+        if namespace is self.namespace:
+            return
+        self.namespace = namespace
+        self.visitor.namespace = namespace.name
+        self.peers = self._host.peers.within(namespace.name)
+
+    def _prove(self, key_name: str, key: str) -> None:
+        """Raises AuthenticationFailed, ServerBusy, ArgumentError."""
+        self.visitor.check(key_name)
+        try:
+            grant = self._policy().grant_by_key(key_name, key)
+        except AuthenticationFailed:
+            self.visitor.failed(key_name, self._policy())
+            raise
+        self.visitor.proved(key_name)
+        self.proved(grant)
 
     def _policy(self) -> Policy:
         """The rules whose keys are accepted."""
@@ -509,17 +571,36 @@ class AmqpConnection(asyncio.Protocol):
             node = self._nodes[address] = make(self)
         return node
 
+    def largest_message_bytes(self) -> int:
+        """In any namespace."""
+        return self._host.namespaces.largest_message_bytes()
+
     def responses(self, session: AmqpSession) -> list[ResponseLink]:
         return self._responses.setdefault(session, [])
 
     def introduce(self, home: Home, what: str) -> int:
-        """The number of this client in the operation log of a store."""
-        return home.introduce(f"{self._peer} {what}")
+        """The number of this client in the operation log of a store. `what` begins with
+        a verb and a path, or is the path of a node."""
+        number = self._actors.get((home, what))
+        if number is None:
+            number = home.introduce(self._description(what))
+            self._actors[home, what] = number
+        return number
+
+    def _description(self, what: str) -> str:
+        what, _, asking = what.partition(ASKING_FOR)
+        if asking:
+            # Another broker asks for its client, whose address and key it names.
+            client, _, key_name = asking.partition(" ")
+            return actor_text(client, what, key_name)
+        path = what.removesuffix("/$management").rpartition(" ")[2]
+        key_name = self.grants.key_name(path, self.clock.now())
+        return actor_text(self.peer_name, what, key_name)
 
     @property
     def peer_name(self) -> str:
         """Its address, for the operation log."""
-        return self._peer
+        return self.visitor.name
 
     # --- rights ---------------------------------------------------------------
 
@@ -557,6 +638,9 @@ class AmqpConnection(asyncio.Protocol):
         has_right = self._opened and self.grants
         if not has_right and monotonic - self._started_at > self._handshake_ms:
             self._give_up(monotonic)
+        elif self.namespace.is_removed:
+            gone = f"The namespace '{self.namespace.name}' was removed."
+            self.close(ConnectionForced(gone), monotonic)
         else:
             self._lose(self.grants.tick(self._policy(), now))
             self.coordinator.tick(now)
@@ -587,7 +671,7 @@ class AmqpConnection(asyncio.Protocol):
         paths = ", ".join(sorted({link.path for link in self._links})[:_SHOWN_LINKS])
         who = "no key" if self._is_stranger else "a key"
         return (
-            f"AMQP {self._peer}, {who}, {len(self.requests)} requests, "
+            f"AMQP {self.peer_name}, {who}, {len(self.requests)} requests, "
             f"{self._held_bytes} bytes held, {len(self._links)} links: {paths}"
         )
 
@@ -604,20 +688,3 @@ class AmqpConnection(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
-
-
-def _open_properties(
-    extensions: Extensions, broker_name: str
-) -> dict[object, object] | None:
-    """Properties of the bus's `open`. A strict bus sends none, like Service Bus."""
-    if extensions.is_strict:
-        return None
-    names: list[object] = [Symbol(name) for name in extensions.names]
-    properties: dict[object, object] = {
-        Symbol("product"): "twinbus",
-        Symbol("twinbus:extensions"): AmqpArray(_SYMBOL, names),
-    }
-    if broker_name:
-        # Which of several brokers has the connection.
-        properties[Symbol("twinbus:broker")] = broker_name
-    return properties

@@ -21,12 +21,14 @@ from twinbus.broker.home import Home
 from twinbus.doors.amqp import cbs, namespace_management
 from twinbus.doors.amqp.cbs import CbsNode
 from twinbus.doors.amqp.connection_caller import ConnectionCaller
+from twinbus.doors.amqp.lease_notice import answered_properties
 from twinbus.doors.amqp.management import ManagementNode
 from twinbus.doors.amqp.namespace_management import NamespaceNode
 from twinbus.doors.amqp.peer_attach import (
     ask_for_sessions,
     asked_fragments,
     asking_client,
+    asks_to_keep,
     asks_to_reserve,
     check_served,
     fragments_here,
@@ -37,12 +39,23 @@ from twinbus.doors.amqp.peer_attach import (
     relay_sender,
     remote_sends,
 )
-from twinbus.doors.amqp.request_links import Node, RequestLink, ResponseLink
+from twinbus.doors.amqp.peer_node import PeerNode
+from twinbus.doors.amqp.request_links import (
+    Node,
+    Request,
+    RequestLink,
+    Response,
+    ResponseLink,
+)
 from twinbus.doors.amqp.session_attach import (
     SessionAttach,
     asks_for_session,
     names_session,
     session_id_of,
+)
+from twinbus.doors.amqp.shipped_transactions import (
+    ShippedTransactions,
+    destination_finder,
 )
 from twinbus.entities.entity import Entity
 from twinbus.errors import (
@@ -51,17 +64,18 @@ from twinbus.errors import (
     NotSupported,
     ServiceBusError,
 )
-from twinbus.fragments.routing import Routing
 from twinbus.limits import CONTROL_REQUEST_BYTES
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.coordinator_link import CoordinatorLink
 from twinbus.links.merged_receive_link import MergedReceiveLink
 from twinbus.links.receive_link import ReceiveLink
-from twinbus.links.refusal import amqp_error
+from twinbus.links.refusal import amqp_error, log_refusal
 from twinbus.links.routes import Routes
 from twinbus.links.send_link import SendLink
 from twinbus.links.via import Via
 from twinbus.operations.entity_arrivals import entity_arrivals
+from twinbus.peers import peer_requests
+from twinbus.peers.transaction_shipping import TransactionShipping
 
 if TYPE_CHECKING:
     from twinbus.doors.amqp.amqp_connection import AmqpConnection
@@ -76,7 +90,24 @@ def on_attach(connection: "AmqpConnection", link: Link) -> None:
     try:
         _attach(connection, link)
     except ServiceBusError as error:
+        _log_refusal(connection, link, error)
         link.refuse(amqp_error(error))
+
+
+def _log_refusal(
+    connection: "AmqpConnection", link: Link, error: ServiceBusError
+) -> None:
+    """In the operation log, if there is such an entity here."""
+    try:
+        path = parse_entity_path(_path(link))
+        entity = connection.namespace.entity(path.entity)
+        fragment = entity.find_fragment(0, path.sub_queue)
+    except ServiceBusError:
+        return
+    if fragment is not None and fragment.home.is_serving:
+        verb = "receive" if link.peer_is_receiver else "send"
+        actor = connection.introduce(fragment.home, f"{verb} {path.text}")
+        log_refusal(fragment, actor, error)
 
 
 def _attach(connection: "AmqpConnection", link: Link) -> None:
@@ -86,6 +117,10 @@ def _attach(connection: "AmqpConnection", link: Link) -> None:
     path = _path(link)
     if path.lower() == cbs.ADDRESS:
         _attach_to_node(connection, link, connection.node(cbs.ADDRESS, _cbs))
+        return
+    if connection.is_for_peers and path == peer_requests.ADDRESS:
+        node = connection.node(peer_requests.ADDRESS, _peer_node)
+        _attach_to_node(connection, link, node)
         return
     entity = parse_entity_path(path)
     if entity.is_management:
@@ -115,14 +150,36 @@ def _path(link: Link) -> str:
 
 
 def _cbs(connection: "AmqpConnection") -> Node:
-    return CbsNode(connection.namespace, connection.clock, connection.proved)
+    return CbsNode(
+        *(connection.namespace, connection.clock, connection.visitor),
+        connection.proved,
+    )
 
 
 def _namespace(connection: "AmqpConnection") -> Node:
     return NamespaceNode(
         *(connection.namespace, connection.clock, connection.grants),
+        connection.visitor.name,
         is_for_peers=connection.is_for_peers,
     )
+
+
+def _peer_node(connection: "AmqpConnection") -> Node:
+    def introduce(home: Home) -> int:
+        return connection.introduce(home, "transactions")
+
+    async def ask_node(address: str, request: Request) -> Response:
+        entity = parse_entity_path(address)
+        largest = connection.namespace.largest_message_bytes
+        return await _management(connection, entity, largest).answer(request)
+
+    namespace, clock = connection.namespace, connection.clock
+    caller = ConnectionCaller(connection.grants, clock, introduce, connection.peer_name)
+    transactions = ShippedTransactions(
+        namespace, clock, connection.coordinator, caller, ask_node
+    )
+    largest = connection.largest_message_bytes()
+    return PeerNode(namespace, transactions, largest)
 
 
 def _attach_to_management(
@@ -134,7 +191,6 @@ def _attach_to_management(
         _attach_to_node(connection, link, connection.node(address, _namespace))
         return
     namespace, path = connection.namespace, entity.text
-    address = f"{path.lower()}/$management"
     grants, clock = connection.grants, connection.clock
     # Java up to 7.17.1 attaches before it has put a token. Whether the entity exists,
     # and its maximum message size, are told only to a client that has shown a right.
@@ -144,14 +200,31 @@ def _attach_to_management(
         message_bytes = namespace.sizes.max_message_bytes_of(known)
 
     def make(connection: "AmqpConnection") -> Node:
-        def introduce(home: Home) -> int:
-            return connection.introduce(home, address)
+        return _management(connection, entity, message_bytes)
 
-        caller = ConnectionCaller(grants, clock, introduce)
-        peers = None if connection.is_for_peers else connection.peers
-        return ManagementNode(address, entity, message_bytes, namespace, caller, peers)
-
+    address = _management_address(entity)
     _attach_to_node(connection, link, connection.node(address, make))
+
+
+def _management_address(entity: EntityPath) -> str:
+    return f"{entity.text.lower()}/$management"
+
+
+def _management(
+    connection: "AmqpConnection", entity: EntityPath, message_bytes: int
+) -> ManagementNode:
+    address = _management_address(entity)
+
+    def introduce(home: Home) -> int:
+        return connection.introduce(home, address)
+
+    caller = ConnectionCaller(
+        *(connection.grants, connection.clock, introduce), connection.peer_name
+    )
+    peers = None if connection.is_for_peers else connection.peers
+    return ManagementNode(
+        address, entity, message_bytes, connection.namespace, caller, peers
+    )
 
 
 def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> None:
@@ -182,7 +255,14 @@ def _attach_to_node(connection: "AmqpConnection", link: Link, node: Node) -> Non
 def _attach_to_coordinator(connection: "AmqpConnection", link: Link) -> None:
     """No claim is required: clients attach before they have shown one, and each
     operation in a transaction checks its own."""
-    coordinator_link = CoordinatorLink(link, connection.coordinator, connection.output)
+    remote: TransactionShipping | None = None
+    if connection.peers.is_cluster and not connection.is_for_peers:
+        remote = TransactionShipping(
+            connection.peers, connection.peer_name, connection.requests
+        )
+    coordinator_link = CoordinatorLink(
+        link, connection.coordinator, connection.output, remote
+    )
     link.context = coordinator_link
     link.accept(max_message_size=CONTROL_REQUEST_BYTES)
     coordinator_link.start()
@@ -203,7 +283,9 @@ def _attach_sender(
     arrivals = _arrivals(connection, link, queue)
     what = f"send {queue.path}"
     fragment: Fragment | None
-    if connection.is_for_peers:
+    if connection.is_for_peers and asks_to_keep(link):
+        fragment = None
+    elif connection.is_for_peers:
         fragment = asked_fragments(link, queue, now)[0]
         what += asking_client(link)
     else:
@@ -222,8 +304,9 @@ def _attach_sender(
         connection.output,
         connection.coordinator,
         via,
-        None if connection.is_for_peers else _routes(connection, link, queue, right),
+        _routes(connection, link, queue, right),
         queue.path,
+        connection.is_for_peers,
     )
     link.context = send_link
     connection.attached(send_link, queue.send_links(), right, *via_rights)
@@ -237,9 +320,12 @@ def _attach_sender(
 
 
 def _any_fragment(connection: "AmqpConnection", entity: Entity) -> Fragment | None:
-    """One of its fragments that are here; None if all are at other brokers. Raises
-    MessagingEntityNotFound, FragmentUnavailable."""
-    if connection.peers.has_remote(entity.homes()):
+    """One of its fragments that are here; None if all are at other brokers, or if its
+    messages are kept while nobody serves it. Raises MessagingEntityNotFound,
+    FragmentUnavailable."""
+    has_detour = connection.namespace.detour_of(entity) is not None
+    is_kept = connection.peers.is_cluster and not entity.is_partitioned and has_detour
+    if is_kept or connection.peers.has_remote(entity.homes()):
         found = [
             entity.find_fragment(index)
             for index, home in enumerate(entity.homes())
@@ -256,18 +342,21 @@ def _routes(
     """The ways to the fragments of a partitioned entity, and to any entity if there
     is more than one store. Otherwise there is only one, which the link knows."""
     detour = connection.namespace.detour_of(entity)
+    if connection.is_for_peers and not asks_to_keep(link):
+        return None
     if detour is None and not entity.is_partitioned:
         return None
 
     def introduce(home: Home) -> int:
         return connection.introduce(home, f"send {entity.path}")
 
+    given = connection, link, entity, right
     return Routes(
         entity.routing(),
         introduce,
         connection.clock.now,
         detour,
-        remote_sends(connection, link, entity, right),
+        None if connection.is_for_peers else remote_sends(*given),
     )
 
 
@@ -302,12 +391,7 @@ def _via(
     namespace, path = connection.namespace, address_path(str(address))
     right = connection.grants.require(Claim.SEND, path, connection.clock.now())
 
-    def find_destination() -> Routing:
-        destination = namespace.entity(path)
-        destination.check_may_send()
-        return destination.routing()
-
-    return Via(way.fragment(), find_destination, actor), (right,)
+    return Via(way.fragment(), destination_finder(namespace, path), actor), (right,)
 
 
 def _attach_receiver(
@@ -361,7 +445,7 @@ def _attach_receiver(
         join_remotes(connection, link, queue, entity, receive_link, right)
     link.context = receive_link
     connection.attached(receive_link, queue.receive_links(), right)
-    link.accept(properties=link.properties or None)
+    link.accept(properties=answered_properties(link, queue, entity, now))
 
 
 def _asked_elsewhere(

@@ -10,10 +10,11 @@ from typing import Final
 
 from twinbus.amqp.messaging import AmqpMap
 from twinbus.auth.claims import Grant
-from twinbus.auth.sas import is_sas
+from twinbus.auth.sas import is_sas, parse
 from twinbus.broker.entity_path import parse_entity_path
 from twinbus.clock import Clock
 from twinbus.doors.amqp.request_links import Request, Response, status_code
+from twinbus.doors.visitor import Visitor
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import (
     AuthenticationFailed,
@@ -33,9 +34,14 @@ class CbsNode:
     max_request_bytes = TOKEN_REQUEST_BYTES
 
     def __init__(
-        self, namespace: Namespace, clock: Clock, proved: Callable[[Grant], None]
+        self,
+        namespace: Namespace,
+        clock: Clock,
+        visitor: Visitor,
+        proved: Callable[[Grant], None],
     ) -> None:
         self._namespace = namespace
+        self._visitor = visitor
         self._clock = clock
         # Called with the grant of each valid token. Raises ArgumentError.
         self._proved = proved
@@ -69,8 +75,16 @@ class CbsNode:
                 "The token is not a shared access signature, the only kind that this "
                 "bus takes. Use a connection string with a key."
             )
-        policy = self._namespace.policy
-        grant = policy.grant_by_token(token, audience, self._clock.now())
+        policy, visitor = self._namespace.policy, self._visitor
+        key_name = parse(token).key_name
+        visitor.check(key_name)
+        try:
+            grant = policy.grant_by_token(token, audience, self._clock.now())
+        except AuthenticationFailed:
+            if not policy.is_signed(token):
+                visitor.failed(key_name, policy)
+            raise
+        visitor.proved(grant.key_name)
         # As in the service. Only a client with a valid token is told whether an entity
         # exists.
         self._namespace.check_exists(parse_entity_path(grant.path).entity)

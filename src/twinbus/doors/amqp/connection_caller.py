@@ -13,8 +13,14 @@ class ConnectionCaller:
     """Has the claims of the connection's tokens that are valid now."""
 
     def __init__(
-        self, grants: Grants, clock: Clock, introduce: Callable[[Home], int]
+        self,
+        grants: Grants,
+        clock: Clock,
+        introduce: Callable[[Home], int],
+        peer_name: str,
     ) -> None:
+        """`peer_name`: its address, for the audit log."""
+        self.peer_name = peer_name
         self._grants = grants
         self._clock = clock
         self._introduce = introduce
@@ -23,6 +29,10 @@ class ConnectionCaller:
 
     def require(self, claim: Claim, path: str) -> None:
         self._grants.require(claim, path, self._clock.now())
+
+    def key_name_for(self, claim: Claim, path: str) -> str:
+        """The rule that gives the claim; empty if none does."""
+        return self._grants.key_name_for(claim, path, self._clock.now())
 
     def holds(self, claim: Claim, path: str) -> bool:
         return self._grants.allows(claim, path, self._clock.now())

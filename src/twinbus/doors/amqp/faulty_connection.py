@@ -32,6 +32,7 @@ from twinbus.doors.amqp.amqp_connection import (
 from twinbus.doors.amqp.faulty_node import FaultyNode, entity_of
 from twinbus.doors.amqp.host import Host
 from twinbus.doors.amqp.request_links import Node
+from twinbus.entities.namespace import Namespace
 from twinbus.errors import ServiceBusError
 from twinbus.faults.fault import Effect, InjectedFault, Operation
 from twinbus.faults.faults import Faults
@@ -43,19 +44,27 @@ from twinbus.links.send_link import SendLink
 class FaultyAmqpConnection(AmqpConnection):
     """The asyncio protocol of one client's connection."""
 
-    __slots__ = ("_faults", "_is_cut", "_is_mute")
+    __slots__ = ("_faults", "_is_admitted", "_is_cut", "_is_mute")
 
-    def __init__(self, host: Host, faults: Faults) -> None:
+    def __init__(
+        self, host: Host, faults: Faults, *, is_admitted: bool = False
+    ) -> None:
+        """`is_admitted`: no fault hit it when it connected, which is asked once."""
         super().__init__(host)
         self._faults = faults
+        self._is_admitted = is_admitted
         # Nothing more is done for the client.
         self._is_cut = False
         # What would be written next is not: the connection is cut instead.
         self._is_mute = False
 
+    def _enter(self, namespace: Namespace) -> None:
+        super()._enter(namespace)
+        self._faults = self._faults.within(namespace.name)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        if self._faults.refuses_connection():
+        if not self._is_admitted and self._faults.refuses_connection():
             self.cut_off()
 
     def cut_off(self) -> None:

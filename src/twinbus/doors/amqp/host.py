@@ -7,7 +7,8 @@ from twinbus.broker.transaction import TransactionLimits
 from twinbus.clock import Clock
 from twinbus.doors.connections import ServedConnection
 from twinbus.doors.memory_share import MemoryShare
-from twinbus.entities.namespace import Namespace
+from twinbus.doors.visitor import Visits
+from twinbus.entities.namespaces import Namespaces
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
 from twinbus.owner.turns import Turns
@@ -17,7 +18,7 @@ from twinbus.peers.peers import Peers
 class Host(Protocol):
     """The process, as far as AMQP connections know it."""
 
-    namespace: Namespace
+    namespaces: Namespaces
     clock: Clock
     outputs: Outputs
     turns: Turns
@@ -28,6 +29,8 @@ class Host(Protocol):
     extensions: Extensions
     # Returns this number of random bytes.
     entropy: Callable[[int], bytes]
+    # Counts the wrong keys of peers.
+    visits: Visits
     # Memory held for peers that have shown no key, and for all others.
     strangers_held: MemoryShare
     clients_held: MemoryShare

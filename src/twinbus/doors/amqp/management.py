@@ -20,15 +20,22 @@ from twinbus.doors.amqp import management_messages as messages
 from twinbus.doors.amqp import management_rules as rules
 from twinbus.doors.amqp import management_sessions as sessions
 from twinbus.doors.amqp.connection_caller import ConnectionCaller
+from twinbus.doors.amqp.remote_enlistment import RemoteEnlistment
 from twinbus.doors.amqp.remote_requests import RemoteRequests
 from twinbus.doors.amqp.request_links import Request, Response, status_code
+from twinbus.doors.audit import audited
 from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
-from twinbus.errors import NotAllowed, NotSupported, UnauthorizedAccess
+from twinbus.errors import (
+    NotAllowed,
+    NotSupported,
+    ServiceBusError,
+    UnauthorizedAccess,
+)
 from twinbus.limits import MANAGEMENT_REQUEST_BYTES, TOKEN_REQUEST_BYTES
 from twinbus.operations.entity_arrivals import entity_arrivals
 from twinbus.operations.entity_handle import EntityHandle, open_entity
-from twinbus.peers.peer_properties import FRAGMENT
+from twinbus.peers.peer_properties import FRAGMENT, IS_CHECK
 from twinbus.peers.peers import Peers
 
 _PREFIX: Final = "com.microsoft:"
@@ -54,6 +61,7 @@ _OPERATIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
 
 _EXTENSIONS: Final[dict[str, tuple[Claim, _Operation]]] = {
     "twinbus:cancel-sent": (Claim.SEND, messages.cancel_by_send_id),
+    "twinbus:resubmit": (Claim.LISTEN, messages.resubmit),
 }
 """Operations that Service Bus does not have; a strict bus does not offer them."""
 
@@ -77,6 +85,9 @@ _BESIDE_TRANSACTIONS: Final = {
 }
 """Operations that change nothing durable. .NET marks all requests inside a transaction
 scope; these are answered as if they were outside."""
+
+_ADMINISTRATION: Final = ("add-rule", "remove-rule")
+"""Operations that are noted in the audit log."""
 
 _OF_RECEIVED: Final = ("update-disposition", "renew-lock", "renew-session-lock")
 """Requests about messages that were received before. A bus that is throttled answers
@@ -118,6 +129,16 @@ class ManagementNode:
         return self.max_request_bytes if knows_client else TOKEN_REQUEST_BYTES
 
     async def answer(self, request: Request) -> Response:
+        name = request.operation.removeprefix(_PREFIX)
+        if name not in _ADMINISTRATION or self._peers is None:
+            return await self._answer(request)
+        caller, rule = self._caller, str(request.optional("rule-name"))[:300]
+        key_name = caller.key_name_for(Claim.LISTEN, self._path)
+        call = f"{name} {self._path!r} {rule!r}"
+        with audited(caller.peer_name, key_name, call, looks=False):
+            return await self._answer(request)
+
+    async def _answer(self, request: Request) -> Response:
         claim, _ = self._operation(request.operation)
         self._caller.require(claim, self._path)
         if request.operation.removeprefix(_PREFIX) not in _OF_RECEIVED:
@@ -126,18 +147,35 @@ class ManagementNode:
         if self._peers is not None:
             entity = self._namespace.find(self._entity.entity)
             if entity is not None and self._peers.has_remote(entity.homes()):
-                return await self._elsewhere(self._peers, entity).answer(request)
-        index = request.properties.get(FRAGMENT) if self._peers is None else None
-        return await self._serve(request, index if isinstance(index, int) else None)
+                return await self._elsewhere(self._peers, entity, request)
+            return await self._serve(request, None)
+        index = request.properties.get(FRAGMENT)
+        return await self._serve(
+            request,
+            index if isinstance(index, int) else None,
+            is_check=request.properties.get(IS_CHECK) is True,
+        )
 
-    async def _serve(self, request: Request, index: int | None) -> Response:
-        """Answer it here; `index`: for this fragment only."""
+    async def _serve(
+        self, request: Request, index: int | None, is_check: bool = False
+    ) -> Response:
+        """Answer it here; `index`: for this fragment only; `is_check`: do nothing, but
+        refuse what would be refused."""
         claim, operation = self._operation(request.operation)
         handle = open_entity(self._namespace, self._entity, self._caller, claim)
-        handle.only = index
-        return await operation(handle, request)
+        handle.only = None if index is None else (index,)
+        handle.is_check = is_check
+        try:
+            return await operation(handle, request)
+        except ServiceBusError as error:
+            handle.log_refusal(error)
+            raise
 
-    def _elsewhere(self, peers: Peers, entity: Entity) -> RemoteRequests:
+    async def _elsewhere(
+        self, peers: Peers, entity: Entity, request: Request
+    ) -> Response:
+        """Answer a request about fragments of which others have some."""
+
         def may_restore(_: int) -> bool:
             return self._caller.holds(Claim.SEND, "")
 
@@ -148,7 +186,16 @@ class ManagementNode:
             key = entity.routing().key_of([message])
             return None if key is None else entity.routing().index_of(key)
 
-        return RemoteRequests(peers, entity, self.address, self._serve, index_of)
+        transaction, name = request.transaction, request.operation
+        if transaction is not None:
+            if name.removeprefix(_PREFIX) in _PARTS_OF_TRANSACTIONS:
+                enlistment = RemoteEnlistment(
+                    *(entity, self.address, self._serve, index_of, self._clock.now)
+                )
+                return await enlistment.enlist(request, transaction)
+            request = replace(request, transaction=None)
+        remote = RemoteRequests(peers, entity, self.address, self._serve, index_of)
+        return await remote.answer(request)
 
     def _operation(self, name: str) -> tuple[Claim, _Operation]:
         """Raises NotSupported, or UnauthorizedAccess if the client has no claim."""

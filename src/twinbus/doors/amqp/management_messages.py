@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from twinbus.amqp.types import AmqpArray, Int
+from twinbus.amqp.types import AmqpArray, Int, Timestamp
 from twinbus.doors.amqp.request_links import Request, Response
 from twinbus.doors.amqp.request_values import (
     MAX_INT,
@@ -17,7 +17,14 @@ from twinbus.doors.amqp.request_values import (
 from twinbus.errors import ArgumentError, ArgumentOutOfRange
 from twinbus.limits import BATCH_DELETE_COUNT, CANCEL_SENT_PER_REQUEST, SEND_ID_BYTES
 from twinbus.limits import SCHEDULE_PER_REQUEST as SCHEDULE_LIMIT
-from twinbus.operations import cancel_sent, deferred, deletion, peeking, scheduling
+from twinbus.operations import (
+    cancel_sent,
+    deferred,
+    deletion,
+    peeking,
+    resubmission,
+    scheduling,
+)
 from twinbus.operations.entity_handle import EntityHandle
 from twinbus.operations.received_message import ReceivedMessage
 
@@ -88,6 +95,22 @@ async def delete_messages(handle: EntityHandle, request: Request) -> Response:
     removed = await deletion.delete_messages(handle, count, before, session_id)
     status = 200 if removed else 204
     return Response(status=status, value={"message-count": Int(removed)})
+
+
+async def resubmit(handle: EntityHandle, request: Request) -> Response:
+    name = "message-count"
+    count = integer(request.argument(name), name, 1, BATCH_DELETE_COUNT)
+    name = "enqueued-time-utc"
+    before = handle.now()
+    if isinstance(request.value, dict) and name in request.value:
+        before = integer(request.argument(name), name, -MAX_LONG - 1, MAX_LONG)
+    has_numbers = (
+        isinstance(request.value, dict) and "sequence-numbers" in request.value
+    )
+    numbers = _sequence_numbers(request) if has_numbers else None
+    done = await resubmission.resubmit(handle, count, before, numbers)
+    # By our own clock, for the requests that follow.
+    return Response(value={"message-count": Int(done), name: Timestamp(before)})
 
 
 async def cancel_by_send_id(handle: EntityHandle, request: Request) -> Response:

@@ -16,10 +16,12 @@ from twinbus.entities.entity import Entity
 from twinbus.errors import ArgumentError, AuthenticationFailed, FragmentUnavailable
 from twinbus.links.arrivals import Arrivals
 from twinbus.links.merged_receive_link import MergedReceiveLink
+from twinbus.links.relayed_enlistment import RelayedEnlistment
 from twinbus.peers.peer_properties import (
     CLIENT,
     EXPIRES,
     FRAGMENTS,
+    KEEP,
     MAY_RESTORE,
     RESERVE,
     Properties,
@@ -65,9 +67,18 @@ def asked_fragments(
     return fragments
 
 
+def asks_to_keep(link: Link) -> bool:
+    """Nobody serves the fragments, and their messages are to be kept here."""
+    return link.properties.get(KEEP) is True
+
+
+ASKING_FOR: Final = " for "
+"""Follows what a broker does, and precedes the client it does it for."""
+
+
 def asking_client(link: Link) -> str:
     """Who the attach is made for, for the operation log."""
-    return f" for {link.properties.get(CLIENT, '?')}"
+    return f"{ASKING_FOR}{link.properties.get(CLIENT, '?')}"
 
 
 def may_restore(link: Link) -> bool:
@@ -98,6 +109,11 @@ def relay_sender(
     if isinstance(destination, str):
         path = address_path(destination)
         rights.append(connection.grants.require(Claim.SEND, path, now))
+    enlisting = RelayedEnlistment(
+        *(connection.coordinator, arrivals, entity.routing().destination_at(0)),
+        destination if isinstance(destination, str) else None,
+        connection.clock.now,
+    )
     relay = SendRelay(
         link,
         entity.path,
@@ -105,6 +121,7 @@ def relay_sender(
         connection.output,
         arrivals,
         forwarded(connection, link, range_of(entity), right),
+        enlisting,
     )
     link.context = relay
     connection.attached(relay, entity.send_links(), *rights)
@@ -127,6 +144,7 @@ def relay_receiver(
         connection.peers.connection(address),
         connection.output,
         forwarded(connection, link, indexes, right),
+        entity.homes(),
     )
     link.context = relay
     connection.attached(relay, entity.receive_links(), right)
@@ -149,12 +167,10 @@ def remote_sends(
         return None
     common = forwarded(connection, link, [], right)
 
-    def properties(index: int) -> Properties:
-        return {**common, Symbol(FRAGMENTS): [index]}
+    def properties(index: int, keeps: bool) -> Properties:
+        return {**common, Symbol(FRAGMENTS): [index], Symbol(KEEP): keeps}
 
-    return RemoteSends(
-        connection.peers, entity.path, entity.homes(), entity.settings, properties
-    )
+    return RemoteSends(connection.peers, entity.path, entity.homes(), properties)
 
 
 def fragments_here(entity: Entity, sub_queue: int) -> list[Fragment]:
@@ -183,6 +199,7 @@ def join_remotes(
                 connection.peers.connection(address),
                 peek_lock,
                 forwarded(connection, link, some, right, reserves=True),
+                entity.homes(),
             )
         )
 
@@ -202,6 +219,7 @@ def ask_for_sessions(
                 *(link, path.text, connection.peers.connection(address)),
                 connection.output,
                 forwarded(connection, link, some, right),
+                entity.homes(),
                 attach,
             )
         )

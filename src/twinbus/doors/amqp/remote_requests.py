@@ -2,8 +2,8 @@
 
 A request goes on to the broker that has all it names. One that names fragments of
 several brokers is split: what is here is done here, the rest is asked from the others,
-and the answers are joined. Settlements of several brokers are checked by all before any
-is applied.
+and the answers are joined. What changes something is checked by all of them before any
+of them does it.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -15,6 +15,7 @@ from twinbus.amqp.messaging import AmqpValue, Message, decode_message
 from twinbus.amqp.types import AmqpArray, Int
 from twinbus.broker.message_lock import token_fragment
 from twinbus.broker.row_id import SEQUENCE_BITS
+from twinbus.doors.amqp.remote_enlistment import IndexOfMessage
 from twinbus.doors.amqp.request_links import Request, Response
 from twinbus.doors.amqp.request_values import (
     MAX_INT,
@@ -26,7 +27,6 @@ from twinbus.doors.amqp.request_values import (
 from twinbus.entities.entity import Entity
 from twinbus.errors import (
     FragmentUnavailable,
-    NotAllowed,
     ServerBusy,
     SessionNotFound,
     from_condition,
@@ -37,7 +37,7 @@ from twinbus.limits import (
     PEEK_COUNT,
     SESSION_IDS_PER_REQUEST,
 )
-from twinbus.peers.peer_properties import FRAGMENT
+from twinbus.peers.peer_properties import FRAGMENT, IS_CHECK
 from twinbus.peers.peers import Peers
 
 _PREFIX: Final = "com.microsoft:"
@@ -51,11 +51,12 @@ _STRING: Final = 0xB1
 HERE: Final = ""
 """Stands for the address of this broker."""
 
-Serve = Callable[[Request, int | None], Awaitable[Response]]
-"""Does a request here: with all fragments, or with one of them only."""
 
-IndexOfMessage = Callable[[bytes], int | None]
-"""The fragment of an encoded message; None if any may have it."""
+ServeOrCheck = Callable[[Request, int | None, bool], Awaitable[Response]]
+"""Does a request here, or checks it: with all fragments, or with one of them only."""
+
+_Part = tuple[str, Request, int | None]
+"""Where a part of a request goes, the part, and the fragment if it is for one only."""
 
 
 class RemoteRequests:
@@ -66,7 +67,7 @@ class RemoteRequests:
         peers: Peers,
         entity: Entity,
         address: str,
-        serve: Serve,
+        serve: ServeOrCheck,
         index_of_message: IndexOfMessage,
     ) -> None:
         """`address` is that of the node."""
@@ -78,12 +79,6 @@ class RemoteRequests:
 
     async def answer(self, request: Request) -> Response:
         """Raises ServiceBusError, also those of other brokers."""
-        if request.transaction is not None:
-            raise NotAllowed(
-                f"'{self._entity.path}' is served by another broker of this bus, where "
-                "this transaction cannot reach it. Do it outside of the transaction.",
-                entity_path=self._entity.path,
-            )
         sole = self._peers.sole_owner(self._entity.homes())
         if sole is not None:
             return await self._ask(sole, request)
@@ -122,20 +117,39 @@ class RemoteRequests:
         raise FragmentUnavailable.none_left(self._entity.path)
 
     async def _at(
-        self, address: str, request: Request, index: int | None = None
+        self,
+        address: str,
+        request: Request,
+        index: int | None = None,
+        is_check: bool = False,
     ) -> Response:
         if address == HERE:
-            return await self._serve(request, index)
-        return await self._ask(address, request, index)
+            return await self._serve(request, index, is_check)
+        return await self._ask(address, request, index, is_check)
+
+    async def _at_all(self, parts: Sequence[_Part]) -> list[Response]:
+        """Have all parts checked, then done. Raises the first refusal; then nothing was
+        done, unless a broker was lost in between."""
+        if len(parts) > 1:
+            for part in parts:
+                await self._at(*part, is_check=True)
+        return [await self._at(*part) for part in parts]
 
     async def _ask(
-        self, address: str, request: Request, index: int | None = None
+        self,
+        address: str,
+        request: Request,
+        index: int | None = None,
+        is_check: bool = False,
     ) -> Response:
         """Ask another broker. Raises its error."""
         properties = {**request.properties, "operation": request.operation}
         properties.pop(FRAGMENT, None)
+        properties.pop(IS_CHECK, None)
         if index is not None:
             properties[FRAGMENT] = Int(index)
+        if is_check:
+            properties[IS_CHECK] = True
         message = Message(
             application_properties=properties, body=AmqpValue(request.value)
         )
@@ -147,32 +161,36 @@ class RemoteRequests:
     async def by_token(self, request: Request) -> Response:
         tokens = array_items(request.argument("lock-tokens"), "lock-tokens")
         places = self._places(tokens, _index_of_token)
-        if len(places) == 1:
-            return await self._at(next(iter(places)), request)
-        renewal = replace(request, operation=_PREFIX + "renew-lock")
+        responses = await self._at_all(
+            [
+                (address, _with_tokens(request, found), None)
+                for address, found in places.items()
+            ]
+        )
+        if request.operation.removeprefix(_PREFIX) != "renew-lock":
+            return Response()
         ends: dict[object, object] = {}
-        # To renew a lock is also the check that it is held.
-        for address, found in places.items():
-            response = await self._at(address, _with_tokens(renewal, found))
+        for found, response in zip(places.values(), responses, strict=True):
             ends.update(zip(found, _items(response, "expirations"), strict=False))
-        if request.operation.removeprefix(_PREFIX) == "renew-lock":
-            values = [ends[token] for token in dict.fromkeys(tokens)]
-            return Response(value={"expirations": AmqpArray(_TIMESTAMP, values)})
-        for address, found in places.items():
-            await self._at(address, _with_tokens(request, found))
-        return Response()
+        values = [ends[token] for token in dict.fromkeys(tokens)]
+        return Response(value={"expirations": AmqpArray(_TIMESTAMP, values)})
 
     async def by_number(self, request: Request) -> Response:
         name = "sequence-numbers"
         numbers = array_items(request.argument(name), name)
         places = self._places(numbers, lambda number: int(number) >> SEQUENCE_BITS)
-        found: list[object] = []
-        response = Response()
+        parts: list[_Part] = []
         for address, some in places.items():
             value = {**_values(request), name: AmqpArray(_LONG, some)}
-            response = await self._at(address, replace(request, value=value))
-            found += _items(response, "messages")
-        return Response(value={"messages": found}) if found else response
+            parts.append((address, replace(request, value=value), None))
+        responses = await self._at_all(parts)
+        found = [entry for one in responses for entry in _items(one, "messages")]
+        if not found:
+            return Response()
+        # In the order in which they were asked for.
+        order = {number: at for at, number in enumerate(dict.fromkeys(numbers))}
+        found.sort(key=lambda entry: order[_number(entry)])
+        return Response(value={"messages": found})
 
     def _places(
         self, items: Iterable[Any], index_of: Callable[[Any], int]
@@ -192,13 +210,20 @@ class RemoteRequests:
             index = self._index_of_message(raw) if isinstance(raw, bytes) else None
             where = self._any_broker() if index is None else self._where(index)
             places.setdefault((where, index), []).append(at)
+        responses = await self._at_all(
+            [
+                (
+                    address,
+                    replace(request, value={"messages": [entries[at] for at in some]}),
+                    index,
+                )
+                for (address, index), some in places.items()
+            ]
+        )
         numbers: list[object] = [None] * len(entries)
-        for (address, index), positions in places.items():
-            value = {"messages": [entries[at] for at in positions]}
-            part = replace(request, value=value)
-            response = await self._at(address, part, index)
+        for some, response in zip(places.values(), responses, strict=True):
             given = _items(response, "sequence-numbers")
-            for at, number in zip(positions, given, strict=False):
+            for at, number in zip(some, given, strict=False):
                 numbers[at] = number
         return Response(value={"sequence-numbers": AmqpArray(_LONG, numbers)})
 
@@ -233,9 +258,11 @@ class RemoteRequests:
     async def delete(self, request: Request) -> Response:
         name = "message-count"
         count = integer(request.argument(name), name, 1, BATCH_DELETE_COUNT)
-        places = [self._where(index) for index in range(self._entity.fragment_count)]
+        places = self._of_each_fragment(request)
+        for place in places:
+            await self._at(*place, is_check=True)
         removed = 0
-        for index, address in enumerate(places):
+        for address, _, index in places:
             if removed < count:
                 value = {**_values(request), name: Int(count - removed)}
                 part = replace(request, value=value)
@@ -243,6 +270,19 @@ class RemoteRequests:
                 removed += int(_values(response).get(name, 0))
         status = 200 if removed else _NO_MESSAGES
         return Response(status=status, value={name: Int(removed)})
+
+    async def cancel_sent(self, request: Request) -> Response:
+        """A message may be in any fragment."""
+        responses = await self._at_all(self._of_each_fragment(request))
+        cancelled = [_items(response, "cancelled") for response in responses]
+        return Response(
+            value={"cancelled": [any(one) for one in zip(*cancelled, strict=True)]}
+        )
+
+    def _of_each_fragment(self, request: Request) -> list[_Part]:
+        """Raises FragmentUnavailable."""
+        indexes = range(self._entity.fragment_count)
+        return [(self._where(index), request, index) for index in indexes]
 
     async def sessions(self, request: Request) -> Response:
         skip = integer(request.argument("skip"), "skip", 0, MAX_INT)
@@ -287,6 +327,9 @@ _SPLIT: Final[dict[str, Callable[[RemoteRequests, Request], Awaitable[Response]]
     "peek-message": RemoteRequests.peek,
     "batch-delete-messages": RemoteRequests.delete,
     "get-message-sessions": RemoteRequests.sessions,
+    "twinbus:cancel-sent": RemoteRequests.cancel_sent,
+    # Asked and answered as a batch delete is.
+    "twinbus:resubmit": RemoteRequests.delete,
 }
 
 
@@ -326,9 +369,10 @@ def _response(answer: Message) -> Response:
     properties: dict[Any, Any] = answer.application_properties or {}
     status = int(properties.get("statusCode", 500))
     description = str(properties.get("statusDescription", ""))
-    if not 200 <= status < 300:
-        condition = str(properties.get("errorCondition", "amqp:internal-error"))
-        raise from_condition(condition, description)
+    condition = properties.get("errorCondition")
+    # One error, that there is no session, has the status "no content".
+    if condition is not None or not 200 <= status < 300:
+        raise from_condition(str(condition or "amqp:internal-error"), description)
     body = answer.body
     value = body.value if isinstance(body, AmqpValue) else {}
     return Response(status=status, description=description, value=value)

@@ -51,3 +51,11 @@ def named_session(request: Request) -> str:
     session_id = session_of(request)
     assert session_id is not None
     return session_id
+
+
+def text_argument(request: Request, name: str) -> str:
+    """A text that a request must give. Raises ArgumentError."""
+    value = request.argument(name)
+    if not isinstance(value, str):
+        raise ArgumentError(f"'{name}' must be a string.")
+    return value

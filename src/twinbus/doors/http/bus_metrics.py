@@ -8,7 +8,7 @@ the sums include all entities.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -32,6 +32,15 @@ STORE_STATES: Final = ("opening", "serving", "unavailable", "lost", "elsewhere")
 _OF_ENTITY: Final = ("entity", "kind")
 
 
+class LeaseFigures(NamedTuple):
+    """A reader lease."""
+
+    path: str
+    reader: str
+    # Until it ends, if it is not renewed.
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityFigures:
     """Figures of one queue, topic or subscription."""
@@ -45,6 +54,9 @@ class EntityFigures:
     enqueued: int
     # Number of pings since the start.
     pings: int
+    leases: tuple[LeaseFigures, ...] = ()
+    # Empty if the server has one namespace: then it is not shown.
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +96,10 @@ class StoreFigures:
     error_age_seconds: float | None
 
 
+EntityName = tuple[str, str]
+"""The namespace, which is empty if there is only one, and the path."""
+
+
 class MeasuredBus(Protocol):
     """What metrics are made from."""
 
@@ -91,11 +107,11 @@ class MeasuredBus(Protocol):
 
     def store_figures(self) -> Sequence[StoreFigures]: ...
 
-    def entity_paths(self) -> Sequence[str]:
-        """Paths of all queues, topics and subscriptions."""
+    def entity_names(self) -> Sequence[EntityName]:
+        """Of all queues, topics and subscriptions."""
         ...
 
-    def entity_figures(self, paths: Sequence[str]) -> list[EntityFigures]:
+    def entity_figures(self, names: Sequence[EntityName]) -> list[EntityFigures]:
         """Figures of those entities that still exist."""
         ...
 
@@ -190,6 +206,20 @@ def sum_families(entities: Sequence[EntityFigures], shown: int) -> Iterable[Metr
     )
 
 
+def lease_families(entities: Sequence[EntityFigures]) -> Iterable[Metric]:
+    """All reader leases: there are few, and they say why receivers get nothing."""
+    left = GaugeMetricFamily(
+        "twinbus_reader_lease_seconds",
+        "Time until a reader lease ends, if it is not renewed. Receivers wait for it.",
+        labels=(*_of_namespace(entities), "entity", "reader"),
+    )
+    for entity in entities:
+        for lease in entity.leases:
+            labels = (*_named(entity), lease.path, lease.reader)
+            left.add_metric(labels, lease.seconds)
+    yield left
+
+
 def fullest(entities: Iterable[EntityFigures], count: int) -> list[EntityFigures]:
     """The entities with the most messages; equal ones sorted by path."""
     return nsmallest(count, entities, lambda item: (-sum(item.messages), item.path))
@@ -197,30 +227,40 @@ def fullest(entities: Iterable[EntityFigures], count: int) -> list[EntityFigures
 
 def entity_families(entities: Sequence[EntityFigures]) -> Iterable[Metric]:
     """Metrics of each of these entities."""
+    of_entity = (*_of_namespace(entities), *_OF_ENTITY)
     messages = GaugeMetricFamily(
         "twinbus_entity_messages",
         "Messages of an entity.",
-        labels=(*_OF_ENTITY, "state"),
+        labels=(*of_entity, "state"),
     )
     size = GaugeMetricFamily(
         "twinbus_entity_size_bytes",
         "Size of its messages, dead letters included.",
-        labels=_OF_ENTITY,
+        labels=of_entity,
     )
     enqueued = CounterMetricFamily(
-        "twinbus_entity_enqueued", "Messages ever enqueued.", labels=_OF_ENTITY
+        "twinbus_entity_enqueued", "Messages ever enqueued.", labels=of_entity
     )
     pings = CounterMetricFamily(
-        "twinbus_entity_pings", "Pings of paired senders.", labels=_OF_ENTITY
+        "twinbus_entity_pings", "Pings of paired senders.", labels=of_entity
     )
     for entity in entities:
-        labels = (entity.path, entity.kind)
+        labels = (*_named(entity), entity.path, entity.kind)
         for state, count in zip(STATES, entity.messages, strict=True):
             messages.add_metric((*labels, state), count)
         size.add_metric(labels, entity.size_bytes)
         enqueued.add_metric(labels, entity.enqueued)
         pings.add_metric(labels, entity.pings)
     return messages, size, enqueued, pings
+
+
+def _of_namespace(entities: Sequence[EntityFigures]) -> tuple[str, ...]:
+    """The label for namespaces, where there are several."""
+    return ("namespace",) if any(one.namespace for one in entities) else ()
+
+
+def _named(entity: EntityFigures) -> tuple[str, ...]:
+    return (entity.namespace,) if entity.namespace else ()
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -2,7 +2,7 @@
 
 Requests about faults and for diagnoses are never hit: otherwise nobody could end a
 fault that refuses connections. Bulk requests name many entities, so their faults are
-found where each entity is checked (`FaultyCaller`).
+found where each entity is checked (`FaultyCaller`), and so are those of messaging.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ from twinbus.auth.policy import Policy
 from twinbus.doors.http.administration.refusal import refusal_response
 from twinbus.doors.http.bulk.bulk import PREFIX as BULK
 from twinbus.doors.http.bulk.http_caller import Actors, HttpCaller
-from twinbus.doors.http.http_connection import HttpConnection, HttpHome
+from twinbus.doors.http.http_connection import HttpConnection, HttpHome, Upgrades
+from twinbus.doors.http.messaging.messaging_path import messaging_path
 from twinbus.doors.http.own_paths import DIAGNOSIS, FAULTS
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse
@@ -39,9 +40,18 @@ _silence: ContextVar[Callable[[], None]] = ContextVar("silence")
 class FaultyHttpConnection(HttpConnection):
     """The asyncio protocol of one client's connection."""
 
-    def __init__(self, home: HttpHome, faults: Faults) -> None:
-        super().__init__(home)
+    def __init__(
+        self,
+        home: HttpHome,
+        faults: Faults,
+        upgrades: Upgrades | None = None,
+        namespace_of: Callable[[HttpRequest], str] | None = None,
+    ) -> None:
+        """`namespace_of` names the namespace that a request means; without it there is
+        only one."""
+        super().__init__(home, upgrades=upgrades)
         self._faults = faults
+        self._namespace_of = namespace_of
         # It is as if there were no connection.
         self._is_refused = False
         # The connection is cut instead of a response.
@@ -51,13 +61,19 @@ class FaultyHttpConnection(HttpConnection):
         super().connection_made(transport)
         self._is_refused = self._faults.refuses_connection()
 
+    def _upgrade(self, upgrades: Upgrades) -> None:
+        if self._is_refused:
+            self.abort()
+        else:
+            super()._upgrade(upgrades)
+
     async def _answer(self, request: HttpRequest) -> None:
         first = request.path.partition("/")[0]
         if first in _NEVER_HIT:
             await super()._answer(request)
             return
         _silence.set(self._mute)
-        is_managing = first not in (BULK, *_READ_ONLY)
+        is_managing = first not in (BULK, *_READ_ONLY) and not messaging_path(request)
         if self._is_refused:
             self._mute()
             self._respond(HttpResponse(status=503))
@@ -71,6 +87,8 @@ class FaultyHttpConnection(HttpConnection):
     def _hit(self, request: HttpRequest) -> HttpResponse | None:
         """The response to a request that a fault hits before it is done."""
         faults, entity = self._faults, request.path
+        if self._namespace_of is not None:
+            faults = faults.within(self._namespace_of(request))
         if faults.drops(Operation.MANAGE, entity):
             self._mute()
             return HttpResponse(status=503)
@@ -91,7 +109,7 @@ class FaultyHttpConnection(HttpConnection):
 
 
 class FaultyCaller(HttpCaller):
-    """The caller of bulk requests, each of whose entities may be hit."""
+    """The caller of bulk and messaging requests, each of whose entities may be hit."""
 
     def __init__(
         self,

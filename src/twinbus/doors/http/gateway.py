@@ -1,35 +1,53 @@
-"""Routes HTTP requests.
+"""Routes the HTTP requests to one namespace.
 
 GET /health      health.py; with an api-version it means an entity of that name
 GET /metrics     metrics.py; likewise
 /$bulk...        bulk/, unless the bus is strict
 /$faults...      fault_requests.py
 /$diagnosis      diagnosis_requests.py
-WebSockets       refused, before a key is asked for
+/$namespaces...  namespace_requests.py; these three at the default namespace only
+.../messages...  messaging/, if path and method mean messages
+WebSockets       refused, unless the path is theirs: doors/websocket/
 anything else    administration of entities
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 from twinbus.doors.http.administration.administration import Administration
 from twinbus.doors.http.bulk.bulk import PREFIX, Bulk
 from twinbus.doors.http.diagnosis_requests import DiagnosisRequests
 from twinbus.doors.http.fault_requests import FaultRequests
+from twinbus.doors.http.guard import held_up, note_administration, note_outcome
 from twinbus.doors.http.health import Health
+from twinbus.doors.http.json_response import json_refusal
+from twinbus.doors.http.messaging.messaging import HttpMessaging
+from twinbus.doors.http.messaging.messaging_path import messaging_path
 from twinbus.doors.http.metrics import Metrics
-from twinbus.doors.http.own_paths import DIAGNOSIS, FAULTS
+from twinbus.doors.http.namespace_requests import NamespaceRequests
+from twinbus.doors.http.own_paths import DIAGNOSIS, FAULTS, NAMESPACES
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse, text_response
+from twinbus.errors import NotAllowed
 from twinbus.limits import ENTITY_REQUEST_BYTES
 
 _NO_WEBSOCKETS: Final = (
-    "AMQP over WebSockets is not offered by this server. Connect by AMQP over TCP or "
-    "TLS (transport type Amqp, not AmqpWebSockets)."
+    "There is no WebSocket here. AMQP over WebSockets is at /$servicebus/websocket of "
+    "the ports for clients."
 )
 
 
+_SERVER_PATHS: Final = (FAULTS, DIAGNOSIS, NAMESPACES)
+_ELSEWHERE: Final = (
+    "This is about the whole server: ask its default namespace, with a key of that one."
+)
+
+
+class _Answering(Protocol):
+    async def answer(self, request: HttpRequest) -> HttpResponse: ...
+
+
 class Gateway:
-    """Answers the HTTP requests of all connections."""
+    """Answers the HTTP requests of all connections to one namespace."""
 
     def __init__(
         self,
@@ -37,27 +55,69 @@ class Gateway:
         health: Health,
         metrics: Metrics,
         bulk: Bulk | None = None,
-        faults: FaultRequests | None = None,
-        diagnosis: DiagnosisRequests | None = None,
+        messaging: HttpMessaging | None = None,
     ) -> None:
         self._administration = administration
         self._health = health
         self.metrics = metrics
         self._bulk = bulk
-        self._faults = faults
-        self._diagnosis = diagnosis
+        self._messaging = messaging
+        # Of the whole server, by the first part of the path.
+        self._of_server: dict[str, _Answering] = {}
+
+    def manage_server(
+        self,
+        faults: FaultRequests,
+        diagnosis: DiagnosisRequests,
+        namespaces: NamespaceRequests,
+    ) -> None:
+        """This is the gateway of the default namespace."""
+        self._of_server = {
+            FAULTS: faults,
+            DIAGNOSIS: diagnosis,
+            NAMESPACES: namespaces,
+        }
 
     def shows_key(self, request: HttpRequest) -> bool:
+        if held_up(request) is not None:
+            return False
         return self._administration.shows_key(request)
 
     def max_body_bytes(self, request: HttpRequest) -> int:
+        if held_up(request) is not None:
+            return ENTITY_REQUEST_BYTES
         if self._bulk is not None and _is_bulk(request):
             return self._bulk.max_body_bytes(request)
+        if self._messaging is not None and (path := messaging_path(request)):
+            return self._messaging.max_body_bytes(request, path)
         return ENTITY_REQUEST_BYTES
+
+    def too_large(self, request: HttpRequest, text: str) -> HttpResponse:
+        refusal = held_up(request)
+        if refusal is not None:
+            return refusal
+        if self._messaging is not None and (path := messaging_path(request)):
+            response = self._messaging.too_large(request, path, text)
+            note_outcome(request, response.status, self._administration.policy)
+            return response
+        return text_response(413, text)
+
+    def stop_waiting(self) -> None:
+        """The server stops: requests that wait for messages are answered."""
+        if self._messaging is not None:
+            self._messaging.stop_waiting()
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         if request.headers.get("upgrade", "").lower() == "websocket":
-            return text_response(501, _NO_WEBSOCKETS)
+            return text_response(404, _NO_WEBSOCKETS)
+        refusal = held_up(request)
+        if refusal is not None:
+            return refusal
+        response = await self._answer(request)
+        note_outcome(request, response.status, self._administration.policy)
+        return response
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
         if self._bulk is not None and _is_bulk(request):
             return await self._bulk.answer(request)
         if request.path in ("health", "metrics") and (
@@ -65,11 +125,18 @@ class Gateway:
         ):
             asked = self._health if request.path == "health" else self.metrics
             return await asked.answer(request)
-        if self._faults is not None and _first(request) == FAULTS:
-            return await self._faults.answer(request)
-        if self._diagnosis is not None and _first(request) == DIAGNOSIS:
-            return await self._diagnosis.answer(request)
-        return await self._administration.answer(request)
+        if (of_server := self._of_server.get(_first(request))) is not None:
+            return await self._audited(request, of_server)
+        if not self._of_server and _first(request) in _SERVER_PATHS:
+            return json_refusal(NotAllowed(_ELSEWHERE))
+        if self._messaging is not None and (path := messaging_path(request)):
+            return await self._messaging.answer(request, path)
+        return await self._audited(request, self._administration)
+
+    async def _audited(self, request: HttpRequest, asked: _Answering) -> HttpResponse:
+        response = await asked.answer(request)
+        note_administration(request, response.status)
+        return response
 
 
 def _is_bulk(request: HttpRequest) -> bool:

@@ -3,7 +3,8 @@
 h11 parses and frames. This file has the rest: the socket, limits of size and time, and
 handling of misbehaving peers. While a request is processed nothing is read, so
 pipelined requests wait, and a client that does not read its responses is not read
-either. Memory held for a client is counted together with that of all others.
+either. While a request waits for a message, a little is read on, to notice that the
+client goes. Memory held for a client is counted together with that of all others.
 """
 
 import asyncio
@@ -14,9 +15,12 @@ from typing import Final, Protocol, cast
 import h11
 
 from twinbus.clock import Clock
+from twinbus.doors.arrived_at import ArrivedAt, arrived_at
 from twinbus.doors.http.held_bytes import HeldBytes
+from twinbus.doors.http.keep_alive import KeepAlive
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse, text_response
+from twinbus.doors.visitor import Visitor, Visits
 from twinbus.errors import ServiceBusError
 from twinbus.limits import (
     ENTITY_REQUEST_BYTES,
@@ -30,6 +34,10 @@ _log = logging.getLogger(__name__)
 
 _CLOSING_MS: Final = 2_000
 """How long a peer may take to read the last response and close."""
+
+_JOINED_BYTES: Final = 16 * 1024
+"""A body of up to this size is written together with the head: one system call. To join
+a larger one would be a copy of megabytes."""
 
 _WITHOUT_BODY: Final = (204, 304)
 
@@ -45,8 +53,26 @@ class Responder(Protocol):
         """The limit for the body; `request` has no body yet."""
         ...
 
+    def too_large(self, request: HttpRequest, text: str) -> HttpResponse:
+        """The response to a request whose body is larger; nothing more is read."""
+        ...
+
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Raises only in case of a bug."""
+        ...
+
+
+class Upgrades(Protocol):
+    """Where a connection changes to another protocol."""
+
+    def is_meant_by(self, request: HttpRequest) -> bool: ...
+
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        """With the status 101 the connection changes, with any other it does not."""
+        ...
+
+    def successor(self, request: HttpRequest) -> asyncio.Protocol:
+        """What serves the connection from then on."""
         ...
 
 
@@ -67,6 +93,9 @@ class HttpHome(Protocol):
     # Of clients with a key, and of all others.
     held: HeldBytes
 
+    # Counts the wrong keys of peers.
+    visits: Visits
+
     @property
     def strangers_held(self) -> StrangersShare: ...
 
@@ -85,8 +114,16 @@ class HttpHome(Protocol):
 class HttpConnection(asyncio.Protocol):
     """The asyncio protocol of one client's connection."""
 
-    def __init__(self, home: HttpHome) -> None:
+    def __init__(
+        self,
+        home: HttpHome,
+        gateway: Responder | None = None,
+        upgrades: Upgrades | None = None,
+    ) -> None:
+        """`gateway`: in place of the home's."""
         self._home = home
+        self._upgrades = upgrades
+        self._gateway = gateway or home.gateway
         self._engine = h11.Connection(
             h11.SERVER, max_incomplete_event_size=HTTP_HEADER_BYTES
         )
@@ -100,6 +137,11 @@ class HttpConnection(asyncio.Protocol):
         self._body_limit = 0
         # Its part of the memory held by the server.
         self._held_bytes = 0
+        # Counts the wrong keys of the peer.
+        self._visitor = Visitor()
+        self._arrived = ArrivedAt()
+        # What requests keep for later ones, and whether one waits.
+        self._keep_alive = KeepAlive(self._read_or_not)
         # At most one: the request being processed.
         self.requests: set[asyncio.Task[None]] = set()
         # Deadline for the peer's next step; 0 if the next step is ours.
@@ -115,6 +157,9 @@ class HttpConnection(asyncio.Protocol):
         # uvloop's transports are not of asyncio's class.
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=STRANGER_WRITE_BUFFER_BYTES)
+        peername = transport.get_extra_info("peername")
+        self._visitor = Visitor(self._home.visits, peername)
+        self._arrived = arrived_at(transport)
         self._home.joined(self)
 
     def data_received(self, data: bytes) -> None:
@@ -127,7 +172,11 @@ class HttpConnection(asyncio.Protocol):
         self._hold_half_request()
 
     def eof_received(self) -> bool:
-        """A client may close its side and wait for the response."""
+        """A client may close its side and wait for the response, but not for a message:
+        that is how it looks, too, if its process has ended."""
+        if self._keep_alive.is_waiting:
+            self._give_up()
+            return False
         if not self._is_ending:
             self._engine.receive_data(b"")
             self._advance()
@@ -137,6 +186,9 @@ class HttpConnection(asyncio.Protocol):
         # A change in progress continues without a response; no other is started.
         self._is_ending = True
         self._transport = None
+        if self._keep_alive.is_waiting:
+            self._give_up()
+        self._keep_alive.close()
         self._hold(0)
         self._home.left(self)
 
@@ -149,6 +201,12 @@ class HttpConnection(asyncio.Protocol):
         self._is_writable = True
         self._hold(0)
         self._advance()
+
+    def _give_up(self) -> None:
+        """The client has gone while its request waits."""
+        self._is_ending = True
+        for request in self.requests:
+            request.cancel()
 
     # --- reading --------------------------------------------------------------
 
@@ -174,26 +232,44 @@ class HttpConnection(asyncio.Protocol):
             self._check_length(len(self._body))
             self._check_room()
         elif isinstance(event, h11.EndOfMessage):
-            self._answer_request()
+            assert self._request is not None
+            if self._upgrades is not None and self._upgrades.is_meant_by(self._request):
+                self._upgrade(self._upgrades)
+            else:
+                self._answer_request()
         elif isinstance(event, h11.ConnectionClosed):
             self._end()
 
     def _begin(self, event: h11.Request) -> None:
         headers: dict[str, str] = {}
-        for raw_name, raw_value in event.headers:
-            name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+        names: dict[str, str] = {}
+        for raw_name, raw_value in event.headers.raw_items():
+            written, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+            name = written.lower()
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            names[name] = written
         assert self._transport is not None
         self._request = HttpRequest(
             method=event.method.decode("ascii"),
             target=event.target.decode("ascii"),
             headers=headers,
             is_secure=self._transport.get_extra_info("ssl_object") is not None,
+            names=names,
+            connection=self._keep_alive,
+            visitor=self._visitor,
+            arrived=self._arrived,
         )
-        if self._is_stranger and self._home.gateway.shows_key(self._request):
+        if self._is_stranger and self._gateway.shows_key(self._request):
             self._recognized()
         self._body.clear()
-        self._body_limit = self._home.gateway.max_body_bytes(self._request)
+        self._body_limit = self._gateway.max_body_bytes(self._request)
+        if (
+            sum(map(len, (event.target, *headers, *headers.values())))
+            > HTTP_HEADER_BYTES
+        ):
+            # h11 looks at this only while a part of them is missing.
+            self._refuse(431, f"The headers may have {HTTP_HEADER_BYTES} bytes.")
+            return
         if "content-length" in headers and "transfer-encoding" in headers:
             # A proxy may use the other header, and see another request (RFC 9112 6.1).
             self._refuse(400, "Content-Length and Transfer-Encoding: send only one.")
@@ -211,11 +287,12 @@ class HttpConnection(asyncio.Protocol):
 
     def _check_length(self, length: int) -> None:
         if length > self._body_limit and not self._is_ending:
-            self._refuse(
-                413,
+            assert self._request is not None
+            text = (
                 f"The body of this request may have {self._body_limit} bytes; it has "
-                f"{length} or more.",
+                f"{length} or more."
             )
+            self._refuse_with(self._gateway.too_large(self._request, text))
 
     def _check_room(self) -> None:
         """Accept a large body only while there is memory for it."""
@@ -251,11 +328,18 @@ class HttpConnection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        is_busy = bool(self.requests) or not self._is_writable or self._is_held_back
+        is_busy = bool(self.requests) and not self._looks_on()
+        is_busy = is_busy or not self._is_writable or self._is_held_back
         if is_busy and not self._is_ending:
             transport.pause_reading()
         else:
             transport.resume_reading()
+
+    def _looks_on(self) -> bool:
+        """The request waits: see whether the client goes. Of the next requests no more
+        is read than the headers of one."""
+        unread_bytes = len(self._engine.trailing_data[0])
+        return self._keep_alive.is_waiting and unread_bytes < HTTP_HEADER_BYTES
 
     # --- answering ------------------------------------------------------------
 
@@ -268,19 +352,56 @@ class HttpConnection(asyncio.Protocol):
             headers=read.headers,
             body=bytes(self._body),
             is_secure=read.is_secure,
+            names=read.names,
+            connection=read.connection,
+            visitor=read.visitor,
+            arrived=read.arrived,
         )
         self._body.clear()
         self._due_at = 0
         task = asyncio.get_running_loop().create_task(self._answer(request))
         self.requests.add(task)
 
+    def _upgrade(self, upgrades: Upgrades) -> None:
+        """Leave the connection to another protocol, or refuse to."""
+        request, self._request = self._request, None
+        assert request is not None
+        response, transport = upgrades.answer(request), self._transport
+        if response.status != HTTPStatus.SWITCHING_PROTOCOLS:
+            self._respond(response)
+            return
+        assert transport is not None
+        switching = h11.InformationalResponse(
+            status_code=response.status,
+            headers=list(response.headers.items()),
+            reason=HTTPStatus.SWITCHING_PROTOCOLS.phrase,
+        )
+        self._write(self._engine.send(switching))
+        unread = self._engine.trailing_data[0]
+        self._is_ending = True
+        self._transport = None
+        self._keep_alive.close()
+        self._hold(0)
+        self._home.left(self)
+        successor = upgrades.successor(request)
+        transport.set_protocol(successor)
+        successor.connection_made(transport)
+        if unread:
+            successor.data_received(unread)
+
     async def _answer(self, request: HttpRequest) -> None:
         try:
-            response = await self._home.gateway.answer(request)
+            response = await self._gateway.answer(request)
+        except asyncio.CancelledError:
+            # The client has gone, or the server stops.
+            self.requests.clear()
+            raise
         except Exception:
             _log.exception("a bug answered %s %s", request.method, request.path)
             response = text_response(500, "Internal error. See the server's log.")
         self.requests.clear()
+        if self._transport is None:
+            self._keep_alive.close()
         if self._has_lived():
             self._is_ending = True
         self._respond(response, is_head=request.method == "HEAD")
@@ -305,11 +426,15 @@ class HttpConnection(asyncio.Protocol):
             # Python shows the reason to its users.
             reason=HTTPStatus(response.status).phrase,
         )
-        self._write(self._engine.send(head))
+        parts = [self._engine.send(head)]
         if has_body:
-            # Sent separately, to avoid a copy of megabytes.
-            self._write(self._engine.send(h11.Data(data=response.body)))
-        self._write(self._engine.send(h11.EndOfMessage()))
+            parts.append(self._engine.send(h11.Data(data=response.body)))
+        parts.append(self._engine.send(h11.EndOfMessage()))
+        if len(response.body) <= _JOINED_BYTES:
+            self._write(b"".join(part for part in parts if part))
+        else:
+            for part in parts:
+                self._write(part)
         if self._is_writable:
             self._hold(0)
         if self._engine.our_state is h11.DONE and self._engine.their_state is h11.DONE:
@@ -324,9 +449,12 @@ class HttpConnection(asyncio.Protocol):
 
     def _refuse(self, status: int, text: str) -> None:
         """Answer an invalid request, and read nothing more."""
+        self._refuse_with(text_response(status, text))
+
+    def _refuse_with(self, response: HttpResponse) -> None:
         self._is_ending = True
         if self._engine.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._respond(text_response(status, text))
+            self._respond(response)
         else:
             self._end()
 
@@ -380,11 +508,9 @@ class HttpConnection(asyncio.Protocol):
             self._transport.close()
 
     def described(self) -> str:
-        transport = self._transport
-        peer = None if transport is None else transport.get_extra_info("peername")
         who = "no key" if self._is_stranger else "a key"
         return (
-            f"HTTP {peer}, {who}, {len(self.requests)} requests, "
+            f"HTTP {self._visitor.name}, {who}, {len(self.requests)} requests, "
             f"{self._held_bytes} bytes held"
         )
 
@@ -393,5 +519,9 @@ class HttpConnection(asyncio.Protocol):
         self.abort()
 
     def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        # uvloop's transports refuse everything from here on, and do not say that they
+        # are closing.
+        transport, self._transport = self._transport, None
+        self._is_ending = True
+        if transport is not None:
+            transport.abort()

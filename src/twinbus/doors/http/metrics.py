@@ -27,6 +27,7 @@ from twinbus.doors.http.bus_metrics import (
     MeasuredBus,
     entity_families,
     fullest,
+    lease_families,
     process_families,
     store_families,
     sum_families,
@@ -82,15 +83,16 @@ class Metrics:
             _text(process_families(self._bus.process_figures())),
             _text(store_families(self._bus.store_figures())),
             _text(sum_families(entities, len(shown))),
+            _text(lease_families(entities)),
             _text(self.registry.collect()),
         ]
         return b"".join((*head, *await _of_entities(shown)))
 
     async def _entities(self) -> list[EntityFigures]:
         found: list[EntityFigures] = []
-        paths = self._bus.entity_paths()
-        for start in range(0, len(paths), _SLICE):
-            found += self._bus.entity_figures(paths[start : start + _SLICE])
+        names = self._bus.entity_names()
+        for start in range(0, len(names), _SLICE):
+            found += self._bus.entity_figures(names[start : start + _SLICE])
             await asyncio.sleep(0)
         return found
 

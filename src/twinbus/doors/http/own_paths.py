@@ -5,3 +5,4 @@ from typing import Final
 
 FAULTS: Final = "$faults"
 DIAGNOSIS: Final = "$diagnosis"
+NAMESPACES: Final = "$namespaces"

@@ -1,8 +1,12 @@
 """An HTTP request that was received completely."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
+
+from twinbus.doors.arrived_at import ArrivedAt
+from twinbus.doors.http.keep_alive import KeepAlive
+from twinbus.doors.visitor import Visitor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,15 +20,26 @@ class HttpRequest:
     headers: Mapping[str, str]
     body: bytes = b""
     is_secure: bool = False
+    # Names of headers as they were written, by lower-case name.
+    names: Mapping[str, str] = field(default_factory=dict)
+    connection: KeepAlive = field(default_factory=KeepAlive)
+    # Who has sent it.
+    visitor: Visitor = field(default_factory=Visitor)
+    arrived: ArrivedAt = field(default_factory=ArrivedAt)
 
     @property
-    def path(self) -> str:
-        """The decoded path, without slashes at both ends."""
+    def encoded_path(self) -> str:
+        """The path as received, without slashes at both ends."""
         target = self.target.partition("?")[0]
         # Proxies send the whole URL.
         if "://" in target:
             target = "/" + target.partition("://")[2].partition("/")[2]
-        return unquote(target).strip("/")
+        return target.strip("/")
+
+    @property
+    def path(self) -> str:
+        """The decoded path, without slashes at both ends."""
+        return unquote(self.encoded_path).strip("/")
 
     @property
     def query(self) -> dict[str, str]:

@@ -1,28 +1,29 @@
-"""Planning: reads the outlines of messages in portions, so that other tasks can run.
+"""Makes a plan over fragments of several brokers.
 
-Under a lease no message may expire while it is being planned. So all messages from the
-start on count as planned meanwhile; if planning fails, the previous plan is restored. A
-reader that got no answer asks again, and then only its last request counts: an earlier
-plan that is still being made must not replace it.
+Each broker holds its fragments, so that nothing expires meanwhile, and gives outlines
+of their messages in portions, so that other tasks can run. When the plan is made, each
+notes its part. If a broker cannot, the plan has failed, and all restore the one before.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
-from twinbus.auth.claims import Claim
-from twinbus.broker import reader_lease
-from twinbus.broker.changes import ReaderLease
 from twinbus.broker.planning import AlignedPlan, FairPlan, Plan, PlannedRange
-from twinbus.broker.row_id import SEQUENCE_MASK, sequence_of
-from twinbus.errors import ReaderLeaseLost, ServerBusy
+from twinbus.broker.row_id import SEQUENCE_BITS
+from twinbus.errors import ServiceBusError
 from twinbus.limits import BULK_SPLITS
-from twinbus.operations.bulk.reading import held_lease
 from twinbus.operations.bulk.requests import PlanLimits, PlannedFragment, PlannedSplit
-from twinbus.operations.fragment_handle import FragmentHandle
-from twinbus.operations.several_stores import durable
+from twinbus.operations.bulk.shares import (
+    BrokerShare,
+    HeldFragment,
+    HoldRequest,
+    OutlinesRequest,
+    PlanNote,
+)
+from twinbus.operations.caller import Caller
 
 _PORTION: Final = 1_000
 """Outlines in one read: takes a few milliseconds."""
@@ -32,203 +33,155 @@ _HELD: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A fragment to plan, and its own first and last sequence number."""
+class PlanWish:
+    """A fragment to plan, and the broker that has it."""
 
-    handle: FragmentHandle
-    first: int
-    last: int
-    epoch: str | None
+    share: BrokerShare
+    request: HoldRequest
 
 
-class _Hold(NamedTuple):
-    """Counters of a fragment at the time when it was held for a plan."""
+class PlanMaking:
+    """One plan, while it is made."""
 
-    restore_count: int
-    plan_count: int
+    def __init__(self, caller: Caller, reader: str, wishes: Sequence[PlanWish]) -> None:
+        self._caller = caller
+        self._reader = reader
+        self._wishes = wishes
+        # By position in `wishes`; those that are held.
+        self._held: dict[int, HeldFragment] = {}
 
+    async def plan(self, limits: PlanLimits) -> list[PlannedFragment]:
+        """Raises ReaderLeaseLost, MessagingEntityNotFound, ServerBusy."""
+        try:
+            horizon = await self._hold()
+            made = self._empty(limits, horizon)
+            await self._fill(made)
+            await self._note(made)
+        except BaseException:
+            await self._restore()
+            raise
+        return [
+            _planned(self._held[at].path, wish.request.index, planned)
+            for (at, wish), planned in zip(
+                enumerate(self._wishes), made.ranges, strict=True
+            )
+        ]
 
-async def plan(
-    reader: str, wanted: Sequence[Wanted], limits: PlanLimits
-) -> list[PlannedFragment]:
-    """Raises ReaderLeaseLost, MessagingEntityNotFound, ServerBusy."""
-    for part in wanted:
-        part.handle.require(Claim.LISTEN)
-    horizon = _horizon(wanted)
-    for part in wanted:
-        await part.handle.settle_down()
-    before = [_lease(reader, part) for part in wanted]
-    _hold(reader, wanted, [SEQUENCE_MASK for _ in wanted])
-    holds = [_begun(part) for part in wanted]
-    try:
-        made = await _made(_empty_plan(wanted, limits, horizon), wanted)
-        for part, hold in zip(wanted, holds, strict=True):
-            _check_held(part, hold)
-        _hold(reader, wanted, [planned.end - 1 for planned in made.ranges])
-    except BaseException:
-        _restore(reader, wanted, before, holds)
-        raise
-    await durable(part.handle for part in wanted if part.epoch is not None)
-    return [
-        _planned(part.handle, planned)
-        for part, planned in zip(wanted, made.ranges, strict=True)
-    ]
+    def _positions(self) -> dict[BrokerShare, list[int]]:
+        """Of the fragments that each broker has."""
+        positions: dict[BrokerShare, list[int]] = {}
+        for at, wish in enumerate(self._wishes):
+            positions.setdefault(wish.share, []).append(at)
+        return positions
 
+    async def _hold(self) -> int:
+        """The horizon of an aligned plan: brokers have clocks of their own, so what is
+        complete at all of them ends at the earliest."""
+        horizons: list[int] = [0] if not self._wishes else []
+        for share, positions in self._positions().items():
+            requests = [self._wishes[at].request for at in positions]
+            held = await share.hold(self._caller, self._reader, requests)
+            horizons.append(held.horizon)
+            self._held.update(zip(positions, held.fragments, strict=True))
+        return min(horizons)
 
-async def _made(made: Plan, wanted: Sequence[Wanted]) -> Plan:
-    portion = min(_PORTION, _HELD // max(1, len(wanted)))
-    while not made.is_done():
-        for index in made.wanted():
-            await _supply(made, index, wanted[index], portion)
-            await asyncio.sleep(0)
-        made.advance(_PORTION)
-        await asyncio.sleep(0)
-    return made
-
-
-async def first_since(handle: FragmentHandle, instant: int) -> int:
-    """The number of the first active message that was enqueued at an instant or later;
-    the number of the next message if there is none. Enqueued times rise with numbers,
-    so a binary search finds it."""
-    handle.require(Claim.LISTEN)
-    await handle.settle_down()
-    fragment, store = handle.fragment, handle.owner.store
-    low, high = 0, fragment.next_sequence
-    while low < high:
-        middle = (low + high) // 2
-        async with handle.owner.reading:
-            found = await store.outlines(fragment.number, middle, SEQUENCE_MASK, 1)
-        if not len(found) or found.enqueued_at[0] >= instant:
-            high = middle
-        else:
-            low = sequence_of(found.row_ids[0]) + 1
-        # Let other tasks run: there may be a thousand entities.
-        await asyncio.sleep(0)
-    return low
-
-
-def _lease(reader: str, part: Wanted) -> ReaderLease | None:
-    """None if the plan is without a lease. Raises ReaderLeaseLost."""
-    return None if part.epoch is None else held_lease(part.handle, reader, part.epoch)
-
-
-def _hold(reader: str, wanted: Sequence[Wanted], throughs: Sequence[int]) -> None:
-    """Note all plans at their leases, or none. Raises ReaderLeaseLost."""
-    leases = [_lease(reader, part) for part in wanted]
-    for part, lease, through in zip(wanted, leases, throughs, strict=True):
-        if lease is not None:
-            _note(part, lease, part.first, through)
-
-
-def _restore(
-    reader: str,
-    wanted: Sequence[Wanted],
-    before: Sequence[ReaderLease | None],
-    holds: Sequence[_Hold],
-) -> None:
-    """Restore the previous plans of leases that are still held, if there is no newer
-    plan."""
-    for part, old, hold in zip(wanted, before, holds, strict=True):
-        with suppress(ReaderLeaseLost):
-            lease = _lease(reader, part)
-            if lease is not None and old is not None and _is_last(part, hold):
-                _note(part, lease, old.planned_from, old.planned_through)
-
-
-def _note(part: Wanted, lease: ReaderLease, first: int, through: int) -> None:
-    fragment, changes = part.handle.fragment, part.handle.owner.changes
-    reader_lease.note_plan(fragment, lease, first, through, changes)
-
-
-def _begun(part: Wanted) -> _Hold:
-    """Begin a plan. From now on earlier ones that are under way fail."""
-    fragment = part.handle.fragment
-    if part.epoch is not None:
-        fragment.plan_count += 1
-    return _Hold(fragment.restore_count, fragment.plan_count)
-
-
-def _is_last(part: Wanted, hold: _Hold) -> bool:
-    return part.handle.fragment.plan_count == hold.plan_count
-
-
-def _check_held(part: Wanted, hold: _Hold) -> None:
-    """Check that neither a failed commit nor another plan has ended the hold: messages
-    may have gone since. Raises ServerBusy."""
-    if part.epoch is None:
-        return
-    path = part.handle.path
-    if not _is_last(part, hold):
-        raise ServerBusy(f"'{path}' was planned anew meanwhile. Plan again.")
-    if part.handle.fragment.restore_count != hold.restore_count:
-        raise ServerBusy(
-            f"The message store failed while '{path}' was planned. Plan again."
-        )
-
-
-def _horizon(wanted: Sequence[Wanted]) -> int:
-    """All messages that were enqueued before this instant are durable when the first
-    handle is read. Later ones may arrive while the others are read. If the clock was
-    set back, a fragment may be ahead of it; then the fragment's own time is used."""
-    horizon = 0
-    for part in wanted:
-        now, last = part.handle.now(), part.handle.fragment.last_enqueued_at
-        horizon = max(horizon, now if last <= now else last + 1)
-    return horizon
-
-
-def _empty_plan(wanted: Sequence[Wanted], limits: PlanLimits, horizon: int) -> Plan:
-    firsts = [part.first for part in wanted]
-    backlogs = [_backlog(part) for part in wanted]
-    reach = min(limits.max_messages, sum(backlogs))
-    split_messages = max(limits.split_messages, reach // BULK_SPLITS)
-    if limits.is_aligned:
-        return AlignedPlan(
+    def _empty(self, limits: PlanLimits, horizon: int) -> Plan:
+        held = [self._held[at] for at in range(len(self._wishes))]
+        firsts = [one.first for one in held]
+        backlogs = [one.backlog for one in held]
+        reach = min(limits.max_messages, sum(backlogs))
+        split_messages = max(limits.split_messages, reach // BULK_SPLITS)
+        if limits.is_aligned:
+            return AlignedPlan(
+                firsts,
+                limits.max_messages,
+                limits.max_bytes,
+                split_messages,
+                horizon,
+            )
+        return FairPlan(
             firsts,
+            backlogs,
             limits.max_messages,
             limits.max_bytes,
             split_messages,
-            horizon,
         )
-    return FairPlan(
-        firsts,
-        backlogs,
-        limits.max_messages,
-        limits.max_bytes,
-        split_messages,
-    )
 
+    async def _fill(self, made: Plan) -> None:
+        portion = min(_PORTION, _HELD // max(1, len(self._wishes)))
+        while not made.is_done():
+            for at in made.wanted():
+                await self._supply(made, at, portion)
+                await asyncio.sleep(0)
+            made.advance(_PORTION)
+            await asyncio.sleep(0)
 
-def _backlog(part: Wanted) -> int:
-    """Upper bound of the messages to plan. Messages outside the range do not count,
-    so that they do not enlarge the entity's share."""
-    fragment = part.handle.fragment
-    last = min(part.last, fragment.next_sequence - 1)
-    return max(0, min(fragment.active_count, last - part.first + 1))
-
-
-async def _supply(made: Plan, index: int, part: Wanted, portion: int) -> None:
-    handle, first = part.handle, made.next_of(index)
-    handle.fragment.check_exists()
-    async with handle.owner.reading:
-        found = await handle.owner.store.outlines(
-            handle.fragment.number, first, part.last, portion
+    async def _supply(self, made: Plan, at: int, portion: int) -> None:
+        wish = self._wishes[at]
+        request = OutlinesRequest(
+            path=wish.request.path,
+            index=wish.request.index,
+            first=made.next_of(at),
+            last=self._held[at].last,
+            count=portion,
         )
-        # Without those that expired or were deleted before they counted as planned.
-        staying = found.without(set(handle.owner.changes.active_removed))
-    made.supply(index, staying, len(found) < portion)
+        found = await wish.share.outlines(self._caller, request)
+        made.supply(at, found.outlines, found.is_last)
+
+    async def _note(self, made: Plan) -> None:
+        def note(at: int, held: HeldFragment) -> PlanNote | None:
+            return self._plan_note(at, held.first, made.ranges[at].end - 1)
+
+        for share, notes in self._notes(note).items():
+            await share.note_plans(self._caller, self._reader, notes)
+
+    async def _restore(self) -> None:
+        def note(at: int, held: HeldFragment) -> PlanNote | None:
+            return held.before and self._plan_note(at, *held.before)
+
+        for share, notes in self._notes(note).items():
+            # A broker that does not answer keeps more than was planned: the next plan
+            # replaces that.
+            with suppress(ServiceBusError):
+                await share.restore_plans(self._caller, self._reader, notes)
+
+    def _notes(
+        self, note: Callable[[int, HeldFragment], PlanNote | None]
+    ) -> dict[BrokerShare, list[PlanNote]]:
+        """For each broker, of those of its fragments that are held under a lease."""
+        notes: dict[BrokerShare, list[PlanNote]] = {}
+        for at, held in self._held.items():
+            made = note(at, held)
+            if made is not None:
+                notes.setdefault(self._wishes[at].share, []).append(made)
+        return notes
+
+    def _plan_note(self, at: int, first: int, through: int) -> PlanNote | None:
+        """None without a lease."""
+        request = self._wishes[at].request
+        if request.epoch is None:
+            return None
+        return PlanNote(
+            path=request.path,
+            index=request.index,
+            epoch=request.epoch,
+            first=first,
+            through=through,
+            hold=self._held[at].hold,
+        )
 
 
-def _planned(handle: FragmentHandle, planned: PlannedRange) -> PlannedFragment:
+def _planned(path: str, index: int, planned: PlannedRange) -> PlannedFragment:
+    base = index << SEQUENCE_BITS
     return PlannedFragment(
-        path=handle.path,
-        index=handle.index,
-        first=handle.visible(planned.first),
-        end=handle.visible(planned.end),
+        path=path,
+        index=index,
+        first=base + planned.first,
+        end=base + planned.end,
         splits=[
             PlannedSplit(
-                first=handle.visible(split.first),
-                end=handle.visible(split.end),
+                first=base + split.first,
+                end=base + split.end,
                 message_count=split.message_count,
                 size_bytes=split.size_bytes,
             )

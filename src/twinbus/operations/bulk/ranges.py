@@ -30,6 +30,7 @@ async def browse(
     columns: Collection[str],
     states: frozenset[int],
     max_bytes: int,
+    sessions: frozenset[str] = frozenset(),
 ) -> AsyncIterator[BrowsedMessages]:
     """Messages from `first` to before `end`, in portions, until the answer is full. The
     last portion may be empty; it has the number to continue at."""
@@ -44,6 +45,8 @@ async def browse(
         messages = await _read(part, at, states, min(room, _SLICE_BYTES))
         at = sequence_of(messages[-1].row_id) + 1 if messages else end
         wanted = _wanted(messages, end, states)
+        if sessions:
+            wanted = _of_sessions(wanted, sessions)
         portion.extend(wanted, [part.fragment.sequence_number(m) for m in wanted])
         room -= sum([len(message.raw) for message in wanted])
         if portion.count >= _PORTION:
@@ -58,6 +61,18 @@ def _wanted(messages: list[Message], end: int, states: frozenset[int]) -> list[M
         message
         for message in messages
         if message.state in states and sequence_of(message.row_id) < end
+    ]
+
+
+def _of_sessions(messages: list[Message], sessions: frozenset[str]) -> list[Message]:
+    """Also in entities without sessions, where messages may name one."""
+    named = MessageColumns(["session_id"])
+    named.extend(messages, [0] * len(messages))
+    ids = named.columns["session_id"]
+    return [
+        message
+        for message, session_id in zip(messages, ids, strict=True)
+        if session_id in sessions
     ]
 
 

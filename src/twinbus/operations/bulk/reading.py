@@ -1,11 +1,14 @@
 """Opens and checks entities for bulk requests that read."""
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from twinbus.auth.claims import Claim
 from twinbus.broker import reader_lease
 from twinbus.broker.changes import ReaderLease
+from twinbus.broker.entity_path import EntityPath
 from twinbus.broker.row_id import SEQUENCE_BITS
+from twinbus.entities.entity import Entity
 from twinbus.entities.message_source import MessageSource
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import (
@@ -16,27 +19,51 @@ from twinbus.errors import (
     ReaderLeaseLost,
 )
 from twinbus.operations.caller import Caller
-from twinbus.operations.entity_handle import EntityHandle, open_entity
+from twinbus.operations.entity_handle import EntityHandle, find_entity
 from twinbus.operations.fragment_handle import FragmentHandle
+
+
+class Fragmented(Protocol):
+    """An entity or a sub-queue, with its fragments here or elsewhere."""
+
+    @property
+    def entity(self) -> Entity: ...
+
+    @property
+    def sub_queue(self) -> int: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def fragment_count(self) -> int: ...
 
 
 def open_source(namespace: Namespace, path: str, caller: Caller) -> EntityHandle:
     """A queue, a subscription or a sub-queue of one. Raises MessagingEntityNotFound,
     NotAllowed, UnauthorizedAccess."""
-    handle = open_entity(namespace, path, caller, Claim.LISTEN)
-    if not isinstance(handle.entity, MessageSource):
+    entity, parsed = find_source(namespace, path, caller)
+    return EntityHandle(namespace, entity, parsed, caller)
+
+
+def find_source(
+    namespace: Namespace, path: str, caller: Caller
+) -> tuple[Entity, EntityPath]:
+    """The entity and the path, whoever has its fragments. Raises as `open_source`."""
+    entity, parsed = find_entity(namespace, path, caller, Claim.LISTEN)
+    if not isinstance(entity, MessageSource):
         raise NotAllowed(
-            f"'{handle.entity.path}' is a topic: read one of its subscriptions.",
-            entity_path=handle.entity.path,
+            f"'{entity.path}' is a topic: read one of its subscriptions.",
+            entity_path=entity.path,
         )
-    return handle
+    return entity, parsed
 
 
-def generation_of(handle: EntityHandle) -> str:
+def generation_of(handle: Fragmented) -> str:
     return handle.entity.record.generation.hex()
 
 
-def check_generation(handle: EntityHandle, generation: str) -> None:
+def check_generation(handle: Fragmented, generation: str) -> None:
     """Raises MessagingEntityNotFound."""
     if generation != generation_of(handle):
         raise MessagingEntityNotFound(
@@ -53,7 +80,7 @@ def held_lease(part: FragmentHandle, reader: str, epoch: str) -> ReaderLease:
     return reader_lease.held(part.fragment, reader, int(epoch), part.now())
 
 
-def check_index(handle: EntityHandle, index: int, what: str) -> None:
+def check_index(handle: Fragmented, index: int, what: str) -> None:
     """Raises ArgumentError if the entity has no fragment of that index."""
     if 0 <= index < handle.fragment_count:
         return
@@ -65,7 +92,7 @@ def check_index(handle: EntityHandle, index: int, what: str) -> None:
     )
 
 
-def index_of(handle: EntityHandle, number: int, what: str) -> int:
+def index_of(handle: Fragmented, number: int, what: str) -> int:
     """The index of the fragment that may have the message of that number. Raises
     ArgumentOutOfRange."""
     index = number >> SEQUENCE_BITS
@@ -90,7 +117,7 @@ def numbers_in(
     }
 
 
-def check_distinct(handles: Iterable[EntityHandle]) -> None:
+def check_distinct(handles: Iterable[Fragmented]) -> None:
     """Raises ArgumentError if an entity is named twice: its answers could conflict."""
     seen: set[tuple[bytes, int]] = set()
     for handle in handles:

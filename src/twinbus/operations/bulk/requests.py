@@ -56,6 +56,10 @@ class LeaseRequest:
 
     path: str
     epoch: str | None = None
+    # Of these fragments; None: of all.
+    indexes: Sequence[int] | None = None
+    # A lease that is taken gets this epoch, or a later one.
+    least_epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,8 @@ class BrowseRequest:
     columns: Sequence[str]
     states: frozenset[int]
     max_bytes: int
+    # Only messages of these sessions; empty: of all, and without one.
+    sessions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +165,8 @@ class SettleRequest:
     complete: Sequence[int] = ()
     # By fragment index: all planned messages before this number were processed.
     ends: Mapping[int, int] = field(default_factory=dict)
+    # It is for these fragments; None: for all.
+    indexes: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,13 @@ from twinbus.broker import range_settlement, reader_lease
 from twinbus.broker.message import Message
 from twinbus.broker.row_id import sequence_of
 from twinbus.errors import NotAllowed
-from twinbus.operations.bulk.reading import held_lease, index_of, numbers_in
+from twinbus.operations.bulk.reading import (
+    Fragmented,
+    check_index,
+    held_lease,
+    index_of,
+    numbers_in,
+)
 from twinbus.operations.bulk.requests import Poison, Settled, SettleRequest
 from twinbus.operations.entity_handle import EntityHandle
 from twinbus.operations.fragment_handle import FragmentHandle
@@ -25,15 +31,9 @@ async def settle_ranges(
 
     Raises ReaderLeaseLost, ArgumentError, ArgumentOutOfRange, NotAllowed.
     """
-    handle.require(Claim.LISTEN)
-    if request.dead_letter:
-        _check_may_dead_letter(handle)
-    shares = _by_fragment(handle, request)
-    for part in shares or handle.parts():
-        held_lease(part, reader, request.epoch)
     settled = [
         await RangeSettlement(part, reader, request.epoch).apply(share)
-        for part, share in shares.items()
+        for part, share in check_ranges(handle, reader, request).items()
     ]
     return Settled(
         path=handle.path,
@@ -43,21 +43,38 @@ async def settle_ranges(
     )
 
 
-def _by_fragment(
-    handle: EntityHandle, request: SettleRequest
+def check_ranges(
+    handle: EntityHandle, reader: str, request: SettleRequest
 ) -> dict[FragmentHandle, SettleRequest]:
-    """The share of each fragment in the request. Raises ArgumentError,
-    ArgumentOutOfRange, FragmentUnavailable."""
+    """The share of each fragment in the request. Raises as `settle_ranges`, and
+    FragmentUnavailable."""
+    handle.require(Claim.LISTEN)
+    if request.dead_letter:
+        _check_may_dead_letter(handle)
+    numbers_in(handle, request.ends, "to")
+    shares = {
+        handle.part(index): share
+        for index, share in by_fragment(handle, request).items()
+    }
+    for part in shares or handle.parts():
+        held_lease(part, reader, request.epoch)
+    return shares
+
+
+def by_fragment(source: Fragmented, request: SettleRequest) -> dict[int, SettleRequest]:
+    """The share of each fragment that a request names, by index. Raises
+    ArgumentError, ArgumentOutOfRange."""
     dead_letters: dict[int, list[Poison]] = {}
     for poison in request.dead_letter:
-        index = index_of(handle, poison.sequence_number, "sequence_number")
+        index = index_of(source, poison.sequence_number, "sequence_number")
         dead_letters.setdefault(index, []).append(poison)
-    deferred = _numbers_by_index(handle, request.defer, "defer")
-    completed = _numbers_by_index(handle, request.complete, "complete")
-    numbers_in(handle, request.ends, "to")
+    deferred = _numbers_by_index(source, request.defer, "defer")
+    completed = _numbers_by_index(source, request.complete, "complete")
+    for index in request.ends:
+        check_index(source, index, "to")
     indexes = sorted({*dead_letters, *deferred, *completed, *request.ends})
     return {
-        handle.part(index): replace(
+        index: replace(
             request,
             dead_letter=dead_letters.get(index, ()),
             defer=deferred.get(index, ()),
@@ -69,11 +86,11 @@ def _by_fragment(
 
 
 def _numbers_by_index(
-    handle: EntityHandle, numbers: Sequence[int], what: str
+    source: Fragmented, numbers: Sequence[int], what: str
 ) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for number in numbers:
-        found.setdefault(index_of(handle, number, what), []).append(number)
+        found.setdefault(index_of(source, number, what), []).append(number)
     return found
 
 

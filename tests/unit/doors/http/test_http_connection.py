@@ -9,6 +9,7 @@ from twinbus.doors.http.held_bytes import HeldBytes
 from twinbus.doors.http.http_connection import HttpConnection
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse
+from twinbus.doors.visitor import Visits
 from twinbus.limits import (
     HTTP_HEADER_BYTES,
     HTTP_KEEP_ALIVE_SECONDS,
@@ -88,10 +89,13 @@ class Home:
         self.handshake_ms = HANDSHAKE_MS
         self.held = HeldBytes()
         self.strangers_held = self
+        self.visits = Visits(self.clock, 0)
         self.gateway = self
         self.asked: list[HttpRequest] = []
         self.may_answer = asyncio.Event()
         self.may_answer.set()
+        # Requests say that they wait.
+        self.waits = False
         self.response = HttpResponse(status=200, body=b"hello")
         self.members: set[HttpConnection] = set()
         self.recognized_count = 0
@@ -115,8 +119,14 @@ class Home:
     def max_body_bytes(self, request: HttpRequest) -> int:
         return BODY_BYTES
 
+    def too_large(self, request: HttpRequest, text: str) -> HttpResponse:
+        return HttpResponse(status=413, body=text.encode())
+
     async def answer(self, request: HttpRequest) -> HttpResponse:
         self.asked.append(request)
+        if self.waits:
+            with request.connection.waiting():
+                await self.may_answer.wait()
         await self.may_answer.wait()
         return self.response
 
@@ -507,3 +517,137 @@ async def test_under_pressure_nothing_is_read(
 async def test_stopping_closes_it(connection: HttpConnection, wire: Wire) -> None:
     connection.close(None, 0)
     assert wire.end == "close"
+
+
+# --- requests that wait -----------------------------------------------------------
+
+
+class Kept:
+    """Something that a request keeps."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+async def test_end_of_the_stream_ends_a_request_that_waits(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    home.waits = True
+    home.may_answer.clear()
+    connection.data_received(GET)
+    await asyncio.sleep(0)
+    (request,) = connection.requests
+    assert wire.is_reading, "or the end would not be noticed"
+    assert not connection.eof_received(), "the transport closes"
+    await asyncio.gather(request, return_exceptions=True)
+    assert request.cancelled()
+    assert not connection.requests
+    assert wire.written == b""
+
+
+async def test_lost_connection_ends_a_request_that_waits_and_what_is_kept(
+    connection: HttpConnection, home: Home
+) -> None:
+    home.waits = True
+    home.may_answer.clear()
+    connection.data_received(GET)
+    await asyncio.sleep(0)
+    (request,) = connection.requests
+    kept = home.asked[0].connection.kept["mine"] = Kept()
+    connection.connection_lost(None)
+    await asyncio.gather(request, return_exceptions=True)
+    assert request.cancelled()
+    assert kept.is_closed
+
+
+async def test_other_requests_go_on_without_their_client(
+    connection: HttpConnection, home: Home
+) -> None:
+    home.may_answer.clear()
+    connection.data_received(GET)
+    await asyncio.sleep(0)
+    (request,) = connection.requests
+    assert connection.eof_received()
+    connection.connection_lost(None)
+    home.may_answer.set()
+    await request
+    assert not request.cancelled()
+
+
+async def test_requests_behind_one_that_waits_are_read_up_to_a_limit(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    home.waits = True
+    home.may_answer.clear()
+    connection.data_received(GET)
+    await asyncio.sleep(0)
+    connection.data_received(GET)
+    assert wire.is_reading
+    connection.data_received(GET * (HTTP_HEADER_BYTES // len(GET)))
+    assert not wire.is_reading
+    home.may_answer.set()
+    await settle(connection)
+    assert set(wire.statuses()) == {200}
+    assert wire.is_reading
+
+
+async def test_requests_of_a_connection_share_what_they_keep(
+    connection: HttpConnection, home: Home
+) -> None:
+    connection.data_received(GET + GET)
+    await settle(connection)
+    first, second = home.asked
+    assert first.connection is second.connection
+
+
+async def test_names_of_headers_are_kept_as_written(
+    connection: HttpConnection, home: Home
+) -> None:
+    connection.data_received(b"GET /a HTTP/1.1\r\nHost: b\r\nMy-Name: x\r\n\r\n")
+    await settle(connection)
+    assert home.asked[0].names["my-name"] == "My-Name"
+    assert home.asked[0].headers["my-name"] == "x"
+
+
+async def test_request_whose_client_has_gone_before_it_waits_is_cancelled(
+    connection: HttpConnection, home: Home
+) -> None:
+    """It was read, and the connection ended before it began."""
+    home.waits = True
+    home.may_answer.clear()
+    connection.data_received(GET)
+    (request,) = connection.requests
+    connection.connection_lost(None)
+    await asyncio.gather(request, return_exceptions=True)
+    assert request.cancelled()
+    assert not connection.requests
+
+
+async def test_what_is_kept_after_the_end_is_closed_with_its_request(
+    connection: HttpConnection, home: Home
+) -> None:
+    home.may_answer.clear()
+    connection.data_received(GET)
+    await asyncio.sleep(0)
+    connection.connection_lost(None)
+    kept = home.asked[0].connection.kept["mine"] = Kept()
+    home.may_answer.set()
+    await settle(connection)
+    assert kept.is_closed
+
+
+async def test_aborted_connection_is_not_touched_again(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    """Its request goes on until the connection is lost."""
+    home.may_answer.clear()
+    connection.data_received(GET)
+    await asyncio.sleep(0)
+    connection.abort()
+    wire.is_reading = False
+    home.may_answer.set()
+    await settle(connection)
+    assert (wire.end, wire.written, wire.is_reading) == ("abort", b"", False)

@@ -11,7 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from twinbus.auth import sas
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.auth.policy import Policy
-from twinbus.doors.http.bus_metrics import EntityFigures, ProcessFigures, StoreFigures
+from twinbus.doors.http.bus_metrics import (
+    EntityFigures,
+    EntityName,
+    ProcessFigures,
+    StoreFigures,
+)
 from twinbus.doors.http.metrics import Metrics
 from twinbus.doors.http.request import HttpRequest
 from twinbus.testing.clock import ManualClock
@@ -61,10 +66,10 @@ class SmallBus:
             ),
         ]
 
-    def entity_paths(self) -> list[str]:
-        return self._paths
+    def entity_names(self) -> list[EntityName]:
+        return [("", path) for path in self._paths]
 
-    def entity_figures(self, paths: Sequence[str]) -> list[EntityFigures]:
+    def entity_figures(self, names: Sequence[EntityName]) -> list[EntityFigures]:
         return [
             EntityFigures(
                 path=path,
@@ -74,7 +79,7 @@ class SmallBus:
                 enqueued=1,
                 pings=0,
             )
-            for path in paths
+            for _, path in names
         ]
 
 

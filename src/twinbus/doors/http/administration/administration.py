@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from twinbus.auth.claims import Claim, require
+from twinbus.auth.policy import Policy
+from twinbus.broker.entity_path import subscription_path
 from twinbus.clock import Clock
 from twinbus.doors.http.administration.address import Address
 from twinbus.doors.http.administration.authorization import path_grant, shows_key
@@ -37,7 +39,12 @@ from twinbus.doors.http.response import HttpResponse
 from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
 from twinbus.entities.resource import Kind, Resource, parse_resource
-from twinbus.errors import ArgumentError, MessagingEntityNotFound, ServiceBusError
+from twinbus.errors import (
+    ArgumentError,
+    FragmentUnavailable,
+    MessagingEntityNotFound,
+    ServiceBusError,
+)
 
 _ENTRY: Final = "application/atom+xml;type=entry;charset=utf-8"
 _FEED: Final = "application/atom+xml;type=feed;charset=utf-8"
@@ -70,6 +77,11 @@ class Administration:
     def _new_key(self) -> str:
         return b64encode(self._entropy(_KEY_BYTES)).decode()
 
+    @property
+    def policy(self) -> Policy:
+        """The rules whose keys are accepted."""
+        return self._namespace.policy
+
     def shows_key(self, request: HttpRequest) -> bool:
         """Whether the client has a key of the namespace, or of an entity."""
         return shows_key(request, self._namespace.policy, self._clock.now())
@@ -79,6 +91,7 @@ class Administration:
             resource = parse_resource(request.path)
             now = self._clock.now()
             grant = path_grant(request, self._namespace.policy, request.path, now)
+            await self._learn_rules(resource)
             if not grant.allows(Claim.MANAGE, request.path, now):
                 self._check_is_there(request, resource)
             require((grant,), Claim.MANAGE, request.path, now)
@@ -86,6 +99,16 @@ class Administration:
             return await self._operate(request, resource)
         except (ServiceBusError, Refusal) as error:
             return refusal_response(error)
+
+    async def _learn_rules(self, resource: Resource) -> None:
+        """Rules of a subscription may be at another broker. Raises
+        FragmentUnavailable."""
+        path = subscription_path(resource.entity, resource.subscription)
+        found = self._namespace.find(path) if resource.kind is Kind.RULES else None
+        if found is None:
+            return
+        if not await self._namespace.stores.others.tell([found]):
+            raise FragmentUnavailable.none_left(found.path)
 
     def _check_is_there(self, request: HttpRequest, resource: Resource) -> None:
         """Clients without the right to administer may check whether an entity exists:
@@ -120,20 +143,22 @@ class Administration:
         if resource.kind is Kind.NAMESPACE:
             return _entry_response(200, namespace_entry(self._namespace, address))
         if resource.is_collection:
-            return self._list(request, resource, address)
+            return await self._list(request, resource, address)
         collection = self._existing(resource)
         item = collection.find(resource)
         if isinstance(item, Entity):
-            await self._namespace.stores.others.ask_for_counts(item)
+            await self._namespace.stores.others.tell([item])
         return _entry_response(200, collection.entry(item, address))
 
-    def _list(
+    async def _list(
         self, request: HttpRequest, resource: Resource, address: Address
     ) -> HttpResponse:
         collection = self._collections[resource.kind]
         query = request.query
         page = Page(collection.all(resource, prefix_of(query)), query)
         following = page.next_query
+        listed = [item for item in page.items if isinstance(item, Entity)]
+        await self._namespace.stores.others.tell(listed)
         return HttpResponse(
             status=200,
             body=feed_document(

@@ -8,6 +8,7 @@ thousands without a row.
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from twinbus.errors import ArgumentError
@@ -39,6 +40,21 @@ async def decode_append(body: bytes) -> tuple[list[str], list[bytes]]:
             "The body is not an Arrow IPC stream with the columns 'entity' (string) "
             f"and 'message' (binary): {str(error)[:200]}"
         ) from None
+
+
+def encode_append(entities: Sequence[str], messages: Sequence[bytes]) -> bytes:
+    """The body of an append of these rows."""
+    import pyarrow as pa
+
+    batch = pa.record_batch(
+        [pa.array(entities, pa.string()), pa.array(messages, pa.binary())],
+        names=["entity", "message"],
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    body: bytes = sink.getvalue().to_pybytes()
+    return body
 
 
 async def _decode(body: bytes) -> tuple[list[str], list[bytes]]:

@@ -38,7 +38,9 @@ TYPES: Final[Mapping[str, str]] = {
     "dead_letter_reason": "string",
     "dead_letter_description": "string",
     "application_properties": "texts",
+    "application_property_types": "texts",
     "body": "binary",
+    "amqp_types": "texts",
     "size_bytes": "int32",
     "raw": "binary",
 }

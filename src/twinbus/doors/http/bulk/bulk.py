@@ -24,6 +24,7 @@ from twinbus.doors.http.bulk import arrow
 from twinbus.doors.http.bulk.append_body import decode_append
 from twinbus.doors.http.bulk.fields import Fields, read_fields
 from twinbus.doors.http.bulk.http_caller import Actors, HttpCaller
+from twinbus.doors.http.bulk.remote_share import LONG_SECONDS, AskBroker
 from twinbus.doors.http.held_bytes import HeldBytes
 from twinbus.doors.http.json_response import (
     json_refusal,
@@ -49,9 +50,11 @@ from twinbus.limits import (
     BULK_PLAN_BYTES,
     BULK_PLAN_MESSAGES,
     BULK_REQUEST_BYTES,
+    BULK_SESSIONS,
     DEAD_LETTER_TEXT_CHARACTERS,
     ENTITY_PATH_CHARACTERS,
     ENTITY_REQUEST_BYTES,
+    MESSAGE_ID_CHARACTERS,
     READER_CHARACTERS,
     READER_LEASE_MS_MAX,
     READER_LEASE_MS_MIN,
@@ -68,6 +71,7 @@ from twinbus.operations.bulk.requests import (
     RefusedRow,
     SettleRequest,
 )
+from twinbus.operations.caller import Caller
 
 T = TypeVar("T")
 
@@ -92,18 +96,22 @@ class Bulk:
 
     def __init__(
         self,
-        namespace: BulkEntities,
+        entities: BulkEntities,
         clock: Clock,
         held: HeldBytes,
         make_caller: Callable[[HttpRequest, Policy, int, Actors], HttpCaller] = (
             HttpCaller
         ),
     ) -> None:
-        self._namespace = namespace
+        self.entities = entities
         self._clock = clock
         self._held = held
         self._make_caller = make_caller
         self._turns = asyncio.Semaphore(BULK_ANSWERS)
+        # Answers of other brokers that are passed on.
+        self._relayed_turns = asyncio.Semaphore(BULK_ANSWERS)
+        # Asks another broker; set when this process joins a cluster.
+        self.relay: AskBroker = _no_broker
         self._actors = Actors()
         self._requests: dict[
             str, Callable[[HttpRequest, HttpCaller], Awaitable[HttpResponse]]
@@ -136,7 +144,7 @@ class Bulk:
         caller = self._caller(request)
         name = request.path.removeprefix(PREFIX).strip("/")
         if not name:
-            return _offer(request)
+            return _offer(request, self.entities)
         answer = self._requests.get(name)
         if answer is None:
             known = ", ".join(self._requests)
@@ -155,7 +163,7 @@ class Bulk:
     def _caller(self, request: HttpRequest) -> HttpCaller:
         """Raises AuthenticationFailed."""
         return self._make_caller(
-            request, self._namespace.policy, self._clock.now(), self._actors
+            request, self.entities.policy, self._clock.now(), self._actors
         )
 
     # --- requests -------------------------------------------------------------
@@ -172,7 +180,7 @@ class Bulk:
                 for path in await self._readable(caller, pattern)
                 if path.lower() not in named
             ]
-        found = await self._namespace.runtime(caller, paths)
+        found = await self.entities.runtime(caller, paths)
         missing = [p for p, runtime in zip(paths, found, strict=True) if not runtime]
         there = [runtime for runtime in found if runtime is not None]
         return _joined_response(
@@ -181,7 +189,7 @@ class Bulk:
 
     async def _readable(self, caller: HttpCaller, pattern: str) -> list[str]:
         """Paths that match the pattern and that the token may listen to."""
-        fitting = self._namespace.matching(pattern)
+        fitting = self.entities.matching(pattern)
         found: list[str] = []
         for first in range(0, len(fitting), _CHECKS):
             found += [
@@ -203,12 +211,12 @@ class Bulk:
             epoch = entity.optional_text("epoch", READER_CHARACTERS)
             wanted.append(LeaseRequest(path=path, epoch=epoch))
         if fields.flag("release"):
-            released = await self._namespace.release(caller, reader, wanted)
+            released = await self.entities.release(caller, reader, wanted)
             return json_response({"released": released})
         duration_ms = fields.number(
             "duration_ms", READER_LEASE_MS_MIN, READER_LEASE_MS_MAX
         )
-        grants = await self._namespace.lease(caller, reader, duration_ms, wanted)
+        grants = await self.entities.lease(caller, reader, duration_ms, wanted)
         return json_response({"leases": [asdict(grant) for grant in grants]})
 
     async def _plan(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
@@ -232,35 +240,29 @@ class Bulk:
             _plan_request(entity)
             for entity in fields.objects("entities", BULK_ENTITIES)
         ]
-        planned = await self._namespace.plan(caller, reader, wanted, limits)
+        planned = await self.entities.plan(caller, reader, wanted, limits)
         return json_response({"fragments": [_shown_plan(part) for part in planned]})
 
     async def _browse(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
-        fields = read_fields(request.body)
-        fields.only(
-            *("path", "generation", "fragment", "from", "to", "columns", "states"),
-            "max_bytes",
-        )
-        path = fields.text("path", _PATH_CHARACTERS)
-        columns = _columns(fields.texts("columns", len(arrow.TYPES), 40))
-        states = fields.texts("states", len(_STATES), 20) or ["active"]
-        wanted = BrowseRequest(
-            path=path,
-            generation=fields.text("generation", READER_CHARACTERS),
-            index=fields.number("fragment", 0, 65_535, 0),
-            first=fields.number("from", 0, _MAX_NUMBER),
-            end=fields.number("to", 0, _MAX_NUMBER),
-            columns=[name for name in columns if name not in arrow.CONSTANT],
-            states=frozenset(_state(name) for name in states),
-            max_bytes=fields.number(
-                "max_bytes", 1, BULK_BROWSE_BYTES, BULK_BROWSE_BYTES
-            ),
-        )
-        stream = arrow.MessageStream(columns, _constants(path, wanted.index))
+        wanted, _ = _browse_request(request.body)
+        address = self.entities.elsewhere(caller, wanted.path, wanted.index)
+        if address is None:
+            return await self.browse_here(request, caller)
+        # Not among the turns: two brokers would wait for each other's.
+        async with self._relayed_turns:
+            self._held.check(wanted.path)
+            return await self.relay(
+                address, "browse", request.body, caller, LONG_SECONDS
+            )
+
+    async def browse_here(self, request: HttpRequest, caller: Caller) -> HttpResponse:
+        """Browse a fragment that this broker has. Raises ServiceBusError."""
+        wanted, columns = _browse_request(request.body)
+        stream = arrow.MessageStream(columns, _constants(wanted.path, wanted.index))
         count, following = 0, wanted.first
         async with self._turns:
-            self._held.check(path)
-            async for portion in self._namespace.browse(caller, wanted):
+            self._held.check(wanted.path)
+            async for portion in self.entities.browse(caller, wanted):
                 stream.add(portion.columns, portion.count)
                 count, following = count + portion.count, portion.next
         return HttpResponse(
@@ -282,7 +284,7 @@ class Bulk:
             _settle_request(entity)
             for entity in fields.objects("entities", BULK_ENTITIES)
         ]
-        settled = await self._namespace.settle(caller, reader, wanted)
+        settled = await self.entities.settle(caller, reader, wanted)
         return json_response({"entities": [asdict(part) for part in settled]})
 
     async def _append(self, request: HttpRequest, caller: HttpCaller) -> HttpResponse:
@@ -294,7 +296,7 @@ class Bulk:
                 "are allowed. Send it in several requests."
             )
         caller.name = "bulk append"
-        appended = await self._namespace.append(
+        appended = await self.entities.append(
             caller, [path.strip("/") for path in entities], messages
         )
         return _joined_response(
@@ -304,7 +306,13 @@ class Bulk:
         )
 
 
-def _offer(request: HttpRequest) -> HttpResponse:
+async def _no_broker(
+    address: str, name: str, body: bytes, caller: HttpCaller, timeout_seconds: float
+) -> HttpResponse:
+    raise AssertionError("there is no other broker")
+
+
+def _offer(request: HttpRequest, entities: BulkEntities) -> HttpResponse:
     if request.method not in ("GET", "HEAD"):
         return json_refusal(ArgumentError("Use GET."), status=405)
     names = _WITHOUT_ARROW + (_WITH_ARROW if arrow.is_available() else ())
@@ -312,6 +320,10 @@ def _offer(request: HttpRequest) -> HttpResponse:
         {
             "server": "twinbus",
             "version": VERSION,
+            "namespace": {
+                "name": entities.namespace_name,
+                "created_at": entities.namespace_created_at,
+            },
             "requests": sorted(names),
             "limits": {
                 "browse_bytes": BULK_BROWSE_BYTES,
@@ -326,6 +338,31 @@ def _offer(request: HttpRequest) -> HttpResponse:
             },
         }
     )
+
+
+def _browse_request(body: bytes) -> tuple[BrowseRequest, list[str]]:
+    """The request, and the columns of the answer."""
+    fields = read_fields(body)
+    fields.only(
+        *("path", "generation", "fragment", "from", "to", "columns", "states"),
+        *("max_bytes", "sessions"),
+    )
+    columns = _columns(fields.texts("columns", len(arrow.TYPES), 40))
+    states = fields.texts("states", len(_STATES), 20) or ["active"]
+    wanted = BrowseRequest(
+        path=fields.text("path", _PATH_CHARACTERS),
+        generation=fields.text("generation", READER_CHARACTERS),
+        index=fields.number("fragment", 0, 65_535, 0),
+        first=fields.number("from", 0, _MAX_NUMBER),
+        end=fields.number("to", 0, _MAX_NUMBER),
+        columns=[name for name in columns if name not in arrow.CONSTANT],
+        states=frozenset(_state(name) for name in states),
+        max_bytes=fields.number("max_bytes", 1, BULK_BROWSE_BYTES, BULK_BROWSE_BYTES),
+        sessions=frozenset(
+            fields.texts("sessions", BULK_SESSIONS, MESSAGE_ID_CHARACTERS)
+        ),
+    )
+    return wanted, columns
 
 
 def _plan_request(fields: Fields) -> PlanRequest:

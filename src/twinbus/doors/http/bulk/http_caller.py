@@ -1,10 +1,13 @@
-"""An HTTP request as the caller of operations on many entities."""
+"""An HTTP request as the caller of operations, on one entity or on many."""
 
+from dataclasses import replace
 from typing import Final
 
 from twinbus.auth.claims import Claim
 from twinbus.auth.policy import Policy
+from twinbus.auth.resource import covers
 from twinbus.broker.home import Home
+from twinbus.broker.log_book import actor_text
 from twinbus.doors.http.administration.authorization import (
     holds_claim,
     require_claim,
@@ -27,9 +30,14 @@ class Actors:
         key = (home, name)
         if key not in self._numbers:
             if len(self._numbers) >= _ACTORS:
-                self._numbers.clear()
+                self._forget()
             self._numbers[key] = home.introduce(name)
         return self._numbers[key]
+
+    def _forget(self) -> None:
+        for (home, _), number in self._numbers.items():
+            home.dismiss(number)
+        self._numbers.clear()
 
 
 class HttpCaller:
@@ -48,6 +56,22 @@ class HttpCaller:
         self.name = "bulk"
         self.session_pages = SessionPages()
 
+    @property
+    def key_name(self) -> str:
+        """The key that has signed the token."""
+        return self._grant.key_name
+
+    @property
+    def expires_at(self) -> int | None:
+        return self._grant.expires_at
+
+    def stand_for(self, entity: str, path: str) -> None:
+        """Clients may sign the path of the request instead of the entity that it is
+        about, which is above it."""
+        scope = self._grant.path
+        if covers(entity, scope) and covers(scope, path):
+            self._grant = replace(self._grant, path=entity.lower())
+
     def require(self, claim: Claim, path: str) -> None:
         """Raises AuthenticationFailed, UnauthorizedAccess."""
         path = path.strip("/")
@@ -61,4 +85,4 @@ class HttpCaller:
         )
 
     def actor_in(self, home: Home) -> int:
-        return self._actors.number(home, self.name)
+        return self._actors.number(home, actor_text("", self.name, self.key_name))
