@@ -8,16 +8,16 @@ import asyncio
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from free_port import free_port
+import forked_command
+from forked_command import AnyProcess
 
 import twinbus
+from bench.free_port import free_port
 from twinbus.amqp.sasl import plain
 from twinbus.client import ClientConnection, connect
 from twinbus.config.config import ROOT_KEY_NAME
@@ -47,7 +47,7 @@ class ServerProcess:
         self.port = free_port()
         self._flags = flags
         (folder / "bus.toml").write_text(config)
-        self._process: subprocess.Popen[str] | None = None
+        self._process: AnyProcess | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -69,17 +69,11 @@ class ServerProcess:
         arguments = ("--config", "bus.toml", "--data", "data", "--tls-port", "0")
         arguments += ("--http-port", "0")
         with (self.folder / "stderr").open("a") as errors:
-            self._process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "twinbus", "serve", *arguments),
-                    *("--port", str(self.port), *self._flags),
-                ],
+            self._process = forked_command.start(
+                ("serve", *arguments, "--port", str(self.port), *self._flags),
                 cwd=self.folder,
                 env={**environment(), **(extra or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
                 stderr=errors,
-                text=True,
             )
 
     async def start(self) -> None:
@@ -103,7 +97,7 @@ class ServerProcess:
         return lines
 
     @property
-    def process(self) -> subprocess.Popen[str]:
+    def process(self) -> AnyProcess:
         assert self._process is not None, "it does not run"
         return self._process
 
@@ -143,9 +137,13 @@ class ServerProcess:
 
     @property
     def troubles(self) -> str:
-        """The same without warnings, such as those of the short keys of tests."""
+        """The same without warnings, such as those of the short keys of tests, and
+        without the audit."""
+        usual = (": warning: ", " twinbus.audit: ")
         lines = self.errors.splitlines()
-        return "\n".join(line for line in lines if ": warning: " not in line)
+        return "\n".join(
+            line for line in lines if not any(word in line for word in usual)
+        )
 
     @property
     def key(self) -> str:

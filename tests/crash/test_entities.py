@@ -25,8 +25,8 @@ from azure.servicebus.management import (
     SqlRuleAction,
     SqlRuleFilter,
 )
-from free_port import free_port
 
+from bench.free_port import free_port
 from crash.server_process import ServerProcess
 from twinbus.config.config import ROOT_KEY_NAME
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from random import Random
 
 from azure.servicebus.management import ServiceBusAdministrationClient
-from free_port import free_port
 
+from bench.free_port import free_port
 from crash.messages import named, peek_all
 from crash.server_process import ServerProcess
 from twinbus.config.config import ROOT_KEY_NAME

@@ -124,6 +124,27 @@ async def test_records_of_a_commit_in_doubt_are_not_lost(
     await owner.store.close()
 
 
+async def test_error_of_the_client_leaves_the_outcome_unknown(
+    postgres_place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """psycopg says this of a connection that was ended after the commit, while its
+    pipeline was read. It is no word of the server's that nothing happened."""
+    owner = await owner_of(postgres_place)
+    happening = PostgresSession._pipeline
+
+    async def fail_afterwards(self: PostgresSession, steps: list[Step]) -> list[Rows]:
+        await happening(self, steps)
+        raise psycopg.OperationalError("cannot exit pipeline mode while busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgresSession, "_pipeline", fail_afterwards)
+        with pytest.raises(CommitUnknown):
+            await owner.commit(adding(1))
+    assert await owner.store.last_batch() == 1
+    assert await committed_batches(owner) == {1}
+    await owner.store.close()
+
+
 async def test_killed_server_has_what_was_confirmed(
     mortal_server: PostgresServer,
 ) -> None:

@@ -190,3 +190,56 @@ async def test_lost_connection_while_idle_is_made_again(
     postgres_place.end_backends()
     assert await owner.store.session_state(1, "s") is None
     await owner.store.close()
+
+
+async def test_own_lease_that_could_not_be_given_back_is_taken_at_once(
+    postgres_place: PostgresPlace,
+) -> None:
+    """Its server was away when it should have been; nobody else has it."""
+    owner = await owner_of(postgres_place)
+    await owner.commit(adding(1))
+    await owner.store.abandon()
+    other = postgres_place.store()
+    with pytest.raises(LeaseInDoubt):
+        await other.lease.take("other", NOW)
+    opened = await open_store(owner.store, "again", NOW)
+    assert opened.epoch == owner.opened.epoch + 1
+    assert opened.last_batch == 1
+    # And what another has taken meanwhile is not ours.
+    await owner.store.abandon()
+    with pytest.raises(StoreInUse):
+        await other.lease.take("other", NOW)
+    await postgres_place.later(NOW, TERM_MS)
+    await other.lease.take("other", NOW)
+    with pytest.raises(StoreInUse, match="in use by other"):
+        await open_store(owner.store, "again", NOW)
+    await other.close()
+    await owner.store.close()
+
+
+async def test_lease_that_was_looked_at_before_is_taken_when_its_term_is_over(
+    postgres_place: PostgresPlace,
+) -> None:
+    old = await owner_of(postgres_place)
+    second = postgres_place.store()
+    await second.lease.look()
+    await postgres_place.later(NOW, TERM_MS)
+    assert await second.lease.take("second", NOW) == old.opened.epoch + 1
+    await second.close()
+    await old.store.close()
+
+
+async def test_lease_of_a_process_that_has_ended_is_taken_at_once(
+    postgres_place: PostgresPlace,
+) -> None:
+    old = await owner_of(postgres_place)
+    second = postgres_place.store()
+    second.lease.holder_ended(old.opened.epoch - 1)
+    with pytest.raises(LeaseInDoubt):
+        await second.lease.take("second", NOW)
+    second.lease.holder_ended(old.opened.epoch)
+    assert await second.lease.take("second", NOW) == old.opened.epoch + 1
+    with pytest.raises(LeaseLost):
+        await old.commit(adding(1))
+    await second.close()
+    await old.store.close()

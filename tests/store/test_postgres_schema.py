@@ -22,6 +22,10 @@ from twinbus.store.statements import migrations
 from .places import PostgresPlace
 
 
+async def _anybody_may() -> None:
+    """Nobody uses the schema."""
+
+
 async def refused(place: PostgresPlace) -> StoreError:
     with pytest.raises(StoreError) as refusal:
         await open_store(place.store(), "test", NOW)
@@ -96,14 +100,14 @@ async def test_older_format_is_migrated_in_one_transaction(
     url = parse_postgres_url(postgres_place.url, "unused")
     session = await connect(url, "test")
     with pytest.raises(StoreError, match="division by zero"):
-        await open_schema(session, url, expected)
+        await open_schema(session, url, expected, before_migration=_anybody_may)
     tables = (
         "SELECT count(*) FROM pg_tables WHERE tablename = 'added' AND schemaname = %s"
     )
     assert postgres_place.run(tables, postgres_place.schema) == [(0,)]
     steps[1] = f"UPDATE twinbus_meta SET format_version = {FORMAT.version + 1}"
-    await open_schema(session, url, expected)
-    await open_schema(session, url, expected)
+    await open_schema(session, url, expected, before_migration=_anybody_may)
+    await open_schema(session, url, expected, before_migration=_anybody_may)
     assert postgres_place.run(tables, postgres_place.schema) == [(1,)]
     await session.close()
     await (await owner_of(postgres_place)).store.close()

@@ -181,7 +181,7 @@ async def test_journal_is_trimmed_and_never_loses_the_last_commit(
     owner = await owner_of(small)
     for commit in range(400):
         changes = ChangeSet()
-        changes.log.introduce(5, "x" * 500)
+        changes.log.deleted(0, 5, "x" * 500)
         changes.records.append(record(1 + commit % 3, active_count=commit))
         await owner.commit(changes)
     assert used(small, "journal") >= 4

@@ -34,13 +34,19 @@ _ANNEXES = st.builds(
 )
 
 
-@given(annex=st.none() | _ANNEXES, scheduled_at=st.integers(0, 2**62))
-def test_annex_survives_encoding(annex: Annex | None, scheduled_at: int) -> None:
-    blob = encode_annex(annex, scheduled_at)
+@given(
+    annex=st.none() | _ANNEXES,
+    scheduled_at=st.integers(0, 2**62),
+    uid=st.binary(max_size=64),
+)
+def test_annex_survives_encoding(
+    annex: Annex | None, scheduled_at: int, uid: bytes
+) -> None:
+    blob = encode_annex(annex, scheduled_at, uid)
     if blob is None:
-        assert annex is None and scheduled_at == 0
+        assert (annex, scheduled_at, uid) == (None, 0, b"")
     else:
-        assert decode_annex(blob) == (annex, scheduled_at)
+        assert decode_annex(blob) == (annex, scheduled_at, uid)
 
 
 def test_annex_of_format_1_is_read() -> None:
@@ -59,7 +65,7 @@ def test_annex_of_format_1_is_read() -> None:
         modified={"colour": b"\xa1\x03red"},
         enqueued_sequence_number=42,
     )
-    assert decode_annex(blob) == (annex, 1_700_000_000_000)
+    assert decode_annex(blob) == (annex, 1_700_000_000_000, b"")
 
 
 def test_annex_of_a_later_format_is_refused() -> None:

@@ -3,7 +3,9 @@
 import asyncio
 import errno
 import os
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -154,18 +156,25 @@ async def test_a_long_log_is_copied_in_the_thread(
     monkeypatch.setattr(sqlite_apart, "CHECKPOINT_BYTES", 300_000)
     path = tmp_path / "a.sqlite3"
     store, epoch = await opened(path, Disk())
+    log = path.with_name("a.sqlite3-wal")
     await workload.commit_up_to_opened(store, epoch, 30)
-    assert path.with_name("a.sqlite3-wal").stat().st_size < 1_000_000
-    assert await workload.expect_content(store) == 30
+    size_bytes = log.stat().st_size
+    assert size_bytes < 1_000_000
+    # It is written over: a file that grows takes longer to sync.
+    for number in range(31, 61):
+        await store.commit(workload.changes_of(number, epoch))
+    assert log.stat().st_size < 1.5 * size_bytes
+    assert await workload.expect_content(store) == 60
     await store.close()
     assert not path.with_name("a.sqlite3-wal").exists()
 
 
-async def test_a_reader_keeps_the_log_from_being_emptied_and_nothing_else(
+async def test_a_reader_keeps_the_log_from_being_begun_anew_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then SQLite syncs the header of a log that begins in place."""
     monkeypatch.setattr(sqlite_apart, "CHECKPOINT_BYTES", 1)
+    monkeypatch.setattr(sqlite_apart, "_READER_MS", 0)
     path = tmp_path / "a.sqlite3"
     store, epoch = await opened(path, Disk())
     await workload.commit_up_to_opened(store, epoch, 1)
@@ -184,3 +193,32 @@ async def test_a_reader_keeps_the_log_from_being_emptied_and_nothing_else(
 def _synchronous(store: SqliteStore) -> int:
     level: int = store._db.execute("PRAGMA synchronous").fetchone()[0]
     return level
+
+
+async def test_commits_do_not_wait_for_somebody_who_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup, for example: the log grows, and is begun anew later."""
+    copies: list[bool] = []
+    copy = ApartLog.copy
+
+    def counted(log: ApartLog, db: sqlite3.Connection) -> bool:
+        copies.append(copy(log, db))
+        return copies[-1]
+
+    monkeypatch.setattr(sqlite_apart, "_READER_MS", 1_000_000)
+    monkeypatch.setattr(ApartLog, "copy", counted)
+    path = tmp_path / "a.sqlite3"
+    store, epoch = await opened(path, Disk())
+    copies.clear()
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM meta").fetchone()
+        for number in range(1, 1000):
+            await store.commit(workload.changes_of(number, epoch))
+            if copies and number > 2 * len(copies) + 20:
+                break
+        # It was tried once, and left alone after that.
+        assert copies == [False]
+    await workload.expect_content(store)
+    await store.close()

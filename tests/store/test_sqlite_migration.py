@@ -174,8 +174,8 @@ async def test_a_copy_of_the_old_format_is_kept(path: Path) -> None:
     await store.close()
 
 
-def test_looking_at_a_store_keeps_no_copy(path: Path) -> None:
-    SqliteStore(path).survey()
+async def test_looking_at_a_store_keeps_no_copy(path: Path) -> None:
+    await SqliteStore(path).survey()
     assert list(path.parent.glob("*.format-*")) == []
 
 

@@ -22,8 +22,12 @@ _FIRST_PAUSE_MS: Final = 200
 _LONGEST_PAUSE_MS: Final = 10_000
 """How long a store that failed is left alone before it is opened again."""
 
-_LONGEST_SHARED_PAUSE_MS: Final = 1_000
+_LONGEST_SHARED_PAUSE_MS: Final = 500
 """The same where several brokers share stores: clients wait for the next owner."""
+
+_LAST_WAIT_SECONDS: Final = 1.0
+"""So long a stop waits for an opening that has begun. If it were ended at once, the
+lease might have been taken all the same, and others would wait until it expires."""
 
 _TELL_AGAIN_MS: Final = 300_000
 """So often the log repeats why a store is still away."""
@@ -34,7 +38,8 @@ class Absence:
 
     def __init__(self, owner: "StoreOwner") -> None:
         self._owner = owner
-        # When the store is opened again, and how long it was left alone before.
+        # When the store is opened again (monotonic), and how long it was left alone
+        # before.
         self._opens_at = 0
         self._pause_ms = _FIRST_PAUSE_MS
         # While it is being opened.
@@ -49,7 +54,7 @@ class Absence:
         owner.give_up_memory()
         self._told = ""
         self._pause_ms = _FIRST_PAUSE_MS
-        self._opens_at = owner.clock.now() + self._pause_ms
+        self._opens_at = owner.clock.monotonic() + self._pause_ms
         try:
             while not owner.is_stopping:
                 await owner.woken()
@@ -76,7 +81,7 @@ class Absence:
     def _is_over(self) -> bool:
         if self._opening is None:
             owner = self._owner
-            if owner.is_wanted and owner.clock.now() >= self._opens_at:
+            if owner.is_wanted and owner.clock.monotonic() >= self._opens_at:
                 self._opening = asyncio.create_task(self._owner.open_again())
                 self._opening.add_done_callback(lambda _: self._owner.wake())
             return False
@@ -93,7 +98,7 @@ class Absence:
         is_shared = self._owner.is_shared
         longest_ms = _LONGEST_SHARED_PAUSE_MS if is_shared else _LONGEST_PAUSE_MS
         self._pause_ms = min(2 * self._pause_ms, longest_ms)
-        self._opens_at = now + self._pause_ms
+        self._opens_at = self._owner.clock.monotonic() + self._pause_ms
         self._owner.health.is_away(error, now)
         if not isinstance(error, StoreError):
             _log.critical("a store is not opened because of a bug", exc_info=error)
@@ -103,6 +108,7 @@ class Absence:
 
     async def _stop_opening(self) -> None:
         if self._opening is not None:
+            await asyncio.wait((self._opening,), timeout=_LAST_WAIT_SECONDS)
             self._opening.cancel()
             with contextlib.suppress(asyncio.CancelledError, StoreError):
                 await self._opening

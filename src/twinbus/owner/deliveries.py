@@ -124,6 +124,8 @@ class Deliveries:
     def serve(self, dispatch: Dispatch) -> None:
         """Deliver what the window has to those who can take it."""
         owner = self._owner
+        if not owner.has_lease():
+            return
         dispatch.deliver(owner.clock.now(), owner.changes)
         self._timed.watch(dispatch.fragment)
         if dispatch.has_promises():

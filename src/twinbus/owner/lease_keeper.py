@@ -34,6 +34,8 @@ class LeaseKeeper:
         self._held = HeldLease(0, 0, 0)
         # Otherwise there is nothing to renew.
         self.has_term = False
+        # Its term counts: until then nobody is served.
+        self._is_kept = False
 
     async def take_from_the_dead(
         self, description: str, store_uuid: bytes = b""
@@ -59,7 +61,17 @@ class LeaseKeeper:
             raise another_store(self._store, opened.store_uuid, store_uuid)
         self._held = HeldLease(opened.epoch, self._store.lease.term_ms, asked_at)
         self.has_term = self._held.term_ms > 0
+        self._is_kept = False
         return opened
+
+    async def begin(self) -> None:
+        """Keep it from now on. To open all stores may have taken longer than a term:
+        that harms nobody, unless another has taken it meanwhile. Raises StoreError."""
+        at = self._clock.monotonic()
+        if self._held.must_renew(at):
+            await self._store.lease.renew(self._clock.now())
+            self._held.renewed(at)
+        self._is_kept = True
 
     def is_due(self) -> bool:
         """It is time to renew it, or too late for that."""
@@ -67,7 +79,7 @@ class LeaseKeeper:
 
     def is_over(self) -> bool:
         """It was not renewed in time."""
-        return self._held.is_expired(self._clock.monotonic())
+        return self._is_kept and self._held.is_expired(self._clock.monotonic())
 
     async def keep(self) -> None:
         """Renew it if that is due. Raises LeaseLost."""

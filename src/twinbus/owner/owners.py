@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from twinbus.errors import STORE_TROUBLE, ServerBusy
 from twinbus.fragments.placement import spread
 from twinbus.limits import SYNC_SECONDS
+from twinbus.owner.commit_pace import CommitPace
 from twinbus.owner.owner_state import OwnerState
 from twinbus.owner.sharing import Sharing
 from twinbus.owner.store_health import short_names
@@ -31,10 +32,11 @@ class Owners:
         # Of those that were opened.
         self._by_uuid: dict[bytes, StoreOwner] = {}
         if self.are_several:
+            pace = CommitPace()
             names = short_names([owner.store.location for owner in self._all])
             for owner, name in zip(self._all, names, strict=True):
                 owner.name = name
-                owner.serve_beside_others()
+                owner.serve_beside_others(pace)
                 if sharing is Sharing.SHARED:
                     owner.share()
 

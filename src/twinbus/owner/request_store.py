@@ -36,7 +36,7 @@ class RequestStore:
 
     async def _ask(self, name: str, *given: Any, **named: Any) -> Any:
         """Raises ServerBusy while the store is away."""
-        if self._owner.state is not OwnerState.SERVING:
+        if not self._owner.has_lease() or self._owner.state is not OwnerState.SERVING:
             raise self._away(given)
         try:
             return await getattr(self._store, name)(*given, **named)

@@ -48,6 +48,8 @@ class StoreHealth:
     def __init__(self) -> None:
         self.commit_count = 0
         self.commit_ms = 0
+        # What the last commit took.
+        self.last_ms = 0
         # Rises with every turn of the owner.
         self.turn_count = 0
         # Told of each commit; None if nobody wants to know.
@@ -74,7 +76,8 @@ class StoreHealth:
             self.meter.end(changes, monotonic, is_done=is_done)
         if self._began_at is not None:
             self.commit_count += 1
-            self.commit_ms += monotonic - self._began_at
+            self.last_ms = monotonic - self._began_at
+            self.commit_ms += self.last_ms
             self._began_at = None
 
     def committing_ms(self, monotonic: int) -> int:

@@ -22,7 +22,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
-from twinbus.broker import operation_log, reader_lease
+from twinbus.broker import reader_lease
 from twinbus.broker.admission import Admission
 from twinbus.broker.changes import (
     ChangeSet,
@@ -34,15 +34,13 @@ from twinbus.broker.changes import (
 from twinbus.broker.commit_listener import Listeners
 from twinbus.broker.fragment import Fragment
 from twinbus.broker.fragment_table import FragmentTable
-from twinbus.broker.home import Home, pending_bytes
+from twinbus.broker.home import Home
 from twinbus.broker.message import Message
 from twinbus.broker.outbox import OutboxTotal
 from twinbus.broker.receiver import Receiver
 from twinbus.broker.sessions import SessionWaiter
 from twinbus.clock import Clock
 from twinbus.errors import (
-    STORE_IS_FULL,
-    STORE_IS_READ_ONLY,
     STORE_TROUBLE,
     InternalError,
     ServiceBusError,
@@ -52,30 +50,29 @@ from twinbus.limits import SEND_ID_WINDOW_MS
 from twinbus.owner.absence import Absence
 from twinbus.owner.admissions import Admissions
 from twinbus.owner.carrier import Carrier
+from twinbus.owner.commit_outcome import refusal_of_commit
+from twinbus.owner.commit_pace import CommitPace
 from twinbus.owner.deliveries import Deliveries
 from twinbus.owner.housekeeping import Housekeeping
 from twinbus.owner.lease_keeper import LeaseKeeper, Take
 from twinbus.owner.owner_state import OwnerState
+from twinbus.owner.pressure import Pressure
 from twinbus.owner.promises import break_off, keep
 from twinbus.owner.request_store import RequestStore
 from twinbus.owner.store_health import WITH_ANOTHER_BROKER, StoreHealth, short_names
 from twinbus.owner.store_room import StoreRoom
 from twinbus.owner.timed_fragments import TimedFragments
 from twinbus.store.base import (
-    CommitFailed,
-    CommitUnknown,
     LeaseLost,
     Opened,
     Store,
     StoreError,
-    StoreFull,
-    StoreReadOnly,
 )
 
 _log = logging.getLogger(__name__)
 
-_STUCK_MS: Final = 1_000
-"""A commit that takes longer than this, while too much waits for it, is stuck."""
+_FLUSH_MS: Final = 1_000
+"""How long an operation waits for a commit."""
 
 FirstOpening = Callable[[list[StoredEntity]], Awaitable[Callable[[], None]]]
 """Checks what a store holds, and returns what is to be done when it is served."""
@@ -88,10 +85,10 @@ class StoreOwner(Home):
     # than thirty of them by hashing their names, unless they have slots.
     __slots__ = (
         *("store", "_store", "clock", "_entropy", "table", "carrier"),
-        *("epoch", "_batch", "_durable", "_admissions", "_next_actor", "_opened_at"),
-        *("on_restored", "_on_fatal", "_after_turn", "_on_pressure"),
-        *("is_under_pressure", "_must_serve", "state", "_is_alone", "_description"),
-        *("on_first_opening", "health", "name", "is_shared", "is_wanted"),
+        *("epoch", "_batch", "_sealed_at", "_durable", "_admissions", "_opened_at"),
+        *("on_restored", "_on_fatal", "_after_turn", "_pressure"),
+        *("_must_serve", "state", "_is_alone", "_pace", "_description"),
+        *("on_first_opening", "health", "name", "is_wanted"),
         *("lease", "room", "_absence", "_timed", "_deliveries", "housekeeping"),
         *("reading", "_wake_up", "is_stopping", "_task"),
     )
@@ -127,21 +124,23 @@ class StoreOwner(Home):
         self._on_fatal = on_fatal
         # Called after every turn: connections write what they have.
         self._after_turn = after_turn
-        # Called when pending bytes pass the budget, and when they are below again.
-        self._on_pressure = on_pressure
-        self.is_under_pressure = False
+        self._pressure = Pressure(self, on_pressure)
         self.state = OwnerState.OPENING
         self.is_serving = False
         # No other store is served here: when this one fails the process ends.
         self._is_alone = True
-        # Other brokers may own the store; then it is wanted here only at times.
-        self.is_shared, self.is_wanted = False, True
+        # Shared with the other stores that are served here.
+        self._pace: CommitPace | None = None
+        # A store that is shared is wanted here only at times.
+        self.is_wanted = True
         self._description = ""
         # Set by `open`.
         self.table = FragmentTable(0, [], self)
         self.epoch = 0
         self._batch = 0
         self._opened_at = 0
+        # When the last commit was sealed.
+        self._sealed_at = 0
         self.lease = LeaseKeeper(store, clock)
         self.room = StoreRoom(self, store)
         self._absence = Absence(self)
@@ -152,7 +151,6 @@ class StoreOwner(Home):
         # Fragments in which time can change something.
         self._timed = TimedFragments()
         self._deliveries = Deliveries(self, store, self._timed, entropy)
-        self._next_actor = operation_log.THE_BUS + 1
         self.housekeeping = Housekeeping(self, store)
         # Held by the loop, and by requests that read the store and then change what
         # they read. Meanwhile only the open change set can change it.
@@ -164,9 +162,10 @@ class StoreOwner(Home):
         self.is_stopping = False
         self._task: asyncio.Task[None] | None = None
 
-    def serve_beside_others(self) -> None:
+    def serve_beside_others(self, pace: CommitPace | None = None) -> None:
         """The process serves other stores, too, and goes on when this one fails."""
         self._is_alone = False
+        self._pace = pace
         self.store = cast(Store, RequestStore(self, self._store))
 
     def share(self) -> None:
@@ -184,6 +183,25 @@ class StoreOwner(Home):
         """Of a shared store: leave it to another broker. Links stay attached."""
         self.is_wanted = False
         self.wake()
+
+    def has_lease(self) -> bool:
+        """By our own clock. A process that was stopped finds out here, before it
+        delivers from memory or extends a lock, that another may own the store."""
+        if self.is_serving and self.lease.has_term and self.lease.is_over():
+            # The next turn tells everybody.
+            self._become(OwnerState.LOST)
+            self.wake()
+        return self.state is not OwnerState.LOST
+
+    def check_lease(self) -> None:
+        """Raises StoreRefused."""
+        if not self.has_lease():
+            raise self._away()
+
+    @property
+    def is_under_pressure(self) -> bool:
+        """Too many bytes wait for the store."""
+        return self._pressure.is_high
 
     @property
     def has_started(self) -> bool:
@@ -223,6 +241,7 @@ class StoreOwner(Home):
         self.epoch = opened.epoch
         self._batch = opened.last_batch
         self.outbox.begin(opened.epoch)
+        self.book.begin()
         return opened
 
     def _learn_leases(self, leases: list[ReaderLease]) -> None:
@@ -259,27 +278,7 @@ class StoreOwner(Home):
             sleeper, self._wake_up = self._wake_up, None
             if not sleeper.done():
                 sleeper.set_result(None)
-        is_much = pending_bytes(self) > self.pending_limit_bytes
-        if is_much and not self.is_under_pressure:
-            self._press()
-
-    def _press(self) -> None:
-        """Too much waits for the store: no client is read, unless this store has
-        stopped its senders already."""
-        if self._is_alone or self.clock.now() >= self.refuses_until:
-            self.is_under_pressure = True
-            self._on_pressure(True)
-
-    def _spare_others(self, now: int) -> None:
-        """A store that is stuck must not keep clients of others from being read: it
-        refuses what is sent to it instead."""
-        if self.health.committing_ms(self.clock.monotonic()) < _STUCK_MS:
-            return
-        self.refusal = f"The message store is slow. Try again. {STORE_TROUBLE}"
-        self.refuses_until = now + _STUCK_MS
-        if self.is_under_pressure:
-            self.is_under_pressure = False
-            self._on_pressure(False)
+        self._pressure.rise(is_alone=self._is_alone)
 
     def admit(self, admission: Admission) -> None:
         """Apply this after a look at the store, before the next commit."""
@@ -295,13 +294,6 @@ class StoreOwner(Home):
             self._durable = asyncio.get_running_loop().create_future()
         self.wake()
         await asyncio.shield(self._durable)
-
-    def introduce(self, description: str) -> int:
-        """A number for the operation log, for somebody who will act."""
-        actor = self._next_actor
-        self._next_actor += 1
-        self.changes.log.introduce(actor, description)
-        return actor
 
     def expect(self, scheduled_at: int) -> None:
         """A message was scheduled."""
@@ -344,12 +336,15 @@ class StoreOwner(Home):
         if self.state is not OwnerState.SERVING:
             self.wake()
             return
+        if not self.has_lease():
+            # The loop may hang in a commit, on a server that does not answer.
+            return
         now = self.clock.now()
         if self.carrier is not None:
             self.carrier.tick(now)
         self.room.heed_clock(now)
-        if not self._is_alone and pending_bytes(self) > self.pending_limit_bytes:
-            self._spare_others(now)
+        if not self._is_alone:
+            self._pressure.spare_others(now)
         is_spared = now < self.room.spared_until
         if not is_spared:
             self._timed.let_time_pass(now, self.changes)
@@ -385,6 +380,7 @@ class StoreOwner(Home):
     async def _serves_to_the_end(self) -> bool:
         """False if the store could not go on."""
         try:
+            await self.lease.begin()
             while not (self.is_stopping and not self.must_turn):
                 await self.woken()
                 await self.turn()
@@ -448,7 +444,7 @@ class StoreOwner(Home):
         """Whatever was asked for while the store is away."""
         self._admissions.apply_unseen(self.clock.now())
         self._refuse(self._away())
-        self._relieve()
+        self._pressure.fall()
         self._after_turn()
 
     def _away(self) -> StoreRefused:
@@ -503,7 +499,7 @@ class StoreOwner(Home):
             self.must_turn = True
         self.health.turn_count += 1
         # Also without a commit: what was admitted may all have been refused.
-        self._relieve()
+        self._pressure.fall()
         self._after_turn()
 
     @property
@@ -518,7 +514,17 @@ class StoreOwner(Home):
             or not self.listeners.is_empty()
             or self._durable is not None
             or self.changes.log.is_long()
+            or self._must_flush()
         )
+
+    def _must_flush(self) -> bool:
+        """Operations without a commit of their own have waited long enough for one. A
+        store without room is left alone: locks are lost when a commit fails."""
+        log, now = self.changes.log, self.clock.now()
+        if log.is_empty() or self.room.is_full or now < self.room.spared_until:
+            return False
+        # A clock that was set back must not delay this for long.
+        return not 0 <= now - self._sealed_at < _FLUSH_MS
 
     def without_leaving(self, messages: list[Message]) -> list[Message]:
         """What was read from the store, without what the open change set removes: a
@@ -540,21 +546,35 @@ class StoreOwner(Home):
         return self._batch
 
     async def _commit_log(self) -> None:
-        """At the end: operations that no commit carried yet."""
-        if not self.changes.log.is_empty():
+        """At the end: operations that no commit carried yet, and that this is all."""
+        if self.room.is_full:
+            return
+        log = self.changes.log
+        if not log.is_empty() or self.book.has_written():
+            log.is_last = True
             await self._commit()
 
     async def _commit(self) -> bool:
         """Commit the open change set; False if nothing of it happened."""
+        if self._pace is None:
+            return await self._commit_now()
+        await self._pace.begin()
+        try:
+            return await self._commit_now()
+        finally:
+            self._pace.end()
+
+    async def _commit_now(self) -> bool:
         changes, listeners, durable = self.changes, self.listeners, self._durable
         self.changes, self.listeners, self._durable = ChangeSet(self), Listeners(), None
         promises = self._deliveries.promises.take()
         changes.seal(self.epoch, self._batch + 1, self.clock.now())
+        self.book.write(changes.log, self.epoch, changes.batch, self.table)
         self.is_committing = True
         self.health.begin(self.clock.monotonic())
         is_done = False
         try:
-            error = await self._try_commit(changes)
+            error = await refusal_of_commit(self, self._store, changes)
             is_done = error is None
         except StoreError as fatal:
             # The outcome is unknown, but all who wait must get an answer.
@@ -564,7 +584,8 @@ class StoreOwner(Home):
             self.is_committing = False
             self.health.end(self.clock.monotonic(), changes, is_done=is_done)
         if error is None:
-            self._batch = changes.batch
+            self._batch, self._sealed_at = changes.batch, changes.sealed_at
+            self.book.committed(changes.log, changes.batch, self.health.last_ms)
             changes.publish()
             self._answer(listeners, durable)
             if changes.outbox_added and self.carrier is not None:
@@ -575,38 +596,9 @@ class StoreOwner(Home):
                 self._timed.watch(fragment)
         else:
             break_off(promises)
-            self.changes.log.introduce_those_of(changes.log)
+            self.book.forget()
             await self._start_over(listeners, durable, error)
         return error is None
-
-    async def _try_commit(self, changes: ChangeSet) -> ServiceBusError | None:
-        """Commit; returns why nothing of it happened, or None if it did."""
-        try:
-            await self._store.commit(changes)
-            return None
-        except StoreFull as error:
-            self._tell("commit %d refused, the store is full: %s", changes.batch, error)
-            self.room.commit_found_none(self.clock.now())
-            return StoreRefused(STORE_IS_FULL)
-        except StoreReadOnly as error:
-            self._tell("commit %d failed: %s", changes.batch, error)
-            return StoreRefused(STORE_IS_READ_ONLY)
-        except CommitFailed as error:
-            self._tell("commit %d failed: %s", changes.batch, error)
-        except CommitUnknown as error:
-            _log.error("commit %d has an unknown outcome: %s", changes.batch, error)
-            if await self._store.last_batch() == changes.batch:
-                return None
-        return StoreRefused(
-            "The message store could not take the operation; nothing of it happened. "
-            f"Try again. {STORE_TROUBLE}"
-        )
-
-    def _tell(self, line: str, batch: int, error: StoreError) -> None:
-        """To the log, but not for every commit while the trouble lasts."""
-        now = self.clock.now()
-        if self.health.is_news(error, now):
-            _log.error(line, batch, error)
 
     def _answer(
         self, listeners: Listeners, durable: asyncio.Future[None] | None
@@ -663,10 +655,8 @@ class StoreOwner(Home):
 
     def _refuse(self, error: ServiceBusError) -> None:
         """Refuse what waits for the open change set, and drop it."""
-        changes, listeners, durable = self.changes, self.listeners, self._durable
+        listeners, durable = self.listeners, self._durable
         self.changes, self.listeners, self._durable = ChangeSet(self), Listeners(), None
-        # Clients are introduced once, and stay known.
-        self.changes.log.introduce_those_of(changes.log)
         self._deliveries.promises.forget()
         self._answer_failure(listeners, durable, error)
 
@@ -681,14 +671,6 @@ class StoreOwner(Home):
             durable.set_exception(error)
             # Asked for here, because those who waited may be gone.
             durable.exception()
-
-    def _relieve(self) -> None:
-        if (
-            self.is_under_pressure
-            and pending_bytes(self) <= self.pending_limit_bytes // 2
-        ):
-            self.is_under_pressure = False
-            self._on_pressure(False)
 
 
 def owner_of(fragment: Fragment) -> "StoreOwner":

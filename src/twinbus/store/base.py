@@ -50,6 +50,10 @@ class LeaseInDoubt(StoreInUse):
     """Another owns the store, or died and has not given it back: ask again soon."""
 
 
+class StoreMissing(StoreError):
+    """There is nothing where a store was before."""
+
+
 class StoreUnreadable(StoreError):
     """The store is damaged, or written by a version this one cannot read."""
 

@@ -40,6 +40,10 @@ class CatalogChanged(StoreError):
     """Another broker has written since; nothing of this write happened."""
 
 
+class CatalogMoved(StoreError):
+    """The catalog is elsewhere now, or not complete yet; nothing was changed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityRecord:
     """One entity of a namespace."""
@@ -182,7 +186,7 @@ class Catalog(Protocol):
         ...
 
     async def open(self) -> list[EntityRecord]:
-        """All entities. Raises StoreUnreadable."""
+        """All entities. Raises StoreUnreadable, CatalogMoved."""
         ...
 
     async def snapshot(self) -> CatalogSnapshot:

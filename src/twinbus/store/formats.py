@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from sqlite3 import Error
 from typing import Final
 
+from twinbus.store import postgres_versions
 from twinbus.store.base import Store
 from twinbus.store.catalog import BrokerRecord
 from twinbus.store.sqlite import SqliteStore
@@ -19,12 +20,19 @@ FORMATS: Final = "formats"
 """In the description of a broker: the newest format that it reads, by kind."""
 
 CATALOG: Final = "catalog"
+POSTGRES_CATALOG: Final = "postgres catalog"
 SQLITE_STORE: Final = "sqlite store"
+POSTGRES_STORE: Final = "postgres store"
 
 
 def readable_formats(catalog_version: int) -> dict[str, int]:
     """What a broker of this code announces."""
-    return {CATALOG: catalog_version, SQLITE_STORE: SQLITE_STORE_FORMAT.version}
+    return {
+        CATALOG: catalog_version,
+        POSTGRES_CATALOG: postgres_versions.CATALOG_FORMAT,
+        SQLITE_STORE: SQLITE_STORE_FORMAT.version,
+        POSTGRES_STORE: postgres_versions.STORE_FORMAT,
+    }
 
 
 def unready_brokers(
@@ -39,7 +47,8 @@ def unready_brokers(
 
 
 def needs_migration(store: Store) -> bool:
-    """To take the store would bring it to a newer format."""
+    """To take the file would bring it to a newer format. A PostgreSQL store is asked
+    by whoever takes it (`PostgresLease.may_migrate`)."""
     if not isinstance(store, SqliteStore) or not store.path.exists():
         return False
     # A file that cannot be read is refused when it is opened.

@@ -16,7 +16,8 @@ A store in a file of this machine has a lease without a term: it ends with the p
 that holds it, which others can see.
 """
 
-from typing import Final, Protocol, final
+from collections.abc import Callable
+from typing import Final, Protocol, final, runtime_checkable
 
 _RENEWALS_PER_TERM: Final = 6
 """Every second of a usual term of six; three in a row may fail."""
@@ -51,6 +52,32 @@ class StoreLease(Protocol):
 
     async def give_back(self) -> None:
         """Let others take it at once. Does nothing if it is lost, or not held."""
+        ...
+
+
+@runtime_checkable
+class SchemaLease(Protocol):
+    """The lease of a store on a database server. What is there is found out by whoever
+    takes it, and these say what it may do about it."""
+
+    # Make a store where there is none.
+    may_make: bool
+    # Bring a store to the newest format: all who may want it can read that.
+    may_migrate: Callable[[], bool]
+
+
+@runtime_checkable
+class WatchedLease(Protocol):
+    """A lease whose holder can only be watched: it expires when that is not heard of
+    for a term. Who may have to take it one day looks at it early."""
+
+    async def look(self) -> None:
+        """Note whether its holder is heard of. Raises StoreError."""
+        ...
+
+    def holder_ended(self, epoch: int) -> None:
+        """The process that took it in that epoch has certainly ended: if it holds it
+        still, nobody has to wait for the end of the term."""
         ...
 
 

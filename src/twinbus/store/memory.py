@@ -56,7 +56,7 @@ class MemoryStore:
 
     @property
     def location(self) -> str:
-        return "the store in memory"
+        return f"the store in memory {self.disk.name}".rstrip()
 
     # --- ownership ------------------------------------------------------------
 
@@ -157,6 +157,8 @@ class MemoryStore:
                 message.enqueued_at,
                 len(message.raw),
                 message.body_id if message.is_shared else 0,
+                message.uid,
+                message.body_id,
             )
         return outlines
 

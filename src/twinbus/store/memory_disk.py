@@ -34,7 +34,9 @@ Row = TypeVar("Row")
 class MemoryDisk:
     """Content and lease."""
 
-    def __init__(self, lease_term_ms: int = 0) -> None:
+    def __init__(self, lease_term_ms: int = 0, name: str = "") -> None:
+        # Tells several of one bus apart.
+        self.name: str = name
         # 0: a lease ends when it is given back.
         self.lease_term_ms: int = lease_term_ms
         # With a term: others may take the lease from then on.

@@ -1,14 +1,18 @@
 """Opening a store: take its lease, then learn what it holds."""
 
-from twinbus.store.base import Opened, Store, StoreError, StoreUnreadable
+from twinbus.store.base import Opened, Store, StoreMissing, StoreUnreadable
+from twinbus.store.lease import SchemaLease
 from twinbus.store.sqlite import SqliteStore
 
 
 def refuse_missing(store: Store) -> None:
-    """For a store that was there before. Raises StoreError: opening it would make an
-    empty one, in the folder where its disk is not mounted."""
+    """For a store that was there before. Raises StoreMissing: opening it would make an
+    empty one, in the folder where its disk is not mounted. On a server that is found
+    out later."""
+    if isinstance(store.lease, SchemaLease):
+        store.lease.may_make = False
     if isinstance(store, SqliteStore) and not store.path.exists():
-        raise StoreError(
+        raise StoreMissing(
             f"{store.location} is missing, and the catalog knows a store there. Is its "
             "disk mounted? Mount it, or put the file back."
         )

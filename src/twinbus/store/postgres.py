@@ -15,6 +15,7 @@ from typing import Final, final
 
 from twinbus.broker.changes import ChangeSet, FragmentRecord
 from twinbus.store.base import TRIMMED_IDS, CommitFailed, CommitUnknown, Opened
+from twinbus.store.export_position import may_trim
 from twinbus.store.postgres_changes import CommitSteps, CurrentSegments
 from twinbus.store.postgres_connection import SQL, PostgresConnection
 from twinbus.store.postgres_errors import ServerLost, as_unknown, lease_lost
@@ -31,9 +32,11 @@ from twinbus.store.postgres_purge import PostgresPurge
 from twinbus.store.postgres_reads import PostgresReads
 from twinbus.store.postgres_room import PostgresRoom
 from twinbus.store.postgres_segments import SEGMENT_BYTES
-from twinbus.store.postgres_session import Rows, Step
+from twinbus.store.postgres_session import PostgresSession, Rows, Step
+from twinbus.store.postgres_survey import survey_schema
 from twinbus.store.postgres_upkeep import SegmentUpkeep
 from twinbus.store.postgres_url import PostgresUrl, parse_postgres_url
+from twinbus.store.survey import Survey
 
 __all__ = ["FORMAT", "PostgresStore"]
 
@@ -100,6 +103,10 @@ class PostgresStore(PostgresReads):
         )
         self._unwritten.learn(blob for (blob,) in blobs)
         return self._unwritten.over(fragment_record(row) for row in table)
+
+    async def survey(self) -> Survey:
+        """What is in the schema, which stays as it is. Raises StoreError."""
+        return await survey_schema(self._server.url)
 
     async def close(self) -> None:
         await self.lease.give_back()
@@ -214,12 +221,12 @@ class PostgresStore(PostgresReads):
     ) -> bool:
         self._server.check_open()
         async with self._server.fenced() as session:
-            through = {"through": operations_through}
-            await session.rows(SQL["trim_operations"], through)
+            through = may_trim(operations_through, await _exported(session))
+            await session.rows(SQL["trim_operations"], {"through": through})
             trimmed = await session.rows(SQL["trim_ledger_ids"], (now, limit))
         # The last commit's row says which one that was.
         await self._segments.trim(
-            min(operations_through, self._fragments_through, self._last_batch - 1)
+            min(through, self._fragments_through, self._last_batch - 1)
         )
         return len(trimmed) < limit
 
@@ -240,3 +247,13 @@ class PostgresStore(PostgresReads):
             await self.fragments()
             self._is_in_doubt = False
         return self._last_batch
+
+
+async def _exported(session: PostgresSession) -> int | None:
+    """The commit up to which all exports are done; None if there is no export."""
+    ((has_exports,),) = await session.rows(SQL["has_export_positions"])
+    if not has_exports:
+        return None
+    ((through,),) = await session.rows(SQL["exported_through"])
+    found: int | None = through
+    return found

@@ -11,6 +11,7 @@ lost may have happened: all changes can be made twice.
 import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, final
 
 import psycopg
@@ -21,11 +22,14 @@ from twinbus.store.catalog import (
     BrokerRecord,
     CatalogChanged,
     CatalogChanges,
+    CatalogMoved,
     CatalogSnapshot,
     EntityRecord,
     RemovedEntity,
     Unfinished,
 )
+from twinbus.store.catalog_move import CatalogContent, CatalogMarks, check_marks
+from twinbus.store.postgres_brokers import broker_record, refuse_to_leave_behind
 from twinbus.store.postgres_errors import (
     ServerLost,
     as_unknown,
@@ -36,6 +40,7 @@ from twinbus.store.postgres_errors import (
 from twinbus.store.postgres_schema import PostgresFormat, open_schema
 from twinbus.store.postgres_session import PostgresSession, Rows, Step, connect
 from twinbus.store.postgres_url import PostgresUrl, parse_postgres_url
+from twinbus.store.postgres_versions import CATALOG_FORMAT
 from twinbus.store.statements import named_statements
 
 _SQL: Final = named_statements("postgres_catalog.sql")
@@ -45,12 +50,13 @@ DEFAULT_SCHEMA: Final = "twinbus_catalog"
 FORMAT: Final = PostgresFormat(
     kind="catalog",
     migrations="postgres_catalog_migrations",
-    version=2,
+    version=CATALOG_FORMAT,
     tables=frozenset(
         {"twinbus_meta", "entity", "removed_entity", "broker", "unfinished"}
     ),
 )
 
+_REFUSE_MOVED: Final[Step] = (_SQL["refuse_moved"], ())
 _ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 
@@ -82,18 +88,29 @@ class PostgresCatalog:
             return found.fetchone() == (True,)
 
     async def open(self) -> list[EntityRecord]:
+        marks = await self.open_marked()
+        try:
+            check_marks(self.location, marks)
+            (rows,) = await self._read([(_SQL["entities"], ())])
+        except BaseException:
+            await self.close()
+            raise
+        return [_entity_record(row) for row in rows]
+
+    async def open_marked(self) -> CatalogMarks:
         if self._is_open:
             raise StoreInUse(f"{self.location} is open already.")
         session = await connect(self._url, "twinbus catalog")
+        check = partial(refuse_to_leave_behind, session, self.location, FORMAT.version)
         try:
-            await open_schema(session, self._url, FORMAT)
+            await open_schema(session, self._url, FORMAT, before_migration=check)
             with reading(self.location):
-                rows = await session.rows(_SQL["entities"])
+                ((moved_to, moved_from),) = await session.rows(_SQL["marks"])
         except BaseException:
             await session.close()
             raise
         self._session, self._is_open = session, True
-        return [_entity_record(row) for row in rows]
+        return CatalogMarks(moved_to=moved_to, moved_from=moved_from)
 
     async def close(self) -> None:
         self._is_open = False
@@ -145,10 +162,19 @@ class PostgresCatalog:
         async with self._asking:
             with reading(self.location):
                 try:
-                    answers = await (await self._connected()).transaction(steps)
+                    answers = await self._transaction(steps)
                 except ServerLost:
-                    answers = await (await self._connected()).transaction(steps)
+                    answers = await self._transaction(steps)
         return answers[1:]
+
+    async def _transaction(self, steps: list[Step]) -> list[Rows]:
+        session = await self._connected()
+        try:
+            return await session.transaction(steps)
+        except asyncio.CancelledError:
+            # The next one would get what this one asked for.
+            session.end()
+            raise
 
     async def _connected(self) -> PostgresSession:
         if not self._is_open:
@@ -160,7 +186,7 @@ class PostgresCatalog:
     # --- writing --------------------------------------------------------------
 
     async def intend(self, intents: Sequence[Unfinished]) -> None:
-        await self._write([(_SQL["lock"], ()), *_notes(intents)])
+        await self._write([(_SQL["lock"], ()), _REFUSE_MOVED, *_notes(intents)])
 
     async def put(self, *entities: EntityRecord, known: int | None = None) -> None:
         steps = _next_version(known)
@@ -193,10 +219,14 @@ class PostgresCatalog:
         """Raises StoreFull, CommitFailed, CommitUnknown."""
         async with self._asking:
             try:
-                await (await self._connected()).transaction(steps)
+                await self._transaction(steps)
             except psycopg.errors.DivisionByZero as error:
                 raise CatalogChanged(
                     f"{self.location} has another version than was known."
+                ) from error
+            except psycopg.errors.NumericValueOutOfRange as error:
+                raise CatalogMoved(
+                    f"The catalog {self.location} was moved meanwhile."
                 ) from error
             except psycopg.Error as error:
                 raise refusal(self.location, error) from error
@@ -210,6 +240,18 @@ class PostgresCatalog:
         key: bytes = rows[0][0]
         return key
 
+    def root_key(self, proposed: str) -> str:
+        with (
+            connecting(self.location),
+            psycopg.connect(self._url.conninfo, connect_timeout=4) as db,
+        ):
+            db.execute(f"SET search_path = {self._url.schema}")
+            if proposed:
+                db.execute(_SQL["propose_root_key"], (proposed,))
+            found = db.execute(_SQL["root_key"]).fetchone()
+        key: str = "" if found is None else found[0]
+        return key
+
     async def announce(self, broker: BrokerRecord) -> None:
         description = json.dumps(dict(broker.description))
         row = (broker.broker_uuid, broker.address, broker.beat, description)
@@ -217,15 +259,53 @@ class PostgresCatalog:
 
     async def brokers(self) -> list[BrokerRecord]:
         (rows,) = await self._read([(_SQL["brokers"], ())])
-        return [_broker_record(row) for row in rows]
+        return [broker_record(row) for row in rows]
 
     async def withdraw(self, broker_uuid: bytes) -> None:
         await self._write([(_SQL["withdraw"], (broker_uuid,))])
 
+    # --- moves ----------------------------------------------------------------
+
+    async def content(self) -> CatalogContent:
+        names = ("versions", "cluster_key", "root_key", "entities", "unfinished")
+        versions, cluster_keys, root_keys, entities, noted = await self._read(
+            [(_SQL[name], ()) for name in names]
+        )
+        version, _, identity = versions[0]
+        return CatalogContent(
+            identity=identity,
+            version=version,
+            entities=[_entity_record(row) for row in entities],
+            unfinished=[_unfinished(row) for row in noted],
+            cluster_key=cluster_keys[0][0],
+            root_key=root_keys[0][0],
+        )
+
+    async def replace_content(self, content: CatalogContent, moved_from: str) -> None:
+        meta = {
+            "identity": content.identity,
+            "version": content.version,
+            "cluster_key": content.cluster_key,
+            "root_key": content.root_key,
+        }
+        cleared = ("entities", "removals", "unfinished", "brokers")
+        steps: list[Step] = [(_SQL["lock"], ())]
+        steps += [(_SQL[f"clear_{name}"], ()) for name in cleared]
+        steps.append((_SQL["put_meta"], meta))
+        steps += [(_SQL["put_entity"], _entity_row(one)) for one in content.entities]
+        steps += _notes(content.unfinished)
+        await self._write([*steps, (_SQL["mark_arriving"], (moved_from,))])
+
+    async def mark_moved(self, moved_to: str) -> None:
+        await self._write([(_SQL["mark_moved"], (moved_to,))])
+
+    async def mark_arrived(self) -> None:
+        await self._write([(_SQL["mark_arrived"], ())])
+
 
 def _next_version(known: int | None) -> list[Step]:
     """The steps that begin a write."""
-    steps: list[Step] = [(_SQL["next_version"], ())]
+    steps: list[Step] = [(_SQL["next_version"], ()), _REFUSE_MOVED]
     if known is not None:
         steps.append((_SQL["check_version"], (known,)))
     return steps
@@ -270,16 +350,6 @@ def _entity_record(row: tuple[Any, ...]) -> EntityRecord:
         created_at=created,
         updated_at=updated,
         placement=tuple(bytes.fromhex(uuid) for uuid in placement.split()),
-    )
-
-
-def _broker_record(row: tuple[Any, ...]) -> BrokerRecord:
-    broker_uuid, address, beat, description = row
-    return BrokerRecord(
-        broker_uuid=bytes(broker_uuid),
-        address=address,
-        beat=beat,
-        description=json.loads(description),
     )
 
 

@@ -1,8 +1,9 @@
 """What PostgreSQL's errors mean to the owner of a store.
 
-What matters is whether a transaction has happened. An error that the server reports
-says: it has not. If the connection is lost while a commit is under way, nobody knows
-before the store is asked again.
+What matters is whether a transaction has happened. An error that the server reports of
+a statement says: it has not. If the connection is lost while a commit is under way,
+nobody knows before the store is asked again. The same holds for an error that is not
+the server's: what psycopg says of a pipeline in disorder may hide the loss.
 
 Texts of errors never show a password: libpq does not put it into its messages, and
 what it may repeat of a URL is not shown at all.
@@ -37,6 +38,8 @@ _AWAY: Final = (
 """The server stops, starts, or has become a standby: another connection may find the
 one that can write."""
 
+_ENDS_THE_CONNECTION: Final = ("FATAL", "PANIC")
+
 
 class ServerLost(StoreError):
     """The server did not answer; what it was asked may have happened or not."""
@@ -44,7 +47,12 @@ class ServerLost(StoreError):
 
 def is_lost(error: psycopg.Error, connection: psycopg.AsyncConnection[object]) -> bool:
     """Another connection is needed."""
-    return connection.closed or isinstance(error, _AWAY)
+    return (
+        connection.closed
+        or error.diag.sqlstate is None
+        or error.diag.severity_nonlocalized in _ENDS_THE_CONNECTION
+        or isinstance(error, _AWAY)
+    )
 
 
 def lost(location: str, error: BaseException) -> ServerLost:

@@ -3,11 +3,12 @@
 from typing import Final
 
 from twinbus.store.postgres_schema import PostgresFormat
+from twinbus.store.postgres_versions import STORE_FORMAT
 
 FORMAT: Final = PostgresFormat(
     kind="store",
     migrations="postgres_migrations",
-    version=1,
+    version=STORE_FORMAT,
     tables=frozenset(
         {
             *("twinbus_meta", "lease", "renewal", "journal"),

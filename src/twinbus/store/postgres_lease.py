@@ -5,37 +5,21 @@ other. Who takes a lease that has expired first ends the connections of the hold
 they had begun must be over before the store is read.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import psycopg
 
-from twinbus.store.base import LeaseInDoubt, StoreError, StoreInUse
+from twinbus.store.base import StoreError, StoreInUse, StoreMissing
 from twinbus.store.postgres_connection import SQL, PostgresConnection
 from twinbus.store.postgres_errors import connecting, lease_lost
 from twinbus.store.postgres_format import FORMAT
+from twinbus.store.postgres_lease_claim import LeaseClaim, LeaseRow
 from twinbus.store.postgres_lease_watch import PROCESS_WATCH, LeaseWatch
-from twinbus.store.postgres_schema import open_schema
+from twinbus.store.postgres_schema import has_schema, open_schema
 from twinbus.store.postgres_session import PostgresSession, connect
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseRow:
-    """What the row of the lease says."""
-
-    epoch: int
-    connection: int
-    # None: nobody.
-    owner: str | None
-    application: str | None
-    beat: int
-    batch: int
-    store_uuid: bytes
-
-    @property
-    def sign(self) -> tuple[int, ...]:
-        return self.epoch, self.connection, self.beat, self.batch
 
 
 @final
@@ -46,7 +30,10 @@ class PostgresLease:
         self, connection: PostgresConnection, watch: LeaseWatch = PROCESS_WATCH
     ) -> None:
         self._connection = connection
-        self._watch = watch
+        self._claim = LeaseClaim(connection.location, self.term_ms, watch)
+        # As `SchemaLease` has them.
+        self.may_make: bool = True
+        self.may_migrate: Callable[[], bool] = lambda: True
 
     @property
     def term_ms(self) -> int:
@@ -60,7 +47,13 @@ class PostgresLease:
             raise StoreInUse(f"{connection.location} is open already.")
         session = await connect(connection.url, connection.new_application())
         try:
-            await open_schema(session, connection.url, FORMAT)
+            await self._refuse_missing(session)
+            await open_schema(
+                session,
+                connection.url,
+                FORMAT,
+                before_migration=partial(self._before_migration, session),
+            )
             with connecting(connection.location):
                 epoch = await self._take(session, owner)
         except BaseException:
@@ -69,9 +62,26 @@ class PostgresLease:
         connection.begin(session, epoch)
         return epoch
 
+    async def _refuse_missing(self, session: PostgresSession) -> None:
+        url = self._connection.url
+        if not self.may_make and not await has_schema(session, url):
+            raise StoreMissing(
+                f"{url.location} is missing, and the catalog knows a store there. Is "
+                "it the right database? Restore a backup of it."
+            )
+
+    async def _before_migration(self, session: PostgresSession) -> None:
+        """Raises StoreInUse: its holder, or another broker, could not read it."""
+        if not self.may_migrate():
+            raise StoreInUse(
+                f"{self._connection.location} waits until all brokers are updated: "
+                f"some could not read format {FORMAT.version}."
+            )
+        self._claim.refuse_if_held(await _holder(session))
+
     async def _take(self, session: PostgresSession, owner: str) -> int:
         holder = await _holder(session)
-        self._refuse_if_held(holder)
+        self._claim.refuse_if_held(holder)
         if holder.application is not None:
             await session.rows(SQL["end_backends"], (holder.application,))
         await session.rows("BEGIN")
@@ -80,38 +90,32 @@ class PostgresLease:
             found = await _holder(session)
             if found.sign != holder.sign:
                 # Another taker was quicker, or the holder lives after all.
-                raise self._in_use(found)
-            rows = await session.rows(
-                SQL["take_lease"], (owner, self._connection.application)
-            )
+                raise self._claim.in_use(found)
+            name = self._connection.application
+            self._claim.begin_taking(name)
+            rows = await session.rows(SQL["take_lease"], (owner, name))
             await session.rows("COMMIT")
         except BaseException:
             await session.roll_back()
             raise
-        self._watch.forget(holder.store_uuid)
+        self._claim.taken(holder, name)
         epoch: int = rows[0][0]
         return epoch
 
-    def _refuse_if_held(self, holder: LeaseRow) -> None:
-        """Raises StoreInUse: LeaseInDoubt, if its holder may be dead."""
-        if holder.owner is None:
-            self._watch.forget(holder.store_uuid)
+    async def look(self) -> None:
+        connection = self._connection
+        if connection.epoch != 0:
             return
-        unchanged_ms = self._watch.unchanged_ms(holder.store_uuid, holder.sign)
-        if unchanged_ms is None:
-            raise self._in_use(holder)
-        if unchanged_ms < self.term_ms:
-            raise LeaseInDoubt(
-                f"{self._connection.location} is in use by {holder.owner}, or was "
-                f"until it died: unless it is heard of, it can be taken in "
-                f"{self.term_ms - unchanged_ms} ms."
-            )
+        session = await connect(connection.url, "twinbus")
+        try:
+            with connecting(connection.location):
+                holder = await _holder(session)
+        finally:
+            await session.close()
+        self._claim.saw(holder)
 
-    def _in_use(self, holder: LeaseRow) -> StoreInUse:
-        return StoreInUse(
-            f"{self._connection.location} is in use by {holder.owner}: stop it or "
-            "choose another schema."
-        )
+    def holder_ended(self, epoch: int) -> None:
+        self._claim.holder_ended(epoch)
 
     # --- held -----------------------------------------------------------------
 

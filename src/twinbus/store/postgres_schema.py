@@ -8,6 +8,7 @@ locked within the lock timeout is tried again by whoever opens the store.
 """
 
 import zlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +29,11 @@ _TABLES: Final = (
 _META: Final = "SELECT kind, format_version, min_reader_version FROM twinbus_meta"
 
 
+BeforeMigration = Callable[[], Awaitable[None]]
+"""Called before a schema that exists is brought to a newer format, inside of the
+transaction that does it. Raises StoreError if somebody could not read it then."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresFormat:
     """A kind of schema, with all formats it has had."""
@@ -42,7 +48,11 @@ class PostgresFormat:
 
 
 async def open_schema(
-    session: PostgresSession, url: PostgresUrl, expected: PostgresFormat
+    session: PostgresSession,
+    url: PostgresUrl,
+    expected: PostgresFormat,
+    *,
+    before_migration: BeforeMigration,
 ) -> None:
     """Make the schema, or bring it to the current format. Raises StoreUnreadable,
     StoreError."""
@@ -52,7 +62,7 @@ async def open_schema(
             _check_complete(url, expected, tables)
             return
         try:
-            await _migrate(session, url, expected)
+            await _migrate(session, url, expected, before_migration)
         except BaseException:
             await session.roll_back()
             raise
@@ -63,6 +73,20 @@ async def has_schema(session: PostgresSession, url: PostgresUrl) -> bool:
     """There is something of ours. Raises StoreError."""
     with connecting(url.location):
         return "twinbus_meta" in await _tables(session, url)
+
+
+async def check_schema(
+    session: PostgresSession, url: PostgresUrl, expected: PostgresFormat
+) -> bool:
+    """Whether it is there, and can be read as it is. Raises StoreUnreadable,
+    StoreError."""
+    with connecting(url.location):
+        tables = await _tables(session, url)
+        if "twinbus_meta" not in tables:
+            return False
+        await _format(session, url, expected)
+        _check_complete(url, expected, tables)
+        return True
 
 
 async def _tables(session: PostgresSession, url: PostgresUrl) -> set[str]:
@@ -98,7 +122,10 @@ async def _format(
 
 
 async def _migrate(
-    session: PostgresSession, url: PostgresUrl, expected: PostgresFormat
+    session: PostgresSession,
+    url: PostgresUrl,
+    expected: PostgresFormat,
+    before_migration: BeforeMigration,
 ) -> None:
     await session.rows("BEGIN")
     await session.rows(
@@ -110,6 +137,8 @@ async def _migrate(
     version = 0
     if "twinbus_meta" in tables:
         version = await _format(session, url, expected)
+        if version < expected.version:
+            await before_migration()
     elif tables:
         raise StoreUnreadable(
             f"The schema of {url.location} has tables that are not twinbus's "

@@ -10,7 +10,7 @@ the time, so scans without an index are switched off.
 
 import asyncio
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, final
 
@@ -58,6 +58,10 @@ _SETTINGS: Final = {
     "default_transaction_isolation": "read committed",
 }
 
+_REPLICATION_WAIT: Final = "SyncRepWaitForLSN"
+"""Where PostgreSQL warns that a commit is not replicated, and confirms it all the same:
+somebody has cancelled the wait for a synchronous standby."""
+
 _STATEMENTS_PREPARED: Final = 200
 """More than there are; the names of segments make some of them new."""
 
@@ -99,6 +103,13 @@ class PostgresSession:
     ) -> None:
         self._url = url
         self._connection = connection
+        # The warning that the last commit is not replicated; empty: it is.
+        self._warning = ""
+        connection.add_notice_handler(self._heed)
+
+    def _heed(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.source_function == _REPLICATION_WAIT:
+            self._warning = notice.message_primary or _REPLICATION_WAIT
 
     @property
     def is_open(self) -> bool:
@@ -134,6 +145,21 @@ class PostgresSession:
                 raise
             return answers[1:-1]
 
+    async def copy_out(self, statement: str) -> AsyncIterator[bytes]:
+        """What `COPY ... TO STDOUT` gives, in portions. Raises psycopg.Error."""
+        async with self._connection.cursor().copy(statement.encode()) as copy:
+            async for portion in copy:
+                yield bytes(portion)
+
+    async def copy_in(self, statement: str, portions: Iterable[bytes]) -> int:
+        """Feed `COPY ... FROM STDIN`; returns the number of rows. Raises
+        psycopg.Error."""
+        cursor = self._connection.cursor()
+        async with cursor.copy(statement.encode()) as copy:
+            for portion in portions:
+                await copy.write(portion)
+        return cursor.rowcount
+
     async def roll_back(self) -> None:
         """End a transaction that an error has left open."""
         with suppress(psycopg.Error):
@@ -160,6 +186,7 @@ class PostgresSession:
         timer = asyncio.get_running_loop().call_later(seconds, self._cut_off)
         try:
             yield
+            self._check_replicated()
         except psycopg.Error as error:
             if not is_lost(error, self._connection):
                 raise
@@ -167,6 +194,13 @@ class PostgresSession:
             raise lost(self._url.location, error) from error
         finally:
             timer.cancel()
+
+    def _check_replicated(self) -> None:
+        """A commit that a standby may not have is in doubt, whatever the server says:
+        if that is promoted, it never was. Raises ServerLost."""
+        if self._warning:
+            self.end()
+            raise lost(self._url.location, ConnectionError(self._warning))
 
     def _cut_off(self) -> None:
         """Whoever waits for an answer finds the connection lost."""

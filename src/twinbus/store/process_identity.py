@@ -15,7 +15,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, final
 
 _PROC = Path("/proc")
 _BOOT_ID = _PROC / "sys/kernel/random/boot_id"
@@ -42,6 +42,35 @@ class ProcessIdentity:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+class Processes(Protocol):
+    """The processes of this machine, as one of them sees them."""
+
+    def this(self) -> ProcessIdentity: ...
+
+    def is_running(self, process: ProcessIdentity) -> bool: ...
+
+    def is_visible(self, process: ProcessIdentity) -> bool: ...
+
+    def end(self, process: ProcessIdentity) -> bool: ...
+
+
+@final
+class SystemProcesses:
+    """Those that the system knows."""
+
+    def this(self) -> ProcessIdentity:
+        return this_process()
+
+    def is_running(self, process: ProcessIdentity) -> bool:
+        return is_running(process)
+
+    def is_visible(self, process: ProcessIdentity) -> bool:
+        return is_visible(process)
+
+    def end(self, process: ProcessIdentity) -> bool:
+        return end_process(process)
 
 
 def process_of_json(found: Mapping[str, Any]) -> ProcessIdentity:
@@ -75,12 +104,23 @@ def is_running(process: ProcessIdentity) -> bool:
 
 def is_visible(process: ProcessIdentity) -> bool:
     """Whether it can be seen from here if it runs, and so ended."""
-    here = this_process()
+    return can_see(this_process(), process)
+
+
+def can_see(here: ProcessIdentity, process: ProcessIdentity) -> bool:
+    """Whether the one is told by the system if the other runs: its id means the same
+    to both, since the machine was started."""
     return (
         process.host == here.host
-        and process.start.partition(":")[0] == here.start.partition(":")[0] != ""
+        and is_of_same_boot(here, process)
         and process.pid_namespace == here.pid_namespace != ""
     )
+
+
+def is_of_same_boot(one: ProcessIdentity, other: ProcessIdentity) -> bool:
+    """Both were started on one machine since that was started, be it in different
+    containers."""
+    return one.start.partition(":")[0] == other.start.partition(":")[0] != ""
 
 
 def end_process(process: ProcessIdentity) -> bool:

@@ -13,11 +13,10 @@ and `sqlite_errors.py` what SQLite's errors mean. Every statement is in
 """
 
 import sqlite3
-from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from twinbus.broker.changes import ChangeSet, FragmentRecord, StoredEntity
+from twinbus.broker.changes import ChangeSet
 from twinbus.store import sqlite_lease_row
 from twinbus.store.base import (
     TRIMMED_IDS,
@@ -26,6 +25,7 @@ from twinbus.store.base import (
     StoreFull,
     StoreInUse,
 )
+from twinbus.store.export_position import exported_through, may_trim
 from twinbus.store.sqlite_apart import ApartLog
 from twinbus.store.sqlite_changes import write_changes
 from twinbus.store.sqlite_confirmed import read_confirmation
@@ -36,17 +36,9 @@ from twinbus.store.sqlite_format import FORMAT
 from twinbus.store.sqlite_lease import SqliteLease
 from twinbus.store.sqlite_purge import purge_portion
 from twinbus.store.sqlite_reads import SqliteReads
+from twinbus.store.survey import Survey
 
-__all__ = ["FORMAT", "SqliteStore", "Survey"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """What a look at a store finds."""
-
-    store_uuid: bytes
-    fragments: list[FragmentRecord]
-    entities: list[StoredEntity]
+__all__ = ["FORMAT", "SqliteStore"]
 
 
 @final
@@ -84,7 +76,7 @@ class SqliteStore(SqliteReads):
             next_scheduled_at=file.rows("next_scheduled_at")[0][0],
         )
 
-    def survey(self) -> Survey:
+    async def survey(self) -> Survey:
         """What is in the file, which stays as it is, in its format and without an
         owner. Raises as `StoreLease.take` does."""
         file = self._file
@@ -174,10 +166,11 @@ class SqliteStore(SqliteReads):
         self, *, operations_through: int, now: int, limit: int = TRIMMED_IDS
     ) -> bool:
         file = self._file
+        through = may_trim(operations_through, exported_through(self.path))
         await file.ready()
         with file.transaction():
             file.fence()
-            file.db.execute(SQL["trim_operations"], (operations_through,))
+            file.db.execute(SQL["trim_operations"], (through,))
             trimmed = file.db.execute(SQL["trim_ledger_ids"], (now, limit))
         await file.durable()
         return trimmed.rowcount < limit

@@ -5,7 +5,8 @@ loop. So SQLite itself never syncs on the loop (`synchronous = OFF`): the thread
 after each commit, and the owner waits for it. Why no power cut can lose what was
 confirmed is in docs/decisions/0015-syncs-off-the-loop.md. Its rules:
 
-- A log always begins in a file that is empty, durably: checkpoints truncate it.
+- A log begins in an empty file, or over a log that was copied: then SQLite syncs its
+  header, in the thread, before anything else is written over the old one.
 - While the thread has the connection, the loop does not use it.
 - After a sync that failed, or took too long, nothing is done before the lease was
   taken again. That writes what the log holds once more, because the kernel forgets
@@ -23,6 +24,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, TypeVar, final
 
+from twinbus.clock import SystemClock
 from twinbus.limits import SYNC_SECONDS
 from twinbus.store.base import StoreError
 from twinbus.store.sqlite_file import CHECKPOINT_BYTES, connect_to_read, sync_folder
@@ -33,6 +35,18 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _COPY_BYTES: Final = 1024 * 1024
+
+_CLOCK: Final = SystemClock()
+_READER_MS: Final = 1_000
+"""After a reader kept the log from being begun anew, it is tried again so much later:
+each try copies what it can, and commits wait for it."""
+
+# Of the format of a log: https://sqlite.org/walformat.html
+_HEADER_BYTES: Final = 32
+_PAGE_SIZE: Final = slice(8, 12)
+_SALTS: Final = slice(16, 24)
+_FRAME_HEADER_BYTES: Final = 24
+_FRAME_SALTS: Final = slice(8, 16)
 
 
 @final
@@ -54,16 +68,23 @@ class ApartLog:
         self._descriptor = -1
         # Done when the thread has finished; None: it has nothing to do.
         self._busy: asyncio.Future[None] | None = None
+        # It is time to copy the log into the file.
+        self.is_long = False
+        # Somebody reads from it, a backup for example: until then it grows.
+        self._grows_until = 0
         # Why nothing can be done until the lease is taken again; empty: nothing.
         self.trouble = ""
 
     # --- on the loop ----------------------------------------------------------
 
-    async def run(self, call: Callable[[], T]) -> T:
-        """Run this in the thread, however long it takes."""
+    async def run(
+        self, call: Callable[[], T], patience_seconds: float | None = None
+    ) -> T:
+        """Run this in the thread. Raises TimeoutError; without patience it waits
+        however long it takes."""
         busy = self._busy = asyncio.get_running_loop().create_future()
         try:
-            return await self._thread.run(call)
+            return await self._thread.run(call, patience_seconds)
         finally:
             busy.set_result(None)
             if self._busy is busy:
@@ -74,8 +95,7 @@ class ApartLog:
         also if the call raised OSError: then what is on disk is not known."""
         self._refuse_in_trouble()
         try:
-            async with asyncio.timeout(self._patience_seconds):
-                return await self.run(call)
+            return await self.run(call, self._patience_seconds)
         except TimeoutError as error:
             self.trouble = (
                 f"{self._store}: its disk did not answer for "
@@ -97,13 +117,6 @@ class ApartLog:
             await asyncio.shield(self._busy)
         self._refuse_in_trouble()
 
-    def is_long(self) -> bool:
-        """It is time to copy the log into the file."""
-        return (
-            self._descriptor >= 0
-            and os.fstat(self._descriptor).st_size >= CHECKPOINT_BYTES
-        )
-
     def _refuse_in_trouble(self) -> None:
         if self.trouble:
             raise StoreError(f"{self.trouble}.")
@@ -112,8 +125,7 @@ class ApartLog:
         """Have the lease given back in the thread. If the disk does not answer, this
         returns all the same, and the lease ends with the process."""
         try:
-            async with asyncio.timeout(self._patience_seconds):
-                await self.run(give_back)
+            await self.run(give_back, self._patience_seconds)
         except TimeoutError:
             _log.warning("%s is not closed: its disk does not answer", self._store)
         else:
@@ -123,6 +135,19 @@ class ApartLog:
 
     def _sync_log(self) -> None:
         self._sync(self._descriptor)
+        # Not on the loop: a page of an older log may have to be read from disk.
+        self.is_long = _CLOCK.monotonic() >= self._grows_until and self._has_grown()
+
+    def _has_grown(self) -> bool:
+        """It has so many frames that it should be copied. The file may be longer than
+        the log, with frames of an older one: those have other salts."""
+        header = os.pread(self._descriptor, _HEADER_BYTES, 0)
+        if len(header) < _HEADER_BYTES:
+            return False
+        frame_bytes = _FRAME_HEADER_BYTES + int.from_bytes(header[_PAGE_SIZE])
+        before = CHECKPOINT_BYTES // frame_bytes * frame_bytes
+        frame = os.pread(self._descriptor, _FRAME_HEADER_BYTES, _HEADER_BYTES + before)
+        return frame[_FRAME_SALTS] == header[_SALTS]
 
     def begin(self, db: sqlite3.Connection) -> None:
         """The lease was taken. From here on the loop syncs nothing. Raises
@@ -134,21 +159,41 @@ class ApartLog:
         self.trouble = ""
 
     def copy(self, db: sqlite3.Connection) -> bool:
-        """Copy the log into the file, and empty it; False if somebody who reads keeps
-        it from that. Raises sqlite3.Error, OSError."""
+        """Copy the log into the file, and begin it anew; False if somebody who reads
+        keeps it from that. Raises sqlite3.Error, OSError."""
         db.execute("PRAGMA synchronous = FULL")
+        (busy_ms,) = db.execute("PRAGMA busy_timeout").fetchone()
+        # Commits would wait with it for a reader that takes its time.
+        db.execute("PRAGMA busy_timeout = 0")
         try:
-            is_busy, *_ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            is_empty = not is_busy and os.fstat(self._descriptor).st_size == 0
-            # It must be empty on disk before anything is written to it again.
-            self._sync(self._descriptor)
+            is_busy, *_ = db.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+            is_begun = not is_busy and self._begin_anew(db)
         except BaseException:
             db.execute("PRAGMA synchronous = NORMAL")
             raise
-        # A log that is not empty may be begun in place; then SQLite must sync its new
+        finally:
+            db.execute(f"PRAGMA busy_timeout = {busy_ms}")
+        self._grows_until = 0 if is_begun else _CLOCK.monotonic() + _READER_MS
+        # A log that SQLite has yet to begin over the old one needs a sync of its
         # header.
-        db.execute(f"PRAGMA synchronous = {'OFF' if is_empty else 'NORMAL'}")
-        return is_empty
+        db.execute(f"PRAGMA synchronous = {'OFF' if is_begun else 'NORMAL'}")
+        self.is_long = False
+        return is_begun
+
+    def _begin_anew(self, db: sqlite3.Connection) -> bool:
+        """Have a header with new salts on disk, by a commit that changes nothing. It is
+        written over the old log: a file that grows takes longer to sync."""
+        before = self._salts()
+        if not before:
+            # It must be empty on disk, too, before anything is written to it.
+            self._sync(self._descriptor)
+            return True
+        db.execute("PRAGMA user_version = 0")
+        return self._salts() != before
+
+    def _salts(self) -> bytes:
+        """Empty if the log is."""
+        return os.pread(self._descriptor, _HEADER_BYTES, 0)[_SALTS]
 
     def write_again(self) -> None:
         """Inside a transaction, before its commit: have on disk what the log seems to

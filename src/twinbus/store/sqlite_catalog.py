@@ -8,7 +8,7 @@ the file.
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -28,9 +28,15 @@ from twinbus.store.catalog import (
     RemovedEntity,
     Unfinished,
 )
+from twinbus.store.catalog_move import CatalogContent, CatalogMarks, check_marks
 from twinbus.store.sqlite_brokers import SqliteBrokers, refuse_to_leave_behind
 from twinbus.store.sqlite_errors import Busy, locked, reading, rolled_back, transaction
-from twinbus.store.sqlite_file import SqliteFormat, migrate, open_file
+from twinbus.store.sqlite_file import (
+    SqliteFormat,
+    connect_to_write,
+    migrate,
+    open_file,
+)
 from twinbus.store.statements import named_statements
 
 _SQL: Final = named_statements("sqlite_catalog.sql")
@@ -39,7 +45,7 @@ FORMAT: Final = SqliteFormat(
     noun="catalog",
     application_id=0x74776263,  # "twbc"
     migrations="catalog_migrations",
-    version=5,
+    version=6,
     tables=frozenset({"meta", "entity", "removed_entity", "broker", "unfinished"}),
 )
 
@@ -68,6 +74,17 @@ class SqliteCatalog:
         return self.path.exists()
 
     async def open(self) -> list[EntityRecord]:
+        marks = await self.open_marked()
+        try:
+            check_marks(self.location, marks)
+            with reading(self.path):
+                rows = self._db.execute(_SQL["entities"]).fetchall()
+        except BaseException:
+            await self.close()
+            raise
+        return [_entity_record(row) for row in rows]
+
+    async def open_marked(self) -> CatalogMarks:
         if self._open_db is not None:
             raise StoreInUse(f"{self.path} is open already.")
         try:
@@ -77,13 +94,13 @@ class SqliteCatalog:
         except StoreUnreadable as error:
             raise StoreUnreadable(f"{error} {_ADVICE}") from error
 
-    def _open(self) -> list[EntityRecord]:
+    def _open(self) -> CatalogMarks:
         db = open_file(self.path, FORMAT)
         try:
             with transaction(db, self.path), reading(self.path):
                 refuse_to_leave_behind(db, self.path, FORMAT.version)
                 migrate(db, self.path, FORMAT)
-                rows = db.execute(_SQL["entities"]).fetchall()
+                marks = _marks(db)
         except Busy as error:
             db.close()
             raise locked(self.path) from error
@@ -91,7 +108,7 @@ class SqliteCatalog:
             db.close()
             raise
         self._open_db = db
-        return [_entity_record(row) for row in rows]
+        return marks
 
     def survey(self) -> tuple[list[EntityRecord], list[Unfinished]]:
         """What is in the file, which stays as it is. Raises as `open` does."""
@@ -99,6 +116,7 @@ class SqliteCatalog:
         try:
             with rolled_back(db, self.path):
                 migrate(db, self.path, FORMAT, keeps_copy=False)
+                check_marks(self.location, _marks(db))
                 entities = db.execute(_SQL["entities"]).fetchall()
                 noted = db.execute(_SQL["unfinished"]).fetchall()
         except Busy as error:
@@ -114,6 +132,7 @@ class SqliteCatalog:
 
     async def intend(self, intents: Sequence[Unfinished]) -> None:
         with transaction(self._db, self.path):
+            check_marks(self.location, _marks(self._db))
             self._note(intents)
 
     def _note(self, noted: Sequence[Unfinished]) -> None:
@@ -189,7 +208,8 @@ class SqliteCatalog:
             self._note(tombstones)
 
     def _next_version(self, known: int | None) -> int:
-        """Inside a transaction. Raises CatalogChanged."""
+        """Inside a transaction. Raises CatalogChanged, CatalogMoved."""
+        check_marks(self.location, _marks(self._db))
         self._db.execute(_SQL["next_version"])
         version: int = self._db.execute(_SQL["versions"]).fetchone()[0]
         if known is not None and known != version - 1:
@@ -207,6 +227,51 @@ class SqliteCatalog:
         with reading(self.path):
             key: bytes = self._db.execute(_SQL["cluster_key"]).fetchone()[0]
         return key
+
+    def root_key(self, proposed: str) -> str:
+        with reading(self.path), closing(connect_to_write(self.path)) as db:
+            if proposed:
+                db.execute(_SQL["propose_root_key"], (proposed,))
+            key: str = db.execute(_SQL["root_key"]).fetchone()[0]
+        return key
+
+    # --- moves ----------------------------------------------------------------
+
+    async def content(self) -> CatalogContent:
+        with self._one_moment() as db:
+            version, _, identity = db.execute(_SQL["versions"]).fetchone()
+            (cluster_key,) = db.execute(_SQL["cluster_key"]).fetchone()
+            (root_key,) = db.execute(_SQL["root_key"]).fetchone()
+            entities = db.execute(_SQL["entities"]).fetchall()
+            noted = db.execute(_SQL["unfinished"]).fetchall()
+        return CatalogContent(
+            identity=identity,
+            version=version,
+            entities=[_entity_record(row) for row in entities],
+            unfinished=[_unfinished(row) for row in noted],
+            cluster_key=cluster_key,
+            root_key=root_key,
+        )
+
+    async def replace_content(self, content: CatalogContent, moved_from: str) -> None:
+        db, version = self._db, content.version
+        meta = (content.identity, version, content.cluster_key, content.root_key)
+        with transaction(db, self.path):
+            for name in ("entities", "removals", "unfinished", "brokers"):
+                db.execute(_SQL[f"clear_{name}"])
+            db.execute(_SQL["put_meta"], meta)
+            for entity in content.entities:
+                db.execute(_SQL["put_entity"], (*_entity_row(entity), version))
+            self._note(content.unfinished)
+            db.execute(_SQL["mark_arriving"], (moved_from,))
+
+    async def mark_moved(self, moved_to: str) -> None:
+        with transaction(self._db, self.path):
+            self._db.execute(_SQL["mark_moved"], (moved_to,))
+
+    async def mark_arrived(self) -> None:
+        with transaction(self._db, self.path):
+            self._db.execute(_SQL["mark_arrived"])
 
     # --- brokers --------------------------------------------------------------
 
@@ -240,6 +305,11 @@ class SqliteCatalog:
         if self._open_db is None:
             raise StoreError(f"{self.path} is not open.")
         return self._open_db
+
+
+def _marks(db: sqlite3.Connection) -> CatalogMarks:
+    moved_to, moved_from = db.execute(_SQL["marks"]).fetchone()
+    return CatalogMarks(moved_to=moved_to, moved_from=moved_from)
 
 
 def _entity_row(entity: EntityRecord) -> tuple[Any, ...]:

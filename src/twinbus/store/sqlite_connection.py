@@ -143,7 +143,7 @@ class SqliteConnection:
         """Before a write: the log has room for it. Raises StoreError."""
         if self.apart is not None:
             await self.apart.settled()
-            if self.apart.is_long():
+            if self.apart.is_long:
                 await self.lend(self._copy_log)
 
     def _copy_log(self, db: sqlite3.Connection) -> None:

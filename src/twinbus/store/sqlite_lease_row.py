@@ -81,6 +81,14 @@ def holder_of(path: Path) -> ProcessIdentity | None:
     return None
 
 
+def store_uuid_of(path: Path) -> bytes | None:
+    """Which store is in the file; None if it cannot be read."""
+    with suppress(sqlite3.Error, TypeError), closing(connect_to_read(path)) as db:
+        found: bytes = db.execute(_SQL["identity"]).fetchone()[0]
+        return found
+    return None
+
+
 def forget(tenure: Tenure) -> None:
     """This process does not own it any more."""
     _owned_here.discard(tenure)

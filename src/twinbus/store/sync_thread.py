@@ -27,15 +27,25 @@ class SyncThread:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._is_running = False
 
-    async def run(self, call: Callable[[], T]) -> T:
-        """The result of the call, or the exception that it raised."""
+    async def run(
+        self, call: Callable[[], T], patience_seconds: float | None = None
+    ) -> T:
+        """The result of the call, or the exception that it raised. Raises TimeoutError
+        after the given time."""
         if not self._is_running:
             self._is_running = True
             threading.Thread(target=self._work, name=self._name, daemon=True).start()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         self._jobs.put((call, loop, done))
-        return await done
+        if patience_seconds is None:
+            return await done
+        # Not `asyncio.timeout`: it costs as much as the rest of this call.
+        timer = loop.call_later(patience_seconds, _answer, done, None, TimeoutError())
+        try:
+            return await done
+        finally:
+            timer.cancel()
 
     def end(self) -> None:
         """After the calls that are waiting. A later call starts another thread."""

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from twinbus.store.base import Store, StoreError
-from twinbus.store.catalog import Catalog
+from twinbus.store.catalog_move import MovableCatalog
 from twinbus.store.memory import MemoryStore
-from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_apart import ApartLog
 from twinbus.store.sqlite_catalog import SqliteCatalog
@@ -103,22 +102,25 @@ def open_store_urls(urls: Sequence[str], *, is_alone: bool = True) -> list[Store
     return list(stores.values())
 
 
-def open_catalog_url(url: str) -> Catalog:
+def open_catalog_url(url: str) -> MovableCatalog:
     """The catalog that the URL means, not opened yet. Raises StoreError."""
     scheme, _, rest = url.partition(":")
-    if scheme.lower() in ("postgresql", "postgres"):
+    if is_for_machines(url):
         require_psycopg()
         from twinbus.store.postgres_catalog import PostgresCatalog
 
         return PostgresCatalog(f"postgresql:{rest}")
     if scheme.lower() == "sqlite":
-        return SqliteCatalog(_file_of(rest))
-    if url == _MEMORY:
-        return MemoryCatalog()
+        return SqliteCatalog(_file_of(rest).resolve())
     raise StoreError(
         f"There is no catalog of the kind '{scheme}' (in '{without_password(url)}'). "
-        "Available: memory, postgresql, sqlite."
+        "Available: postgresql, sqlite."
     )
+
+
+def is_for_machines(catalog_url: str) -> bool:
+    """Brokers of several machines can use the catalog, and join each other by it."""
+    return catalog_url.partition(":")[0].lower() in ("postgresql", "postgres")
 
 
 def require_psycopg() -> None:

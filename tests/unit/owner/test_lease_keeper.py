@@ -6,7 +6,7 @@ import pytest
 from unit.entities.world import Client, World, message
 
 from twinbus.broker.fragment import Fragment
-from twinbus.errors import InternalError
+from twinbus.errors import InternalError, StoreRefused
 from twinbus.owner.owner_state import OwnerState
 from twinbus.store.base import LeaseLost, StoreError, StoreInUse
 from twinbus.store.memory import MemoryDisk, MemoryStore
@@ -141,3 +141,38 @@ async def test_lease_without_a_term_is_never_renewed(world: World) -> None:
     await pass_time(world, 3 * TERM_MS)
     assert lease.asked_at == []
     assert world.fatal == []
+
+
+async def test_process_that_was_stopped_delivers_nothing_when_it_wakes_up(
+    timed: World, queue: Fragment
+) -> None:
+    """Clients are heard before the owner has had a turn."""
+    queue.enqueue(message(), 1, timed.clock.now(), timed.owner.changes)
+    await timed.owner.durable()
+    client = Client(wanted=0)
+    timed.owner.join(queue, client)
+    timed.clock.advance(TERM_MS)
+    assert timed.owner.is_serving, "nobody has told it"
+    client.wanted = 1
+    timed.owner.offer_capacity(queue, client)
+    assert client.locks == []
+    with pytest.raises(StoreRefused):
+        timed.owner.check_lease()
+    await timed.settled()
+    assert timed.owner.state is OwnerState.LOST
+    assert isinstance(timed.fatal[0], LeaseLost)
+
+
+async def test_start_may_take_longer_than_a_term() -> None:
+    """Nobody is served meanwhile, and nobody else has taken the store."""
+    world = World()
+    world.store.inner = MemoryStore(MemoryDisk(TERM_MS))
+    await world.owner.open("test")
+    world.clock.advance(2 * TERM_MS)
+    assert world.owner.has_lease()
+    world.owner.start()
+    await world.owner.durable()
+    assert world.owner.state is OwnerState.SERVING
+    with pytest.raises(StoreInUse):
+        await rival(world)
+    await world.owner.stop()

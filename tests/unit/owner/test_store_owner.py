@@ -384,6 +384,7 @@ async def test_stop_commits_operations_that_waited(
 ) -> None:
     actor = world.owner.introduce("somebody")
     assert world.owner.introduce("somebody else") == actor + 1
+    world.owner.changes.log.event(operation_log.REFUSE, actor, queue.base, 1, "why")
     before = len(world.store.commits)
     await world.owner.stop()
     assert len(world.store.commits) == before + 1

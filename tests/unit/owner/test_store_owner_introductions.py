@@ -8,7 +8,7 @@ from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import MAIN, Fragment
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.message import Message
-from twinbus.broker.operation_log import decode_operations
+from twinbus.broker.operation_record import decode_operations
 from twinbus.errors import ServerBusy
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import CommitFailed
@@ -63,6 +63,6 @@ async def test_actor_is_introduced_again_after_a_failed_commit() -> None:
     store.is_failing = False
     enqueue(owner, actor)
     await owner.durable()
-    [(_, blob)] = await store.operations(0, 10)
+    *_, (_, blob) = await store.operations(0, 10)
     assert decode_operations(blob).actors == {actor: "shop"}
     await owner.stop()

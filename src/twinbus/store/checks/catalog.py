@@ -74,6 +74,35 @@ async def check_entities_are_removed(place: CatalogPlace) -> None:
     await catalog.close()
 
 
+async def check_namespace_is_removed_with_its_entities(place: CatalogPlace) -> None:
+    catalog = place.catalog()
+    await catalog.open()
+    own = replace(_ORDERS, path="", kind="namespace", generation=bytes([7]) * 16)
+    other = replace(own, namespace="lab", generation=bytes([8]) * 16)
+    twin = replace(_ORDERS, namespace="lab", generation=bytes([9]) * 16)
+    await catalog.put(own, _ORDERS, other, twin)
+    version = (await catalog.snapshot()).version
+    removed = [
+        replace(_tombstone("", 7), namespace="Shop"),
+        replace(_tombstone(_ORDERS.path, 1), generation=_ORDERS.generation),
+    ]
+    await catalog.remove(removed, known=version)
+    changes = await catalog.changes_since(version)
+    assert changes is not None
+    expect(
+        {one.generation for one in changes.removed},
+        {own.generation, _ORDERS.generation},
+        "brokers learn of both",
+    )
+    await catalog.close()
+    catalog = place.catalog()
+    found = {record.generation for record in await catalog.open()}
+    expect(
+        found, {other.generation, twin.generation}, "the same paths elsewhere are kept"
+    )
+    await catalog.close()
+
+
 async def check_tombstones_are_kept_until_they_are_struck_out(
     place: CatalogPlace,
 ) -> None:
@@ -152,6 +181,7 @@ CHECKS = (
     check_entities_are_replaced,
     check_entities_are_removed,
     check_entities_are_put_together,
+    check_namespace_is_removed_with_its_entities,
     check_intents_are_kept_until_their_entity_is_put,
     check_tombstones_are_kept_until_they_are_struck_out,
     check_catalog_exists_once_it_was_opened,

@@ -1,7 +1,8 @@
 """Outbox and ledgers, and the operation log."""
 
 from twinbus.broker.changes import ChangeSet, LedgerId, LedgerRange, OutboxEntry
-from twinbus.broker.operation_log import COMPLETE, SEND, decode_operations
+from twinbus.broker.operation_log import COMPLETE, SEND
+from twinbus.broker.operation_record import decode_operations
 from twinbus.store.checks.expectation import expect
 from twinbus.store.checks.owner import GENERATION, NOW, Owner, owner_of
 from twinbus.store.checks.places import StorePlace
@@ -190,7 +191,7 @@ async def check_operations_are_logged(place: StorePlace) -> None:
     for operation in (SEND, 0, COMPLETE, SEND):
         changes = ChangeSet()
         if operation:
-            changes.log.introduce(5, "link 5")
+            changes.log.actors.append((5, b"link 5"))
             changes.log.add(operation, 5, 77, 100, NOW, NOW)
         await owner.commit(changes, NOW + 1)
     owner = await owner.reopened()

@@ -1,12 +1,15 @@
 """The stored form of what the bus wrote to a message after it was sent.
 
 One blob beside the sender's bytes, absent for most messages: the fields of
-`Annex`, and when an active message was scheduled for, which only messages that
-were scheduled know. All SQL stores use it; a change of the format raises theirs.
+`Annex`, when an active message was scheduled for, which only messages that were
+scheduled know, and the uid of messages that were moved or have a send id. All SQL
+stores use it; a change of the format raises theirs.
 
-    format, flags, numbers, [reason], [description], [source], [modified], [forwarded]
+    format, flags, numbers, [reason], [description], [source], [modified], [forwarded],
+    [uid]
 
-Format 1 knew no forwarding; otherwise it is the same, and it is still read.
+Format 1 knew no forwarding; otherwise it is the same, and it is still read. The uid
+came later without a new format: it is at the end, where older code does not look.
 """
 
 import struct
@@ -27,14 +30,20 @@ _MODIFIED: Final = 8
 # The annex itself is None; only `scheduled_at` is kept.
 _NO_ANNEX: Final = 16
 _FORWARDED: Final = 32
+_UID: Final = 64
 
 
-def encode_annex(annex: Annex | None, scheduled_at: int) -> bytes | None:
+def encode_annex(
+    annex: Annex | None, scheduled_at: int, uid: bytes = b""
+) -> bytes | None:
     """The blob, or None if there is nothing to keep."""
     if annex is None:
-        if scheduled_at == 0:
+        if scheduled_at == 0 and not uid:
             return None
-        return _HEAD.pack(_FORMAT, _NO_ANNEX) + _NUMBERS.pack(0, scheduled_at)
+        numbers = _NUMBERS.pack(0, scheduled_at)
+        if not uid:
+            return _HEAD.pack(_FORMAT, _NO_ANNEX) + numbers
+        return _HEAD.pack(_FORMAT, _NO_ANNEX | _UID) + numbers + _counted(uid)
     flags = 0
     parts = [_NUMBERS.pack(annex.enqueued_sequence_number, scheduled_at)]
     for flag, text in (
@@ -54,6 +63,9 @@ def encode_annex(annex: Annex | None, scheduled_at: int) -> bytes | None:
     if annex.forwarded_count:
         flags |= _FORWARDED
         parts.append(_LENGTH.pack(annex.forwarded_count))
+    if uid:
+        flags |= _UID
+        parts.append(_counted(uid))
     return _HEAD.pack(_FORMAT, flags) + b"".join(parts)
 
 
@@ -61,15 +73,15 @@ def _counted(value: bytes) -> bytes:
     return _LENGTH.pack(len(value)) + value
 
 
-def decode_annex(blob: bytes) -> tuple[Annex | None, int]:
-    """The annex, and when the message was scheduled for (0: never)."""
+def decode_annex(blob: bytes) -> tuple[Annex | None, int, bytes]:
+    """The annex, when the message was scheduled for (0: never), and its uid."""
     version, flags = _HEAD.unpack_from(blob, 0)
     if not 1 <= version <= _FORMAT:
         raise ValueError(f"annex format {version}, this bus reads up to {_FORMAT}")
     enqueued_sequence_number, scheduled_at = _NUMBERS.unpack_from(blob, _HEAD.size)
-    if flags & _NO_ANNEX:
-        return None, scheduled_at
     at = _HEAD.size + _NUMBERS.size
+    if flags & _NO_ANNEX:
+        return None, scheduled_at, _read_uid(blob, at, flags)
     texts: list[str | None] = []
     for flag in (_REASON, _DESCRIPTION, _SOURCE):
         if flags & flag:
@@ -80,15 +92,23 @@ def decode_annex(blob: bytes) -> tuple[Annex | None, int]:
     modified: dict[str, bytes] = {}
     if flags & _MODIFIED:
         modified, at = _read_modified(blob, at)
+    forwarded_count = 0
+    if flags & _FORWARDED:
+        forwarded_count = _LENGTH.unpack_from(blob, at)[0]
+        at += _LENGTH.size
     annex = Annex(
         dead_letter_reason=texts[0],
         dead_letter_description=texts[1],
         dead_letter_source=texts[2],
         modified=modified,
         enqueued_sequence_number=enqueued_sequence_number,
-        forwarded_count=_LENGTH.unpack_from(blob, at)[0] if flags & _FORWARDED else 0,
+        forwarded_count=forwarded_count,
     )
-    return annex, scheduled_at
+    return annex, scheduled_at, _read_uid(blob, at, flags)
+
+
+def _read_uid(blob: bytes, at: int, flags: int) -> bytes:
+    return _read_counted(blob, at)[0] if flags & _UID else b""
 
 
 def _read_counted(blob: bytes, at: int) -> tuple[bytes, int]:

@@ -90,6 +90,7 @@ def _is_plain(message: Message) -> bool:
         and message.delivery_count == 0
         and message.annex is None
         and message.scheduled_at == 0
+        and not message.uid
     )
 
 
@@ -159,7 +160,7 @@ def scheduled_columns(messages: list[Message]) -> list[object]:
         bigints([message.body_id for message in messages]),
         bigints([1 if message.is_shared else 0 for message in messages]),
         byteas([_session_of(message) for message in messages]),
-        byteas([encode_annex(message.annex, 0) for message in messages]),
+        byteas([encode_annex(message.annex, 0, message.uid) for message in messages]),
         byteas([b"" if message.is_shared else message.raw for message in messages]),
         bigints([message.scheduled_at for message in messages]),
     ]
@@ -209,9 +210,9 @@ def _session_of(message: Message) -> bytes | None:
 
 
 def _annex_of(message: Message) -> bytes | None:
-    if message.annex is None and message.scheduled_at == 0:
+    if message.annex is None and message.scheduled_at == 0 and not message.uid:
         return None
-    return encode_annex(message.annex, message.scheduled_at)
+    return encode_annex(message.annex, message.scheduled_at, message.uid)
 
 
 # --- rows -----------------------------------------------------------------------------
@@ -237,8 +238,9 @@ def _message_of(row: MessageRow) -> Message:
     is_shared: int = row[9]
     scheduled_at: int = row[11]
     annex: Annex | None = None
+    uid = b""
     if blob is not None:
-        annex, was_scheduled_at = decode_annex(blob)
+        annex, was_scheduled_at, uid = decode_annex(blob)
         scheduled_at = scheduled_at or was_scheduled_at
     return restored_message(
         row[0],
@@ -253,4 +255,5 @@ def _message_of(row: MessageRow) -> Message:
         None if session is None else session.decode(),
         row[8],
         is_shared != 0,
+        uid,
     )

@@ -117,6 +117,7 @@ def _shape_of(message: Message) -> int:
         message.delivery_count != 0
         or message.annex is not None
         or message.scheduled_at != 0
+        or message.uid
     ):
         return ANY
     if message.body_id != 0:
@@ -130,9 +131,9 @@ def _shape_of(message: Message) -> int:
 
 
 def _annex_of(message: Message) -> bytes | None:
-    if message.annex is None and message.scheduled_at == 0:
+    if message.annex is None and message.scheduled_at == 0 and not message.uid:
         return None
-    return encode_annex(message.annex, message.scheduled_at)
+    return encode_annex(message.annex, message.scheduled_at, message.uid)
 
 
 def deferred_rows(messages: list[Message]) -> list[Row]:
@@ -202,7 +203,7 @@ def scheduled_rows(messages: list[Message]) -> list[Row]:
             message.ttl_ms,
             message.delivery_count,
             message.layout,
-            encode_annex(message.annex, 0),
+            encode_annex(message.annex, 0, message.uid),
             _own_bytes(message),
             message.session_id,
             message.body_id,
@@ -259,12 +260,14 @@ def messages_of(rows: Iterable[MessageRow], limit_bytes: int) -> list[Message]:
 
 
 def outlines_of(rows: Iterable[Sequence[Any]]) -> Outlines:
-    """Row id, enqueued time, size, and the shared body or 0. Raises BodyMissing."""
+    """Row id, enqueued time, size, the shared body or 0, annex, and number at a topic.
+    Raises BodyMissing."""
     outlines = Outlines()
-    for row_id, enqueued_at, size_bytes, body_id in rows:
+    for row_id, enqueued_at, size_bytes, body_id, annex, origin in rows:
         if size_bytes is None:
             raise _missing(row_id)
-        outlines.add(row_id, enqueued_at, size_bytes, body_id)
+        uid = b"" if annex is None else decode_annex(annex)[2]
+        outlines.add(row_id, enqueued_at, size_bytes, body_id, uid, origin or 0)
     return outlines
 
 
@@ -283,8 +286,9 @@ def _message_of(row: MessageRow) -> Message:
         scheduled_at = row[11]
     blob: bytes | None = row[6]
     annex: Annex | None = None
+    uid = b""
     if blob is not None:
-        annex, was_scheduled_at = decode_annex(blob)
+        annex, was_scheduled_at, uid = decode_annex(blob)
         scheduled_at = scheduled_at or was_scheduled_at
     session_id: str | None = row[7]
     # NULL in a row that has nothing to do with a topic.
@@ -303,4 +307,5 @@ def _message_of(row: MessageRow) -> Message:
         session_id,
         body_id or 0,
         is_shared != 0,
+        uid,
     )

@@ -99,6 +99,46 @@ SELECT 1 / (version - 1 = %s)::int FROM twinbus_meta;
 -- name: cluster_key
 SELECT cluster_key FROM twinbus_meta;
 
+-- name: root_key
+SELECT root_key FROM twinbus_meta;
+
+-- name: propose_root_key
+UPDATE twinbus_meta SET root_key = %s WHERE root_key = '';
+
+-- name: refuse_moved
+-- Fails if the catalog was moved: a number that is too large for its type.
+SELECT (32767 + length(moved_to))::smallint FROM twinbus_meta;
+
+-- name: marks
+SELECT moved_to, moved_from FROM twinbus_meta;
+
+-- name: mark_moved
+-- Code that does not know the mark must not use it.
+UPDATE twinbus_meta SET moved_to = %s, min_reader_version = 3;
+
+-- name: mark_arriving
+UPDATE twinbus_meta SET moved_from = %s, moved_to = '', min_reader_version = 3;
+
+-- name: mark_arrived
+UPDATE twinbus_meta SET moved_from = '', min_reader_version = 1;
+
+-- name: put_meta
+UPDATE twinbus_meta SET identity = %(identity)s, version = %(version)s,
+    forgotten_through = %(version)s, cluster_key = %(cluster_key)s,
+    root_key = %(root_key)s;
+
+-- name: clear_entities
+DELETE FROM entity;
+
+-- name: clear_removals
+DELETE FROM removed_entity;
+
+-- name: clear_unfinished
+DELETE FROM unfinished;
+
+-- name: clear_brokers
+DELETE FROM broker;
+
 -- name: without_sync
 SET LOCAL synchronous_commit = off;
 

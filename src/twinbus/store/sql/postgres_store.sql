@@ -206,8 +206,9 @@ WHERE bytes_before IS NULL OR bytes_before < %(limit_bytes)s ORDER BY row_id;
 SELECT count(*) FROM message WHERE row_id BETWEEN %s AND %s;
 
 -- name: outlines
-SELECT m.row_id, m.enqueued_at, octet_length(m.raw), m.shared_id FROM (
-    SELECT m.row_id, m.enqueued_at, {raw},
+SELECT m.row_id, m.enqueued_at, octet_length(m.raw), m.shared_id, m.annex, m.body_id
+FROM (
+    SELECT m.row_id, m.enqueued_at, m.annex, m.body_id, {raw},
         CASE WHEN m.is_shared <> 0 THEN m.body_id ELSE 0 END AS shared_id
     FROM message AS m
     WHERE m.row_id BETWEEN %s AND %s ORDER BY m.row_id LIMIT %s) AS m
@@ -486,6 +487,24 @@ RETURNING 1;
 -- name: trim_operations
 UPDATE twinbus_meta SET trimmed_through = %(through)s
 WHERE trimmed_through < %(through)s;
+
+-- name: has_export_positions
+SELECT to_regclass('operation_export') IS NOT NULL;
+
+-- name: make_export_positions
+-- Made by the first export: a store that is not exported has none.
+CREATE TABLE IF NOT EXISTS operation_export (
+    folder text PRIMARY KEY,
+    -- Everything up to this commit is in synced files.
+    batch bigint NOT NULL
+);
+
+-- name: note_exported
+INSERT INTO operation_export VALUES (%s, %s)
+ON CONFLICT (folder) DO UPDATE SET batch = excluded.batch;
+
+-- name: exported_through
+SELECT min(batch) FROM operation_export;
 
 -- name: operations
 SELECT batch, operations FROM journal

@@ -79,6 +79,41 @@ DELETE FROM unfinished WHERE generation = ? AND store_uuid = ?;
 -- name: cluster_key
 SELECT cluster_key FROM meta;
 
+-- name: root_key
+SELECT root_key FROM meta;
+
+-- name: propose_root_key
+UPDATE meta SET root_key = ? WHERE root_key = '';
+
+-- name: marks
+SELECT moved_to, moved_from FROM meta;
+
+-- name: mark_moved
+-- Code that does not know the mark must not use it.
+UPDATE meta SET moved_to = ?, min_reader_version = 6;
+
+-- name: mark_arriving
+UPDATE meta SET moved_from = ?, moved_to = '', min_reader_version = 6;
+
+-- name: mark_arrived
+UPDATE meta SET moved_from = '', min_reader_version = 3;
+
+-- name: put_meta
+UPDATE meta SET identity = ?1, version = ?2, forgotten_through = ?2, cluster_key = ?3,
+    root_key = ?4;
+
+-- name: clear_entities
+DELETE FROM entity;
+
+-- name: clear_removals
+DELETE FROM removed_entity;
+
+-- name: clear_unfinished
+DELETE FROM unfinished;
+
+-- name: clear_brokers
+DELETE FROM broker;
+
 -- name: announce
 INSERT OR REPLACE INTO broker (broker_uuid, address, beat, description)
 VALUES (?, ?, ?, ?);

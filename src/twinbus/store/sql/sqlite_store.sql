@@ -154,7 +154,8 @@ WHERE row_id > ? AND row_id <= ? ORDER BY row_id LIMIT ?;
 SELECT count(*) FROM message WHERE row_id BETWEEN ? AND ?;
 
 -- name: outlines
-SELECT row_id, enqueued_at, length({raw}), CASE WHEN is_shared THEN body_id ELSE 0 END
+SELECT row_id, enqueued_at, length({raw}),
+    CASE WHEN is_shared THEN body_id ELSE 0 END, annex, body_id
 FROM message AS m WHERE row_id BETWEEN ? AND ? ORDER BY row_id LIMIT ?;
 
 -- name: put_reader_lease
