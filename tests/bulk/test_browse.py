@@ -38,7 +38,9 @@ SCHEMA = {
     **{"dead_letter_source": pa.string(), "dead_letter_reason": pa.string()},
     "dead_letter_description": pa.string(),
     "application_properties": pa.map_(pa.string(), pa.string()),
-    **{"body": pa.binary(), "size_bytes": pa.int32(), "raw": pa.binary()},
+    "application_property_types": pa.map_(pa.string(), pa.string()),
+    **{"body": pa.binary(), "amqp_types": pa.map_(pa.string(), pa.string())},
+    **{"size_bytes": pa.int32(), "raw": pa.binary()},
 }
 
 
@@ -95,6 +97,8 @@ def test_every_column(bus: Bus, call: Caller, sdk: Sdk, queue: str) -> None:
     assert dict(row.pop("application_properties")) == {
         **{"text": "ü", "number": "5", "flag": "true"},
     }
+    types = dict(row.pop("application_property_types"))
+    assert types == {"number": "int", "flag": "boolean"}
     assert row == {
         **{"entity": queue, "subqueue": None, "partition": 0, "sequence_number": 1},
         **{"enqueued_time": now, "message_id": "id", "session_id": "session"},
@@ -105,7 +109,7 @@ def test_every_column(bus: Bus, call: Caller, sdk: Sdk, queue: str) -> None:
         **{"expires_at": now + timedelta(hours=1), "delivery_count": 0},
         **{"state": "active", "dead_letter_source": None},
         **{"dead_letter_reason": None, "dead_letter_description": None},
-        "body": b"\x00body",
+        **{"body": b"\x00body", "amqp_types": None},
     }
     received = Received(raw)
     assert received.properties["message_id"] == "id"
@@ -375,3 +379,30 @@ def test_dead_letters_by_peek_are_the_same(call: Caller, sdk: Sdk, queue: str) -
     assert row["sequence_number"] == peeked.sequence_number
     assert row["message_id"] == peeked.message_id
     assert row["dead_letter_reason"] == peeked.dead_letter_reason == "r"
+
+
+# --- sessions ---------------------------------------------------------------------
+
+
+def test_only_messages_of_named_sessions(call: Caller, sdk: Sdk, queue: str) -> None:
+    """In a queue without sessions, too: its messages may name one."""
+    ids = ["a", "b", None, "c", "a"]
+    for n, session_id in enumerate(ids):
+        sdk.send(queue, ServiceBusMessage(f"{n}", session_id=session_id))
+    assert call.bodies(queue, sessions=["a"]) == ["0", "4"]
+    assert call.bodies(queue, sessions=["c", "b", "nobody"]) == ["1", "3"]
+    assert call.bodies(queue, sessions=["nobody"]) == []
+    assert call.bodies(queue, sessions=[]) == ["0", "1", "2", "3", "4"]
+    answer = call.browse(queue, sessions=["b"])
+    assert answer.headers["x-twinbus-messages"] == "1"
+
+
+@pytest.mark.parametrize("sessions", [[""], ["s" * 129], ["s"] * 101, [5], "s"])
+def test_sessions_that_cannot_be_are_refused(
+    call: Caller, queue: str, sessions: Any
+) -> None:
+    generation = call.generation(queue)
+    content = {"path": queue, "generation": generation, "from": 0, "to": 9}
+    answer = call.ask("browse", {**content, "sessions": sessions})
+    assert answer.status == 400
+    assert "'sessions'" in answer.error["message"]

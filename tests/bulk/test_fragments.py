@@ -14,6 +14,7 @@ from .caller import READER, Caller
 from .sdk import ARRIVAL_SECONDS, QUIET_SECONDS, Sdk, texts_of
 
 FRAGMENTS = 4
+SETTINGS = {"fragments": FRAGMENTS, "allow_faults": True}
 PLACES = [0, 0, 0, 1, 2, 2]
 """The fragments of the messages that each test finds."""
 
@@ -25,7 +26,7 @@ def key_in(index: int) -> str:
 
 @pytest.fixture
 def bus() -> Iterator[Bus]:
-    with Bus(stores=3, settings={"fragments": FRAGMENTS}) as started:
+    with Bus(stores=3, settings=SETTINGS) as started:
         started.create_queue("orders", enable_partitioning=True)
         yield started
 

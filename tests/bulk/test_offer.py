@@ -19,6 +19,8 @@ def test_requests_and_limits_are_told(call: Caller) -> None:
     offer = call.offer()
     assert (offer["server"], offer["version"]) == ("twinbus", 1)
     assert tuple(offer["requests"]) == ALL
+    assert offer["namespace"]["name"] == "twinbus"
+    assert offer["namespace"]["created_at"] > 0
     assert offer["limits"] == {
         "append_bytes": limits.BULK_APPEND_BYTES,
         "append_rows": limits.BULK_APPEND_ROWS,

@@ -2,7 +2,8 @@
 
 Every case gets its own queues, so that the cases of a module can share a bus. A module
 that moves the clock does so in small steps: the SDK signs tokens for an hour by the
-wall clock, and for a bus far ahead they would have expired.
+wall clock, and for a bus far ahead they would have expired. What a bus is made of
+is in `setups.py`.
 """
 
 import itertools
@@ -15,6 +16,7 @@ import pytest
 from twinbus.testing import Bus
 
 from .sdk import AsyncSdk, SyncSdk
+from .setups import bus_on, chosen_setup, setups_of, why_it_differs
 
 _FACES = {"sync": SyncSdk, "async": AsyncSdk}
 _numbers = itertools.count(1)
@@ -24,10 +26,34 @@ _numbers = itertools.count(1)
 LONG_LOCK = timedelta(minutes=5)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    setups = setups_of(metafunc.definition)
+    if len(setups) > 1 and "setup" in metafunc.fixturenames:
+        metafunc.parametrize("setup", setups, indirect=True, scope="module")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if why := why_it_differs(item):
+        pytest.skip(why)
+
+
 @pytest.fixture(scope="module")
-def bus() -> Iterator[Bus]:
+def setup(request: pytest.FixtureRequest) -> str:
+    """The name of the set-up."""
+    name: str = getattr(request, "param", chosen_setup())
+    return name
+
+
+@pytest.fixture(scope="module")
+def new_bus(request: pytest.FixtureRequest, setup: str) -> Callable[..., Any]:
+    """Makes a bus on the set-up; takes `tls` and `settings`."""
+    return lambda **options: bus_on(request, setup, **options)
+
+
+@pytest.fixture(scope="module")
+def bus(new_bus: Callable[..., Any]) -> Iterator[Bus]:
     """The bus that the cases of a module share."""
-    with Bus() as running:
+    with new_bus() as running:
         yield running
 
 
@@ -78,18 +104,18 @@ def queue(make_queue: Callable[..., str]) -> str:
 
 
 @pytest.fixture(params=["sync", "async"])
-def own(request: pytest.FixtureRequest) -> Iterator[Any]:
+def own(request: pytest.FixtureRequest, new_bus: Callable[..., Any]) -> Iterator[Any]:
     """Half of the SDK on a bus of its own, for what must not disturb other cases."""
-    with Bus() as running:
+    with new_bus() as running:
         face = _FACES[request.param](running)
         yield face
         face.close()
 
 
 @pytest.fixture
-def own_sync() -> Iterator[SyncSdk]:
+def own_sync(new_bus: Callable[..., Any]) -> Iterator[SyncSdk]:
     """The sync half alone, on a bus of its own."""
-    with Bus() as running:
+    with new_bus() as running:
         face = SyncSdk(running)
         yield face
         face.close()

@@ -11,6 +11,7 @@ second for the SDK's keep-alive thread.
 
 import asyncio
 import inspect
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -234,6 +235,13 @@ def settings_of(connection_string: str) -> dict[str, str]:
     """The parts of a connection string by name."""
     parts = connection_string.strip(";").split(";")
     return dict(part.split("=", 1) for part in parts)
+
+
+def send_by_session(sender: Any, messages: list[Any]) -> None:
+    """Send them in this order. A batch has messages of one session: a partitioned
+    entity takes no other."""
+    for _, batch in itertools.groupby(messages, lambda message: message.session_id):
+        sender.send_messages(list(batch))
 
 
 def text_of(message: Any) -> str:

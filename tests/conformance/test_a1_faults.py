@@ -5,7 +5,7 @@ clients that were connected before, and with new ones.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPException
 from typing import Any
 
@@ -26,9 +26,15 @@ from .administration import SyncAdministration
 from .sdk import SyncSdk, eventually, receive, text_of, texts_of
 
 # The SDK does not close the socket of a connection that was cut.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),
+    pytest.mark.setups("one", "postgres"),
+    pytest.mark.differs(
+        "brokers", row="A1", why="a fault is set at one broker, and hits its clients"
+    ),
+]
 
 
 class Faulty(SyncSdk):
@@ -48,9 +54,9 @@ class Faulty(SyncSdk):
 
 
 @pytest.fixture
-def faulty() -> Iterator[Faulty]:
+def faulty(new_bus: Callable[..., Any]) -> Iterator[Faulty]:
     """A bus with two queues."""
-    with Bus(tls=True, settings={"allow_faults": True}) as bus:
+    with new_bus(tls=True, settings={"allow_faults": True}) as bus:
         bus.create_queue("orders")
         bus.create_queue("other")
         sdk = Faulty(bus)
@@ -116,7 +122,7 @@ def test_a1_cannot_connect_and_what_is_connected_goes_on(faulty: Faulty) -> None
     with pytest.raises((ServiceBusConnectionError, ServiceBusError)):
         faulty.send_from_new_client("not connected")
     sender.send_messages(message("connected"))
-    assert texts_of(receive(receiver, 2)) == ["before", "connected"]
+    assert sorted(texts_of(receive(receiver, 2))) == ["before", "connected"]
     # Whoever made the fault can end it over a new connection.
     assert [one["operations"] for one in asked(bus, "GET")["faults"]] == [["connect"]]
     asked(bus, "DELETE")
@@ -141,7 +147,8 @@ def test_a1_dropped_connection_has_sent_nothing(faulty: Faulty) -> None:
         sender.send_messages(message("dropped"))
     bus.faults.clear()
     sender.send_messages(message("last"))
-    assert texts_of(receive(faulty.receiver("orders"), 2)) == ["first", "last"]
+    found = texts_of(receive(faulty.receiver("orders"), 2))
+    assert sorted(found) == ["first", "last"]
 
 
 def test_a1_unanswered_send_is_stored(faulty: Faulty) -> None:
@@ -186,6 +193,9 @@ def test_a1_server_busy_is_what_the_sdk_raises(faulty: Faulty) -> None:
     faulty.sender("other").send_messages(message("text"))
 
 
+@pytest.mark.differs(
+    "partitioned", row="T2", why="a message without a key goes to another fragment"
+)
 def test_a1_failing_commit_refuses_what_it_had(faulty: Faulty) -> None:
     bus, sender = faulty.bus, faulty.sender("orders")
     bus.faults.set("failing", entity="orders")
@@ -204,7 +214,8 @@ def test_a1_slow_store_answers_later(faulty: Faulty) -> None:
     bus.faults.set("slow", delay="0.3s")
     sender.send_messages(message("second"))
     assert bus.server.clock.monotonic() - before >= 300
-    assert texts_of(receive(faulty.receiver("orders"), 2)) == ["first", "second"]
+    found = texts_of(receive(faulty.receiver("orders"), 2))
+    assert sorted(found) == ["first", "second"]
 
 
 def test_a1_store_that_is_gone_comes_back_when_the_fault_is_cleared(
@@ -219,9 +230,14 @@ def test_a1_store_that_is_gone_comes_back_when_the_fault_is_cleared(
         sender.send_messages(message("refused"))
     bus.faults.clear()
     bus.advance(11)
-    eventually(lambda: bus.owner.state is OwnerState.SERVING, "the store is back")
+    eventually(lambda: _are_serving(bus), "the store is back")
     sender.send_messages(message("after"))
-    assert texts_of(receive(faulty.receiver("orders"), 2)) == ["kept", "after"]
+    found = texts_of(receive(faulty.receiver("orders"), 2))
+    assert sorted(found) == ["after", "kept"]
+
+
+def _are_serving(bus: Bus) -> bool:
+    return all(owner.state is OwnerState.SERVING for owner in bus.server.owners)
 
 
 def test_a1_fault_ends_by_itself(faulty: Faulty) -> None:

@@ -4,7 +4,8 @@ Which entity is refused for which reason, and that all other measures have the s
 effect, is in `tests/unit/throttling`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from azure.core.exceptions import HttpResponseError
@@ -16,13 +17,20 @@ from twinbus.testing import Bus
 from .administration import SyncAdministration
 from .sdk import SyncSdk, eventually, receive
 
+pytestmark = [
+    pytest.mark.setups("one", "postgres"),
+    pytest.mark.differs(
+        "brokers", row="A2", why="each broker has a rate of its own, and measures it"
+    ),
+]
+
 RATE = {"throttle_operations": 5, "throttle_burst": 10}
 
 
 @pytest.fixture
-def rated() -> Iterator[tuple[Bus, SyncSdk]]:
+def rated(new_bus: Callable[..., Any]) -> Iterator[tuple[Bus, SyncSdk]]:
     """A bus on which five operations per second are allowed, and ten at once."""
-    with Bus(tls=True, settings=RATE) as bus:
+    with new_bus(tls=True, settings=RATE) as bus:
         bus.create_queue("orders")
         sdk = SyncSdk(bus)
         yield bus, sdk
@@ -67,9 +75,11 @@ def test_a2_receivers_go_on_and_sends_recover(rated: tuple[Bus, SyncSdk]) -> Non
     eventually(lambda: is_taken(sdk), "the debt is paid off")
 
 
-def test_a2_slow_store_is_spared_until_it_is_fast_again() -> None:
+def test_a2_slow_store_is_spared_until_it_is_fast_again(
+    new_bus: Callable[..., Any],
+) -> None:
     settings = {"allow_faults": True, "throttle_commit_ms": 100}
-    with Bus(settings=settings) as bus:
+    with new_bus(settings=settings) as bus:
         bus.create_queue("orders")
         sdk = SyncSdk(bus)
         bus.faults.set("slow", delay="0.4s")

@@ -1,7 +1,7 @@
 """SB-A Administration of entities with the SDK's own client, over HTTPS."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +25,7 @@ from azure.servicebus.management import (
 from twinbus.testing import Bus
 
 from .administration import AsyncAdministration, SyncAdministration
+from .setups import own_size
 
 FOR_EVER = timedelta(days=10_675_199)
 _FACES = {"sync": SyncAdministration, "async": AsyncAdministration}
@@ -32,8 +33,8 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def bus() -> Iterator[Bus]:
-    with Bus(tls=True) as running:
+def bus(new_bus: Callable[..., Any]) -> Iterator[Bus]:
+    with new_bus(tls=True) as running:
         yield running
 
 
@@ -59,6 +60,7 @@ def topic(client: Any, name: str) -> str:
 # --- queues ---------------------------------------------------------------------
 
 
+@own_size
 def test_a_queue_is_created_with_the_defaults_of_the_service(
     client: Any, name: str
 ) -> None:
@@ -84,6 +86,7 @@ def test_a_queue_is_created_with_the_defaults_of_the_service(
         assert not queue.authorization_rules
 
 
+@own_size
 def test_a_queue_is_created_with_what_is_asked_for(client: Any, name: str) -> None:
     """SB-A-002"""
     rule = AuthorizationRule(
@@ -212,6 +215,7 @@ def test_all_queues_are_listed_in_pages(client: Any, name: str) -> None:
 # --- topics and subscriptions ---------------------------------------------------
 
 
+@own_size
 def test_a_topic_from_creation_to_removal(client: Any, name: str) -> None:
     """SB-A-010"""
     topic = client.create_topic(

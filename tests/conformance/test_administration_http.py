@@ -2,9 +2,8 @@
 
 import http.client
 import ssl
-import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
@@ -67,7 +66,7 @@ class Caller:
             resource=f"http://localhost:{self.bus.port}/{resource}",
             key_name=key_name or self.bus.key_name,
             key=key or self.bus.key,
-            expires_at=int((time.time() + seconds) * 1000),
+            expires_at=self.bus.clock.now() + round(seconds * 1000),
         )
 
     def __call__(
@@ -95,8 +94,8 @@ class Caller:
 
 
 @pytest.fixture(scope="module")
-def bus() -> Iterator[Bus]:
-    with Bus(tls=True) as running:
+def bus(new_bus: Callable[..., Any]) -> Iterator[Bus]:
+    with new_bus(tls=True) as running:
         yield running
 
 
@@ -358,10 +357,10 @@ def test_what_is_not_there_is_not_found_without_manage_too(
         assert call("GET", target, token=token).status == 401, target
 
 
-def test_a_websocket_is_not_offered_and_said_so(call: Caller) -> None:
+def test_a_websocket_is_offered_at_its_path_alone(call: Caller) -> None:
     """SB-A-147 401 would read as a wrong key; nobody has shown one yet."""
     answer = call(
-        *("GET", "/$servicebus/websocket"),
+        *("GET", "/$servicebus/other"),
         token="",
         Connection="Upgrade",
         Upgrade="WebSocket",
@@ -369,9 +368,9 @@ def test_a_websocket_is_not_offered_and_said_so(call: Caller) -> None:
         Sec_WebSocket_Version="13",
         Sec_WebSocket_Key="dGhlIHNhbXBsZSBub25jZQ==",
     )
-    assert answer.status == 501
+    assert answer.status == 404
     assert answer.headers["content-type"].startswith("text/plain")
-    assert b"WebSockets" in answer.body and b"TLS" in answer.body
+    assert b"/$servicebus/websocket" in answer.body
 
 
 def test_rules_keep_the_dollar_in_their_address(bus: Bus, call: Caller) -> None:

@@ -17,6 +17,7 @@ from twinbus.amqp.messaging import Data, Message, Properties, encode_message
 from twinbus.amqp.sasl import plain
 from twinbus.client import connect
 
+from .inspection import active_count
 from .sdk import texts_of
 
 RECEIVERS = 20
@@ -90,13 +91,12 @@ def test_burst_waits_and_is_drained(bus, make_queue):
     order, each message once."""
     queue = make_queue()
     asyncio.run(_send(bus, queue, BURST))
-    counts = bus.server.namespace.queue(queue).counts()
-    assert counts.active == BURST
+    assert active_count(bus, queue) == BURST
     order = []
     seen = asyncio.run(_drain_in_order(bus, queue, order))
     assert seen == BURST
     assert order == sorted(order)
-    assert bus.server.namespace.queue(queue).counts().active == 0
+    assert active_count(bus, queue) == 0
 
 
 async def _drain_in_order(bus, queue, order):

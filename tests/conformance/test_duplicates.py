@@ -10,6 +10,7 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 
 from .sdk import eventually, receive_one, text_of, texts_of
+from .setups import in_order, mixed_batch
 
 WINDOW = timedelta(seconds=60)
 
@@ -31,6 +32,7 @@ def _held(sdk, queue):
     return texts_of(sdk.receiver(queue).peek_messages(50))
 
 
+@in_order
 def test_duplicate_is_accepted_and_dropped(sdk, queue):
     """SB-D-0101 the second send succeeds and leaves nothing."""
     sender = sdk.sender(queue)
@@ -60,6 +62,7 @@ def test_id_is_free_after_the_window(sdk, bus, queue):
     assert _held(sdk, queue) == ["first", "again"]
 
 
+@mixed_batch
 def test_duplicates_within_one_batch(sdk, queue):
     """SB-D-0104 of the same id in one batch, the first stays; the rest is kept."""
     sdk.sender(queue).send_messages(
@@ -68,6 +71,7 @@ def test_duplicates_within_one_batch(sdk, queue):
     assert _held(sdk, queue) == ["1", "2", "4"]
 
 
+@mixed_batch
 def test_batch_with_ids_known_before(sync_sdk, queue):
     """SB-D-0105 a batch that was sent before in part adds what is new."""
     sender = sync_sdk.sender(queue)
@@ -76,12 +80,14 @@ def test_batch_with_ids_known_before(sync_sdk, queue):
     assert _held(sync_sdk, queue) == ["1", "2"]
 
 
+@mixed_batch
 def test_ids_are_told_apart_by_case(sync_sdk, queue):
     """SB-D-0106 ids are compared as they are."""
     sync_sdk.sender(queue).send_messages([_message("1", "id"), _message("2", "ID")])
     assert _held(sync_sdk, queue) == ["1", "2"]
 
 
+@mixed_batch
 def test_messages_without_id_are_no_duplicates(sync_sdk, queue):
     """SB-D-0107 what has no id is not compared."""
     messages = [ServiceBusMessage(str(number)) for number in range(3)]

@@ -26,7 +26,8 @@ from twinbus.rules.sql.rule_checks import (
     sql_filter,
 )
 
-from .sdk import eventually, receive, receive_one, text_of, texts_of
+from .inspection import inside
+from .sdk import eventually, receive, receive_one, send_by_session, text_of, texts_of
 
 LONG_LOCK = timedelta(minutes=5)
 
@@ -202,12 +203,13 @@ def test_time_to_live_goes_on_while_the_bus_is_down(kept):
 def test_restart_keeps_sessions_and_their_states(own):
     """SB-B-0111 state and order of every session; locks are free."""
     own.bus.create_queue("q", requires_session=True, lock_duration=LONG_LOCK)
-    own.sender("q").send_messages(
+    send_by_session(
+        own.sender("q"),
         [
             ServiceBusMessage(f"{session}{number}", session_id=session)
             for number in range(3)
             for session in ("a", "b")
-        ]
+        ],
     )
     receiver = own.receiver("q", session_id="a")
     receiver.session.set_state(b"half way")
@@ -330,6 +332,7 @@ def test_restart_keeps_the_status(kept):
     kept.receiver("q")
 
 
+@inside
 def test_restart_keeps_settings_of_every_entity(kept):
     """SB-B-0134 all that was set at creation or by an update."""
     bus = kept.bus

@@ -26,10 +26,10 @@ from twinbus.amqp.types import Int, Long, Timestamp
 from twinbus.auth.claims import Claim
 from twinbus.client import connect
 from twinbus.doors.amqp import management
-from twinbus.testing import Bus
 
+from .inspection import inside, limit_size
 from .sdk import SyncSdk, receive_one
-from .test_quotas import limit_size
+from .setups import own_size
 
 TABLE = {
     errors.MessagingEntityNotFound: (404, exceptions.MessagingEntityNotFoundError),
@@ -154,9 +154,9 @@ def test_entity_that_never_existed(sdk):
 
 
 @provokes(errors.EntityAlreadyExists)
-def test_entity_that_exists():
+def test_entity_that_exists(new_bus):
     """SB-E-0102 a queue created twice; over HTTP the status is what is told."""
-    with Bus(tls=True) as bus:
+    with new_bus(tls=True) as bus:
         client = ServiceBusAdministrationClient.from_connection_string(
             bus.connection_string, connection_verify=str(bus.ca_file), retry_total=0
         )
@@ -174,6 +174,8 @@ def test_entity_that_is_disabled(sdk, bus, make_queue):
     expect(errors.EntityDisabled, lambda: sdk.sender(queue))
 
 
+@own_size
+@inside
 @provokes(errors.QuotaExceeded)
 def test_entity_that_is_full(sdk, bus, queue):
     """SB-E-0104 a send beyond the size of the queue."""
@@ -317,13 +319,14 @@ def test_key_that_is_wrong(sdk, bus, queue):
 # --- the bus itself ---------------------------------------------------------------
 
 
+@inside
 @provokes(errors.ServerBusy)
 def test_bus_that_is_busy(own):
     """SB-E-0151 a bus whose disk is full takes nothing for a while, then again."""
     own.bus.create_queue("q")
     sender = own.sender("q")
-    owner = own.bus.owner
-    owner.refuses_until = owner.clock.now() + 1_000
+    for owner in own.bus.server.owners:
+        owner.refuses_until = owner.clock.now() + 1_000
     expect(errors.ServerBusy, lambda: sender.send_messages(ServiceBusMessage("x")))
     own.bus.advance(timedelta(seconds=30))
     own.sender("q").send_messages(ServiceBusMessage("y"))
@@ -341,6 +344,7 @@ def test_bus_that_stops(own_sync):
             waiting.result()
 
 
+@inside
 @provokes(errors.InternalError)
 def test_bus_that_has_a_bug(bus, queue, monkeypatch):
     """SB-E-0153 a bug, made on purpose: told without a word of its inside."""

@@ -16,6 +16,7 @@ from twinbus.errors import ServiceBusError as Refusal
 from twinbus.rules.sql.rule_checks import check_rule, sql_action, sql_filter
 
 from .sdk import eventually, receive, receive_one, text_of, texts_of
+from .setups import in_order, own_numbers
 
 HOPS = 4
 
@@ -77,6 +78,7 @@ def test_message_is_forwarded(sdk, forwarding):
     receiver.complete_message(message)
 
 
+@in_order
 def test_order_is_kept_on_the_way(sync_sdk, forwarding):
     """SB-F-0102 messages of one source arrive in the order of their sending."""
     source, target = forwarding
@@ -86,6 +88,7 @@ def test_order_is_kept_on_the_way(sync_sdk, forwarding):
     assert texts_of(receive(sync_sdk.receiver(target), 100)) == texts
 
 
+@own_numbers
 def test_numbers_of_a_forwarded_message(sync_sdk, forwarding):
     """SB-F-0103 it has the target's number and remembers the first one."""
     source, target = forwarding
@@ -211,6 +214,7 @@ def test_subscription_forwards_to_a_queue(sdk, bus, make_queue, make_topic):
     assert texts_of(kept) == ["1", "2"]
 
 
+@in_order
 def test_queue_forwards_to_a_topic(sync_sdk, bus, make_queue, make_topic):
     """SB-F-0122 the topic distributes what is forwarded to it, by its rules."""
     topic = make_topic()
@@ -275,6 +279,7 @@ def test_target_that_is_send_disabled(sync_sdk, bus, forwarding):
     assert text_of(_dead(sync_sdk, source)) == "kept"
 
 
+@in_order
 def test_target_that_is_receive_disabled_takes_messages(sync_sdk, bus, forwarding):
     """SB-F-0133 they can be received when it is active again."""
     source, target = forwarding
@@ -372,6 +377,7 @@ def test_dead_letters_are_forwarded(sdk, mourned):
     assert sdk.dead_letter_receiver(letters).peek_messages() == []
 
 
+@in_order
 def test_expired_messages_are_forwarded_as_dead_letters(sync_sdk, bus, make_queue):
     """SB-F-0142 expiry and the delivery limit lead there as well."""
     letters = make_queue()

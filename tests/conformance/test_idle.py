@@ -11,10 +11,10 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusAuthenticationError
 
-from twinbus.errors import MessagingEntityNotFound
 from twinbus.errors import ServiceBusError as Refusal
 from twinbus.rules.sql.rule_checks import check_rule, sql_filter
 
+from .inspection import exists
 from .sdk import receive_one, text_of
 
 IDLE = timedelta(minutes=5)
@@ -44,12 +44,28 @@ def test_idle_queue_is_deleted(idle):
     idle.bus.advance(STEP)
     idle.bus.update_queue("q", max_delivery_count=5)
     idle.bus.advance(STEP)
-    assert idle.bus.server.namespace.queue("q")
+    assert exists(idle.bus, "q")
     idle.bus.advance(timedelta(minutes=2))
     with pytest.raises(ServiceBusAuthenticationError):
         idle.sender("q")
     with pytest.raises(ServiceBusAuthenticationError):
         idle.receiver("q")
+
+
+@pytest.mark.setups("one", "brokers")
+def test_idle_partitioned_queue_is_deleted(own_sync):
+    """SB-I-0117 wherever its fragments are, and not while it is used."""
+    bus = own_sync.bus
+    bus.create_queue("q", auto_delete_on_idle=IDLE, enable_partitioning=True)
+    sender = own_sync.sender("q")
+    for _ in range(2):
+        sender.send_messages(ServiceBusMessage("x"))
+        bus.advance(STEP)
+    assert exists(bus, "q")
+    sender.close()
+    bus.advance(STEP)
+    bus.advance(timedelta(minutes=2))
+    assert not exists(bus, "q")
 
 
 def test_sending_keeps_a_queue(idle):
@@ -116,7 +132,7 @@ def test_idle_time_begins_when_the_last_receiver_has_gone(idle):
         idle.bus.advance(STEP)
     receiver.close()
     idle.bus.advance(STEP)
-    assert idle.bus.server.namespace.queue("q")
+    assert exists(idle.bus, "q")
     idle.bus.advance(STEP)
     assert not _queue_exists(idle)
 
@@ -163,7 +179,7 @@ def test_new_rule_keeps_a_subscription(idle):
     rule = check_rule("r", sql_filter("1 = 1"), None, 0)
     idle.bus.add_rule("t", "s", rule)
     idle.bus.advance(STEP)
-    assert idle.bus.server.namespace.subscription("t", "s")
+    assert exists(idle.bus, "t/Subscriptions/s")
 
 
 def test_scheduled_message_keeps_a_queue(idle):
@@ -197,7 +213,6 @@ def test_idle_time_goes_on_after_a_restart(idle):
     """SB-I-0113 the setting survives, and an unused queue ends after a restart."""
     idle.bus.restart()
     idle.bus.advance(IDLE + timedelta(minutes=1))
-    with pytest.raises(MessagingEntityNotFound):
-        idle.bus.server.namespace.queue("q")
+    assert not exists(idle.bus, "q")
     idle.bus.restart()
     assert not _queue_exists(idle)

@@ -18,6 +18,7 @@ from azure.servicebus.amqp import (
 )
 
 from .sdk import receive, receive_one, text_of
+from .setups import in_order
 
 _numbers = itertools.count(1)
 SOME_UUID = uuid.UUID("12345678-9abc-def0-1122-334455667788")
@@ -238,6 +239,7 @@ def test_broker_properties_of_a_first_delivery(sdk, bus, queue):
     assert message.state.name == "ACTIVE"
 
 
+@in_order
 def test_received_message_can_be_sent_on(sdk, queue, make_queue):
     """SB-Q-166 a received message is sent to another queue and arrives as new there."""
     other = make_queue()

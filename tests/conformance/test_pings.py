@@ -6,8 +6,9 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusQuotaExceededError
 
+from .inspection import inside, limit_size
 from .sdk import assert_nothing_to_receive, receive_one, text_of, texts_of
-from .test_quotas import limit_size
+from .setups import own_size
 
 PING = "application/vnd.ms-servicebus-ping"
 SEND_ID = "x-opt-twinbus-send-id"
@@ -50,6 +51,8 @@ def test_topic_hands_it_to_no_subscription(sdk, bus, make_topic):
     assert sdk.subscription_dead_letters(topic, "sessions").peek_messages(10) == []
 
 
+@own_size
+@inside
 def test_full_queue_refuses_it_until_there_is_room(sdk, bus, make_queue):
     """SB-P-0104 with the error that a message would get."""
     queue = make_queue()

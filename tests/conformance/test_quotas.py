@@ -5,14 +5,17 @@ The smallest size in a description is a gigabyte. The cases lower the limit of t
 running entity, so that a few messages fill it; the bus counts as usual.
 """
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusQuotaExceededError
 
+from .inspection import inside, limit_size
 from .sdk import receive, receive_one, text_of
+from .setups import own_size
+
+pytestmark = [inside, own_size]
 
 BODY = "x" * 10_000
 LIMIT_BYTES = 50_000
@@ -20,18 +23,11 @@ FULL_COUNT = 4
 """Messages of BODY that fit, each with some bytes around it."""
 
 
-def limit_size(bus, path, limit_bytes=LIMIT_BYTES):
-    """Let the queue or topic hold no more than this, until the bus restarts."""
-    entity = bus.server.namespace.entity(path)
-    settings = replace(entity.settings(), max_size_bytes=limit_bytes)
-    bus.owner.table.update(entity.record.generation, settings)
-
-
 @pytest.fixture
 def small(bus, make_queue):
     """A queue with room for four messages."""
     queue = make_queue()
-    limit_size(bus, queue)
+    limit_size(bus, queue, LIMIT_BYTES)
     return queue
 
 
@@ -40,7 +36,7 @@ def small_topic(bus, make_topic):
     """A topic with room for four messages, and a subscription."""
     topic = make_topic()
     bus.create_subscription(topic, "s", lock_duration=timedelta(minutes=5))
-    limit_size(bus, topic)
+    limit_size(bus, topic, LIMIT_BYTES)
     return topic
 
 
@@ -58,7 +54,7 @@ def test_full_queue_takes_nothing_more(sdk, bus, make_queue):
     """SB-L-0101 beyond its size a send raises `ServiceBusQuotaExceededError`, and what
     was refused is not there."""
     queue = make_queue()
-    limit_size(bus, queue)
+    limit_size(bus, queue, LIMIT_BYTES)
     sender = sdk.sender(queue)
     assert _fill(sender) == FULL_COUNT
     with pytest.raises(ServiceBusQuotaExceededError, match=str(LIMIT_BYTES)) as error:
@@ -70,7 +66,7 @@ def test_full_queue_takes_nothing_more(sdk, bus, make_queue):
 def test_completing_makes_room(sdk, bus, make_queue):
     """SB-L-0102 the same sender goes on once a message has been completed."""
     queue = make_queue()
-    limit_size(bus, queue)
+    limit_size(bus, queue, LIMIT_BYTES)
     sender, receiver = sdk.sender(queue), sdk.receiver(queue)
     _fill(sender)
     for message in receive(receiver, 2):
@@ -139,7 +135,7 @@ def test_topic_is_full_over_its_subscriptions(sdk, bus, make_topic):
     """SB-L-0111 what its subscriptions hold fills the topic."""
     topic = make_topic()
     bus.create_subscription(topic, "s", lock_duration=timedelta(minutes=5))
-    limit_size(bus, topic)
+    limit_size(bus, topic, LIMIT_BYTES)
     sender = sdk.topic_sender(topic)
     assert _fill(sender) == FULL_COUNT
     receiver = sdk.subscription_receiver(topic, "s")
@@ -202,7 +198,7 @@ def test_sizes_are_known_after_a_restart(own_sync):
     receiver.dead_letter_message(receive_one(receiver))
     own_sync.close_handlers()
     bus.restart()
-    limit_size(bus, "q")
-    limit_size(bus, "t")
+    limit_size(bus, "q", LIMIT_BYTES)
+    limit_size(bus, "t", LIMIT_BYTES)
     assert _fill(own_sync.sender("q")) == 1
     assert _fill(own_sync.topic_sender("t")) == 1

@@ -14,6 +14,7 @@ from .sdk import (
     text_of,
     texts_of,
 )
+from .setups import in_order
 
 DESTRUCTIVE = ServiceBusReceiveMode.RECEIVE_AND_DELETE
 
@@ -188,6 +189,7 @@ def test_each_delivery_has_its_own_lock_token(sdk, queue):
     assert len(tokens) == 3
 
 
+@in_order
 def test_large_messages_are_received_whole(sdk, queue):
     """SB-Q-217 several messages of many frames each arrive whole and in order."""
     bodies = [bytes([65 + n]) * 200_000 for n in range(5)]

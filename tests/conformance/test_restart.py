@@ -11,6 +11,7 @@ from azure.servicebus import ServiceBusMessage, ServiceBusMessageState
 from azure.servicebus.exceptions import MessageLockLostError, MessageNotFoundError
 
 from .sdk import receive, receive_one, text_of, texts_of
+from .setups import in_order
 
 QUEUE = "kept"
 
@@ -34,6 +35,7 @@ def _restart(sdk):
     sdk.bus.restart()
 
 
+@in_order
 def test_restart_keeps_messages_in_order(kept):
     """SB-Q-1201 waiting messages are there after a restart, unchanged, in order."""
     message = ServiceBusMessage(

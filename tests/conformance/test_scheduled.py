@@ -13,6 +13,7 @@ from .sdk import (
     text_of,
     texts_of,
 )
+from .setups import own_numbers
 
 SOON_SECONDS = 20
 
@@ -57,6 +58,7 @@ def test_waiting_receiver_gets_the_message_when_due(sdk, bus, queue, soon):
     assert text_of(receive_one(receiver)) == "x"
 
 
+@own_numbers
 def test_activated_message_has_a_new_number_and_time(sdk, bus, queue, soon):
     """SB-Q-805 at activation: a new sequence number, enqueued time = activation."""
     sender, receiver = sdk.sender(queue), sdk.receiver(queue)

@@ -6,6 +6,7 @@ from azure.servicebus.amqp import AmqpAnnotatedMessage
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from .sdk import receive, receive_one, text_of, texts_of
+from .setups import in_order, mixed_batch, own_numbers
 
 # Encoding of one data section over 255 bytes: descriptor 00 53 75, constructor b0 and a
 # four-byte length. The SDK adds nothing else to a bare AMQP message.
@@ -18,6 +19,7 @@ def test_sent_message_is_received(sdk, queue):
     assert text_of(receive_one(sdk.receiver(queue))) == "hello"
 
 
+@in_order
 def test_messages_of_one_sender_arrive_in_order(sdk, queue):
     """SB-Q-102 send several messages one after the other: order is kept."""
     sender = sdk.sender(queue)
@@ -48,6 +50,7 @@ def test_batch_object_is_sent(sdk, queue):
     assert {m.subject for m in messages} == {"in a batch"}
 
 
+@mixed_batch
 def test_batch_envelope_leaves_no_trace_on_other_messages(sdk, queue):
     """SB-Q-105 the envelope repeats the first message's id and key; only its own."""
     first = ServiceBusMessage("first", message_id="only-first", partition_key="pk")
@@ -131,6 +134,7 @@ def test_message_over_the_size_limit_is_refused(sdk, queue):
     assert texts_of(sdk.receiver(queue).peek_messages(5)) == ["after"]
 
 
+@own_numbers
 def test_sequence_numbers_start_at_one_without_gaps(sdk, queue):
     """SB-Q-113 sequence numbers of a new queue are 1, 2, 3, over sends and batches."""
     sender = sdk.sender(queue)
@@ -141,6 +145,7 @@ def test_sequence_numbers_start_at_one_without_gaps(sdk, queue):
     assert numbers == [1, 2, 3, 4]
 
 
+@own_numbers
 def test_sequence_numbers_are_not_used_again(sdk, queue):
     """SB-Q-114 a number of a completed message is never given out again."""
     sender, receiver = sdk.sender(queue), sdk.receiver(queue)
@@ -150,6 +155,7 @@ def test_sequence_numbers_are_not_used_again(sdk, queue):
     assert receive_one(receiver).sequence_number == 2
 
 
+@in_order
 def test_two_senders_share_a_queue(sdk, queue):
     """SB-Q-115 messages of two senders all arrive, each sender's in its order."""
     left, right = sdk.sender(queue), sdk.sender(queue)

@@ -19,9 +19,11 @@ from .sdk import (
     eventually,
     receive,
     receive_one,
+    send_by_session,
     text_of,
     texts_of,
 )
+from .setups import everywhere
 
 
 @pytest.fixture
@@ -35,15 +37,17 @@ def send(sdk, queue, session_id, *texts):
 
 
 def send_all(sdk, queue, sendings):
-    """Messages given by session and text, in one batch."""
-    sdk.sender(queue).send_messages(
+    """Messages given by session and text."""
+    send_by_session(
+        sdk.sender(queue),
         [
             ServiceBusMessage(text, session_id=session_id)
             for session_id, text in sendings
-        ]
+        ],
     )
 
 
+@everywhere
 def test_named_session_gets_its_own_messages_in_order(sdk, queue):
     """SB-S-101 those of the session, as they were sent, and of no other."""
     texts = [f"a{n}" for n in range(20)]
@@ -95,6 +99,7 @@ def test_session_that_is_held_cannot_be_accepted(sdk, queue):
     holder.complete_message(receive_one(holder))
 
 
+@everywhere
 def test_next_sessions_are_different_ones(sdk, queue):
     """SB-S-107 each receiver gets one that nobody holds."""
     send_all(sdk, queue, [(session_id, f"of {session_id}") for session_id in "abc"])

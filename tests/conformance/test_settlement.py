@@ -16,6 +16,7 @@ from .sdk import (
     text_of,
     texts_of,
 )
+from .setups import everywhere
 
 
 def _send(sdk, queue, *texts):
@@ -46,6 +47,7 @@ def test_messages_can_be_completed_in_any_order(sdk, queue):
     assert _is_empty(receiver)
 
 
+@everywhere
 def test_abandoned_message_returns_with_higher_delivery_count(sdk, queue):
     """SB-Q-303 abandon: redelivered at once, count + 1, a new lock token."""
     _send(sdk, queue, "x")
@@ -138,6 +140,7 @@ def test_message_is_abandoned_over_management(sdk, queue):
     assert receive_one(second).delivery_count == 1
 
 
+@everywhere
 def test_message_is_deferred_over_management(sdk, queue):
     """SB-Q-311 defer by token: only its sequence number gets the message."""
     _send(sdk, queue, "x")

@@ -19,7 +19,8 @@ from azure.servicebus.exceptions import (
     SessionCannotBeLockedError,
 )
 
-from .sdk import receive, receive_one, text_of, texts_of
+from .sdk import receive, receive_one, send_by_session, text_of, texts_of
+from .setups import everywhere, own_numbers
 
 LONG_LOCK = timedelta(minutes=5)
 
@@ -95,6 +96,7 @@ def test_topic_without_subscriptions_takes_messages(sync_sdk, bus, make_topic):
     assert _held(sync_sdk, topic, "late") == ["in time"]
 
 
+@everywhere
 def test_copies_are_settled_one_by_one(sdk, topic):
     """SB-T-0104 completing, deferring or dead-lettering a copy leaves the others."""
     sdk.topic_sender(topic).send_messages(
@@ -126,6 +128,7 @@ def test_delivery_counts_of_copies_are_apart(sync_sdk, topic):
     assert receive_one(other).delivery_count == 0
 
 
+@everywhere
 def test_max_delivery_count_of_a_subscription(sync_sdk, bus, make_topic):
     """SB-T-0106 each subscription dead-letters by its own MaxDeliveryCount."""
     topic = make_topic()
@@ -152,6 +155,7 @@ def test_dead_letter_of_a_subscription_is_received_and_completed(sdk, topic):
     assert _dead(sdk, topic, "b") == []
 
 
+@own_numbers
 def test_numbers_of_a_subscription_are_its_own(sync_sdk, bus, topic):
     """SB-T-0108 a subscription counts its messages from 1, whenever it was made."""
     sender = sync_sdk.topic_sender(topic)
@@ -259,7 +263,7 @@ def test_sessions_of_a_subscription(sdk, bus, make_topic):
         for number in range(3)
         for session in ("x", "y")
     ]
-    sdk.topic_sender(topic).send_messages(messages)
+    send_by_session(sdk.topic_sender(topic), messages)
     receiver = sdk.subscription_receiver(topic, "s", session_id="y")
     assert texts_of(receive(receiver, 3)) == ["y0", "y1", "y2"]
     receiver.session.set_state(b"half way")

@@ -18,6 +18,8 @@ from twinbus.errors import ServiceBusError
 from twinbus.rules.filters import FalseFilter, TrueFilter
 from twinbus.rules.sql.rule_checks import check_rule, correlation_filter, sql_filter
 
+from .sdk import send_by_session
+
 ALL, NONE = "red blue bare", ""
 
 SQL = [
@@ -175,7 +177,7 @@ def selected(bus, sync_sdk):
     for name, (chosen, _) in FILTERS.items():
         rule = check_rule("only", chosen, None, 0)
         bus.create_subscription("filtered", numbers[name], [rule])
-    sync_sdk.topic_sender("filtered").send_messages(_messages())
+    send_by_session(sync_sdk.topic_sender("filtered"), _messages())
     return asyncio.run(_peek(bus, numbers))
 
 
@@ -195,7 +197,7 @@ async def _peek(bus, numbers):
 @pytest.mark.parametrize("name", FILTERS)
 def test_filter_selects(selected, name):
     """SB-T-0201 the filter selects the messages that the documented language says."""
-    assert selected[name] == FILTERS[name][1]
+    assert sorted(selected[name].split()) == sorted(FILTERS[name][1].split())
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from azure.servicebus.management import (
 from twinbus.errors import EntityAlreadyExists, MessagingEntityNotFound
 from twinbus.rules.filters import TrueFilter
 from twinbus.rules.sql.rule_checks import check_rule, sql_action, sql_filter
-from twinbus.testing import Bus
 
 from .sdk import SyncSdk, texts_of
 
@@ -248,9 +247,9 @@ def test_failing_filter_does_not_hide_another_rule(sync_sdk, subscribed):
 
 
 @pytest.fixture(scope="module")
-def administered():
+def administered(new_bus):
     """A bus with TLS, the administration client, and the SDK's other half."""
-    with Bus(tls=True) as bus:
+    with new_bus(tls=True) as bus:
         client = ServiceBusAdministrationClient.from_connection_string(
             bus.connection_string, connection_verify=str(bus.ca_file), retry_total=0
         )

@@ -1,7 +1,7 @@
 """SB-P-02xx: backlog queues, created and used with the SDK."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from twinbus.limits import MESSAGE_BYTES, TRANSFER_HEADROOM_BYTES
 from twinbus.testing import Bus
 
 from .administration import AsyncAdministration, SyncAdministration
+from .setups import own_size
 
 FOR_EVER = timedelta(days=10_675_199)
 LONGEST = "P10675199DT2H48M5.4775807S"
@@ -24,8 +25,8 @@ BODY_BYTES = MESSAGE_BYTES - 200
 
 
 @pytest.fixture(scope="module")
-def bus() -> Iterator[Bus]:
-    with Bus(tls=True) as running:
+def bus(new_bus: Callable[..., Any]) -> Iterator[Bus]:
+    with new_bus(tls=True) as running:
         yield running
 
 
@@ -48,6 +49,7 @@ def client(bus: Bus) -> Iterator[ServiceBusClient]:
         yield made
 
 
+@own_size
 @pytest.mark.parametrize(
     "unlimited", [timedelta.max, LONGEST], ids=["timedelta", "text"]
 )

@@ -15,7 +15,7 @@ import sys
 import threading
 from pathlib import Path
 
-from free_port import free_port
+from bench.free_port import free_port
 
 from .pages import ROOT, Block
 
@@ -57,6 +57,8 @@ class Place:
         else:
             command = ["bash", "-euo", "pipefail", "-c", text]
         environment = {**clean_environment(), "TWINBUS_PORT": port}
+        # A reader's contexts stay as they are.
+        environment["XDG_CONFIG_HOME"] = str(self.folder / ".config")
         done = run(command, self.folder, environment)
         assert done.returncode == 0, f"{block.place}: {done.stdout}{done.stderr}"
         said = _PRINTED.findall(text)

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ PAGES = [
     *sorted((ROOT / "docs" / "howto").glob("*.md")),
     ROOT / "docs" / "reference" / "bulk.md",
     ROOT / "docs" / "reference" / "metrics.md",
+    ROOT / "docs" / "reference" / "testing.md",
     *sorted((ROOT / "examples").glob("*.md")),
 ]
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
@@ -29,18 +31,34 @@ _READ_BEFORE = {
     QUICK_START: [README],
     ROOT / "docs" / "concepts" / "operation-log.md": [README],
     ROOT / "docs" / "howto" / "spark.md": [README],
+    ROOT / "docs" / "howto" / "capture-and-replay.md": [README],
     ROOT / "docs" / "reference" / "bulk.md": [README],
+}
+
+# Run by a test of its own, because more than a bus is needed.
+SURVIVING = ROOT / "docs" / "howto" / "surviving-a-machine.md"
+
+# Each command of these starts Spark, which takes minutes beside other tests.
+_OF_SPARK_JOBS = {
+    ROOT / "docs" / "howto" / f"{name}.md"
+    for name in ("capture-and-replay", "meter-and-audit", "report")
 }
 
 # Raised on purpose only: a page whose code does not run is a page nobody can trust.
 NOT_RUN_LIMIT = 8
 
 # Programs that a page may use and a machine need not have.
-_PROGRAMS = ("sqlite3",)
+_PROGRAMS = ("curl", "sqlite3")
 
 
 def page_name(page: Path) -> str:
     return str(page.relative_to(ROOT))
+
+
+def as_parameter(page: Path) -> Any:
+    why = "tests/spark runs the same jobs"
+    marks = [pytest.mark.nightly(why)] if page in _OF_SPARK_JOBS else []
+    return pytest.param(page, marks=marks)
 
 
 @pytest.fixture
@@ -50,8 +68,10 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place.close()
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", PAGES, ids=page_name)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "page", [as_parameter(page) for page in PAGES if page != SURVIVING], ids=page_name
+)
 def test_code_of_a_page_runs_as_printed(page: Path, place: Place) -> None:
     for read in (*_READ_BEFORE.get(page, ()), page):
         for block in programs_of(read):
@@ -87,7 +107,8 @@ def test_few_blocks_are_not_run() -> None:
 def test_configuration_of_a_page_is_understood(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "bus.toml"
     file.write_text(block.text)
-    assert load_config(file, {}, {}).queues
+    config = load_config(file, {}, {})
+    assert config.queues or config.namespaces
 
 
 def test_code_of_the_readme_fits_on_a_screen() -> None:

@@ -10,10 +10,13 @@ from twinbus.doors.amqp import management
 from twinbus.doors.amqp.namespace_management import describe
 from twinbus.doors.http.bus_metrics import (
     entity_families,
+    lease_families,
     process_families,
     store_families,
     sum_families,
 )
+from twinbus.doors.http.messaging.messaging_path import Asked, messaging_path
+from twinbus.doors.http.request import HttpRequest
 from twinbus.pairing.metrics import PairMetrics
 from twinbus.process.cluster_member import broker_families
 from twinbus.store import sqlite, sqlite_catalog
@@ -38,6 +41,12 @@ def table_rows(text: str, cell_count: int) -> list[list[str]]:
 def test_diagrams_of_states_are_current() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "amqp_states_reference.py"))
     hint = "run scripts/amqp_states_reference.py"
+    assert script["PAGE"].read_text() == script["page"](), hint
+
+
+def test_tables_of_a_report_are_current() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "report_page.py"))
+    hint = "run scripts/report_page.py"
     assert script["PAGE"].read_text() == script["page"](), hint
 
 
@@ -66,11 +75,12 @@ def test_the_page_of_metrics_has_every_metric() -> None:
     with Bus(store="memory") as bus:
         bus.create_queue("orders")
         figures = bus.server.figures
-        found = figures.entity_figures(figures.entity_paths())
+        found = figures.entity_figures(figures.entity_names())
         families = [
             *process_families(figures.process_figures()),
             *store_families(figures.store_figures()),
             *sum_families(found, 1),
+            *lease_families(found),
             *entity_families(found),
             *registry.collect(),
             *broker_families((), {}),
@@ -91,6 +101,20 @@ def test_the_page_of_storage_has_every_format() -> None:
     ]
 
 
+def test_the_description_of_http_messaging_has_every_request() -> None:
+    page = json.loads((DOCS / "reference" / "http-messaging.openapi.json").read_text())
+    token = "00000000-0000-0000-0000-000000000000"
+    described: dict[Asked, set[str]] = {}
+    for path, methods in page["paths"].items():
+        full = path.format(entity="orders", name="7", lockToken=token)
+        for method in {"POST", "PUT", "DELETE", "GET", "PATCH"}:
+            asked = messaging_path(HttpRequest(method=method, target=full, headers={}))
+            assert (asked is not None) == (method.lower() in methods), (method, path)
+            if asked is not None:
+                described[asked.asked] = {*described.get(asked.asked, ()), method}
+    assert described == {asked: set(asked.value) for asked in Asked}
+
+
 def test_operations_of_queues_are_those_of_the_page() -> None:
     documented = {
         row[0].strip("`"): row[1]
@@ -105,7 +129,7 @@ def test_queue_is_described_as_on_the_page() -> None:
     [block] = (block for block in blocks_of(MANAGEMENT) if block.language == "json")
     with Bus(store="memory") as bus:
         bus.create_queue("orders")
-        described = describe(bus.server.namespace.queue("orders"))
+        described = describe(bus.server.namespace.queue("orders"), bus.clock.now())
     shown = json.loads(block.text)
     for name in ("created_at", "updated_at"):
         shown[name] = described[name]

@@ -10,6 +10,9 @@ from crash.server_process import ServerProcess
 from hostile import witness
 
 QUEUES = f"""
+[server]
+# Thousands of wrong keys are tried here; tests/hostile/test_wrong_keys.py has a limit.
+max_failed_attempts = 0
 [[rules]]
 key_name = "listener"
 primary_key = "only-listening"

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 from crash.server_process import ServerProcess
-from free_port import free_port
 
+from bench.free_port import free_port
 from hostile.stranger import Stranger
 from hostile.witness import Witness
 

@@ -28,10 +28,12 @@ ROUTES = (
         "/news/subscriptions/",
     ),
     *("/news/subscriptions/all/rules", "/news/Subscriptions/all/Rules/$Default"),
-    *("/target/messages", "/target/messages/head", "/$servicebus/websocket"),
+    *("/target/messages", "/target/messages/head", "/$servicebus"),
     *("/favicon.ico", "/.well-known/x", "/Health", "/health/x"),
     *("/$cbs", "/$management", "/%00", "/..%2f..%2fetc/passwd", "/a" * 1_000),
 )
+# What these keys may do there: tests/http_messaging.
+MESSAGES = "/target/messages"
 METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS", "TRACE")
 
 
@@ -134,7 +136,7 @@ async def test_rights_to_use_are_none_to_administer(
     call = Caller(server)
     token = call.token(key_name=key_name, key=key)
     async with Witness(server):
-        for route in ROUTES:
+        for route in (one for one in ROUTES if not one.startswith(MESSAGES)):
             for method in METHODS:
                 body = entry("Queue") if method == "PUT" else ""
                 answer = await call(method, route, body, token=token)

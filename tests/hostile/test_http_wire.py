@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import pytest
 from crash.server_process import PATIENCE_SECONDS, ServerProcess
-from free_port import free_port
 
+from bench.free_port import free_port
 from hostile.stranger import Stranger
 from hostile.witness import Witness
 from twinbus.amqp.handshake import AMQP_HEADER, SASL_HEADER

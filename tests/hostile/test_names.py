@@ -5,20 +5,22 @@ look-up by an invalid name finds nothing; and an entity is not found by a name t
 merely looks like its own.
 """
 
+import os
 import string
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from cli.command import run
 from crash import messages
 from crash.server_process import ServerProcess
 
 from hostile.caller import Caller, entry
 from hostile.witness import Witness
 from twinbus.amqp.messaging import AmqpValue, Message
-from twinbus.cli import exit_codes
+from twinbus.cli import exit_codes, main
 from twinbus.client import ClientConnection, LinkClosed
+from twinbus.compilation import PURE_VARIABLE
 from twinbus.config.config import ROOT_KEY_NAME
 
 ALLOWED = set(string.ascii_letters + string.digits + "._-/")
@@ -146,32 +148,51 @@ CONFIGURED = (
 )
 
 
+Here = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run_here(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Here:
+    """Runs a command in this process, which is much quicker than in one of its own;
+    gives its exit code and what it writes to stderr."""
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ.keys() - {PURE_VARIABLE}:
+        if name.startswith("TWINBUS_"):
+            monkeypatch.delenv(name)
+
+    def run_one(*arguments: str) -> tuple[int, str]:
+        code = main.run([*arguments])
+        return code, capsys.readouterr().err
+
+    return run_one
+
+
 @pytest.mark.parametrize("name", CONFIGURED)
 @pytest.mark.parametrize("section", ["queues", "topics", "topics.news.subscriptions"])
 def test_odd_names_in_the_configuration(
-    tmp_path: Path, name: str, section: str
+    run_here: Here, tmp_path: Path, name: str, section: str
 ) -> None:
     (tmp_path / "bus.toml").write_text(f'[{section}."{name}"]\n', encoding="utf-8")
     free = ("--port", "0", "--http-port", "0", "--tls-port", "0")
-    ended = run("serve", "--config", "bus.toml", *free, cwd=tmp_path)
-    assert ended.returncode == exit_codes.USAGE
-    (line,) = ended.stderr.splitlines()
+    code, errors = run_here("serve", "--config", "bus.toml", *free)
+    assert code == exit_codes.USAGE
+    (line,) = errors.splitlines()
     assert "valid" in line or "at most" in line
-    assert "Traceback" not in ended.stderr
 
 
 @pytest.mark.parametrize("name", ["a b", "a\nb", "\u202ea", "a$b", "-a", "x" * 261])
 def test_odd_names_on_the_command_line(
-    server: ServerProcess, tmp_path: Path, name: str
+    run_here: Here, server: ServerProcess, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     secret = f"SharedAccessKeyName={ROOT_KEY_NAME};SharedAccessKey={server.key}"
     endpoint = f"Endpoint=sb://127.0.0.1:{server.port}/;{secret}"
     endpoint += ";UseDevelopmentEmulator=true"
-    ended = run(
-        *("entities", "create", "queue", "--", name),
-        cwd=tmp_path,
-        env={"TWINBUS_CONNECTION_STRING": endpoint},
-    )
-    assert ended.returncode == exit_codes.USAGE
-    assert "Traceback" not in ended.stderr
-    assert server.key not in ended.stderr
+    monkeypatch.setenv("TWINBUS_CONNECTION_STRING", endpoint)
+    code, errors = run_here("entities", "create", "queue", "--", name)
+    assert code == exit_codes.USAGE
+    assert errors
+    assert server.key not in errors

@@ -20,6 +20,7 @@ from hostile.witness import Witness
 from twinbus.amqp.handshake import AMQP_HEADER, SASL_HEADER
 from twinbus.amqp.sasl import SaslInit, plain, sasl_frame
 from twinbus.client import ClientError, RequestFailed, connect
+from twinbus.client.management import ask_namespace
 from twinbus.config.config import ROOT_KEY_NAME
 
 ENTITY_KEY = "key-of-an-entity-0123456789abcdef"
@@ -112,6 +113,35 @@ class Attempts:
                 except Closed:
                     continue
 
+    async def by_keys(self) -> None:
+        """Rules are made, read with their keys, renewed and removed."""
+        async with await self.server.connect() as connection:
+            for path in ("", "target"):
+                named = {"path": path, "key_name": "passing"}
+                rights = {"rights": '["Send"]', "with_keys": "yes"}
+                for operation, arguments in (
+                    ("create-key", rights),
+                    ("list-keys", {"with_keys": "yes"}),
+                    ("regenerate-key", {"key": "primary", "with_keys": "yes"}),
+                    ("regenerate-key", {"key": "secondary", "with_keys": "yes"}),
+                    ("delete-key", {}),
+                ):
+                    asked = {**named, **arguments}
+                    answer = await ask_namespace(connection, operation, asked)
+                    rules = answer if isinstance(answer, list) else [answer or {}]
+                    keys = {
+                        value
+                        for rule in rules
+                        for name, value in rule.items()
+                        if name in ("primary_key", "secondary_key") and value
+                    }
+                    assert keys or operation == "delete-key"
+                    self.secrets |= keys
+                for operation in ("create-key", "list-keys"):
+                    asked = {**named, "rights": '["Send"]'}
+                    answer = await ask_namespace(connection, operation, asked)
+                    self.heard.append(str(answer))
+
     def by_command(self, folder: Path) -> None:
         endpoint = f"Endpoint=sb://127.0.0.1:{self.server.port}/"
         for key in (WRONG_KEY, self.server.key):
@@ -125,6 +155,9 @@ class Attempts:
             ):
                 ended = run("entities", *command, cwd=folder, env=variables)
                 self.heard += [ended.stdout, ended.stderr]
+            for command in (("list",), ("list", "--entity", "owned", "--json")):
+                ended = run("keys", *command, cwd=folder, env=variables)
+                self.heard += [ended.stdout, ended.stderr]
 
 
 async def test_nothing_that_is_said_or_logged_holds_a_secret(
@@ -136,9 +169,12 @@ async def test_nothing_that_is_said_or_logged_holds_a_secret(
         await attempts.by_http()
         await attempts.by_amqp()
         await attempts.by_broken_frames()
+        await attempts.by_keys()
         attempts.by_command(tmp_path)
     assert "refused: " in server.errors, "the log is the one that was asked for"
+    assert " twinbus.audit: " in server.errors
     attempts.heard.append(server.errors)
+    attempts.heard.append((await attempts.call("GET", "/metrics")).body.decode())
     for secret in attempts.secrets:
         for text in attempts.heard:
             assert secret not in text, text[:2_000]

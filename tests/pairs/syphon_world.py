@@ -124,7 +124,7 @@ def body_of(message: Message) -> str:
 
 def counts(bus: Bus, path: str) -> tuple[int, int, int]:
     """Active, deferred and dead-lettered messages of a queue."""
-    found = describe(bus.server.namespace.entity(path))["counts"]
+    found = describe(bus.server.namespace.entity(path), bus.clock.now())["counts"]
     return found["active"], found["deferred"], found["dead_letter"]
 
 

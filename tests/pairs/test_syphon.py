@@ -7,9 +7,13 @@ import pytest
 
 from twinbus.amqp.messaging import Properties
 from twinbus.amqp.types import Symbol
+from twinbus.client.address import parse_address
+from twinbus.client.namespace_connection import NamespaceConnection
 from twinbus.clock import SystemClock
 from twinbus.pairing.detour import RESTORED_FROM, SEND_ID
 from twinbus.pairing.events import EventKind
+from twinbus.pairing.own.secondary import OwnSecondary
+from twinbus.pairing.syphon.errors import SecondaryError
 from twinbus.testing import Bus
 
 from .syphon_world import (
@@ -204,3 +208,26 @@ async def test_a_queue_that_was_made_again_has_numbers_of_its_own(
         secondary.create_queue(BACKLOG)
         await put(secondary, BACKLOG, [diverted("orders", "two")])
         assert await bodies(primary, "orders", 2) == ["one", "two"]
+
+
+async def test_link_of_a_queue_that_is_gone_is_not_attached_to_its_successor(
+    secondary: Bus,
+) -> None:
+    """Between two receives the queue is deleted and made again."""
+    clock = SystemClock()
+    address = parse_address(secondary.connection_string)
+    backlogs = OwnSecondary(NamespaceConnection(address, clock), clock)
+    [queue] = [one for one in await backlogs.queues(BACKLOG) if one.path == BACKLOG]
+    source = backlogs.source(queue)
+    assert await source.receive(1, 0.1) == []
+    secondary.delete_queue(BACKLOG)
+    secondary.create_queue(BACKLOG)
+    await put(secondary, BACKLOG, [diverted("orders", "two")])
+    receiver = source._receiver
+    assert receiver is not None
+    await until(lambda: not receiver.usable)
+    with pytest.raises(SecondaryError) as refused:
+        await source.receive(1, 0.1)
+    assert refused.value.is_gone
+    await source.close()
+    await backlogs.close()

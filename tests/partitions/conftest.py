@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage
 
+from conformance.administration import SyncAdministration
 from twinbus.testing import Bus
 
+KINDS = ("sqlite", "postgresql")
 STORES = 4
 FRAGMENTS = 16
 
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=KINDS)
 def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
     """The bus that the cases of a module share, on each kind of store."""
     with bus_on(request, request.param, STORES) as running:
@@ -25,21 +27,39 @@ def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
 
 
 def bus_on(
-    request: pytest.FixtureRequest, kind: str, count: int, **settings: Any
+    request: pytest.FixtureRequest,
+    kind: str,
+    count: int,
+    *,
+    tls: bool = False,
+    **settings: Any,
 ) -> Bus:
     """A bus with so many stores of a kind."""
     if kind == "sqlite":
-        return Bus(stores=count, settings=settings)
+        return Bus(stores=count, tls=tls, settings=settings)
+    urls = postgres_urls(request, count)
+    return Bus(tls=tls, settings={**settings, "store": urls})
+
+
+def postgres_urls(request: pytest.FixtureRequest, count: int) -> tuple[str, ...]:
+    """Of so many new stores."""
     server = request.getfixturevalue("postgres_server")
     name = f"t_{secrets.token_hex(8)}"
-    urls = tuple(server.url(f"{name}_{number}") for number in range(count))
-    return Bus(settings={**settings, "store": urls})
+    return tuple(server.url(f"{name}_{number}") for number in range(count))
 
 
 @pytest.fixture(scope="module")
 def client(bus: Bus) -> Iterator[ServiceBusClient]:
     with ServiceBusClient.from_connection_string(bus.connection_string) as connected:
         yield connected
+
+
+@pytest.fixture(scope="module")
+def administration(bus: Bus) -> Iterator[Any]:
+    """The SDK's administration client; the bus needs TLS."""
+    client = SyncAdministration(bus)
+    yield client
+    client.close()
 
 
 @pytest.fixture

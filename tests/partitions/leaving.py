@@ -1,9 +1,12 @@
-"""A bus with two stores, of which the first can leave: its disk fails."""
+"""A bus with two stores, of which the first can leave.
+
+Of SQLite stores the disk fails. A PostgreSQL store is taken away by a fault.
+"""
 
 import errno
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -34,14 +37,23 @@ class Disk:
 class LeavingBus(Bus):
     """The queue `here` is in the store that leaves, and `there` in the other one."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(stores=2, **options)
-        self.disk = Disk()
+    def __init__(
+        self, urls: tuple[str, ...] = (), settings: Mapping[str, Any] | None = None
+    ) -> None:
+        """`urls` are those of two PostgreSQL stores; none: two files."""
+        self._has_files = not urls
+        self._disk = Disk()
+        own = dict(settings or {})
+        if urls:
+            own |= {"store": urls, "allow_faults": True}
+        super().__init__(stores=2 if self._has_files else 1, settings=own)
 
     def _stores(self) -> list[Store] | None:
+        if not self._has_files:
+            return None
         paths = [self.folder / name for name in ("leaving.sqlite3", "steady.sqlite3")]
         return [
-            SqliteStore(paths[0], ApartLog(paths[0], self.disk.sync)),
+            SqliteStore(paths[0], ApartLog(paths[0], self._disk.sync)),
             SqliteStore(paths[1], ApartLog(paths[1])),
         ]
 
@@ -72,7 +84,10 @@ class LeavingBus(Bus):
 
     def leave(self, client: ServiceBusClient, victim: str) -> None:
         """The first store leaves; a queue there has a send that finds out."""
-        self.disk.is_away = True
+        if self._has_files:
+            self._disk.is_away = True
+        else:
+            self.faults.set("gone", store=self.leaving.store.location)
         with client.get_queue_sender(victim) as sender:
             try:
                 sender.send_messages(ServiceBusMessage("finds out"))
@@ -80,8 +95,15 @@ class LeavingBus(Bus):
                 pass
         self.until(lambda: not self.leaving.is_serving)
 
+    def heal(self) -> None:
+        """The store can be used again; the bus will find out."""
+        if self._has_files:
+            self._disk.is_away = False
+        else:
+            self.faults.clear()
+
     def come_back(self) -> None:
-        self.disk.is_away = False
+        self.heal()
         self.until(self._is_back)
 
     def _is_back(self) -> bool:

@@ -5,12 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
+from twinbus.errors import ServiceBusError
 from twinbus.owner.store_owner import StoreOwner
-from twinbus.store import sqlite_lease
-from twinbus.store.base import StoreError
-from twinbus.store.sqlite import SqliteStore
 from twinbus.testing import Bus
 
 PATIENCE_SECONDS = 20
@@ -25,33 +21,20 @@ def owner_of_fragment(bus: Bus, path: str, index: int) -> StoreOwner:
 
 @contextmanager
 def store_away(bus: Bus, owner: StoreOwner) -> Iterator[None]:
-    """Its file cannot be used: commits fail, and it cannot be opened."""
-    gone: Any = owner._store
-    with pytest.MonkeyPatch.context() as patch:
-        commit, take = SqliteStore.commit, sqlite_lease.SqliteLease.take
-
-        async def refuse(self: Any, *given: Any, **named: Any) -> None:
-            if self is gone:
-                raise StoreError("the disk is gone")
-            await commit(self, *given, **named)
-
-        async def stay_away(self: Any, *given: Any, **named: Any) -> Any:
-            if self is gone.lease:
-                raise StoreError("the disk is gone")
-            return await take(self, *given, **named)
-
-        patch.setattr(SqliteStore, "commit", refuse)
-        patch.setattr(sqlite_lease.SqliteLease, "take", stay_away)
-        bus._run(_committed(owner))
-        _wait(lambda: not owner.is_serving)
-        yield
+    """Nothing works with it. The bus needs the setting `allow_faults`."""
+    bus.faults.set("gone", store=owner.store.location)
+    bus._run(_committed(owner))
+    _wait(lambda: not owner.is_serving)
+    yield
+    bus.faults.clear()
     _wait(lambda: _ticked(bus, owner))
 
 
 async def _committed(owner: StoreOwner) -> None:
+    """It finds out by a commit."""
     try:
         await owner.durable()
-    except Exception:
+    except ServiceBusError:
         return
     raise AssertionError("the store has taken a commit")
 

@@ -8,8 +8,16 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusError
 
 from twinbus.fragments.hashing import fragment_index
+from twinbus.testing import Bus
 
 from .conftest import FRAGMENTS, drained, fragment_of
+
+
+def two_keys(body: str) -> ServiceBusMessage:
+    """The SDK refuses to set both, so the annotation is set by hand."""
+    message = ServiceBusMessage(body, session_id="a")
+    message.raw_amqp_message.annotations = {b"x-opt-partition-key": "b"}
+    return message
 
 
 def test_t02_sends_without_a_key_use_all_fragments(
@@ -85,25 +93,61 @@ def test_t04_message_id_is_no_key_where_duplicates_are_not_detected(
 def test_t05_different_session_id_and_partition_key_are_refused(
     client: ServiceBusClient, make_queue: Callable[..., str]
 ) -> None:
-    """The SDK refuses to set both, so the annotation is set by hand."""
     queue = make_queue(requires_session=True)
-    message = ServiceBusMessage("x", session_id="a")
-    message.raw_amqp_message.annotations = {b"x-opt-partition-key": "b"}
     with (
         client.get_queue_sender(queue) as sender,
         pytest.raises(ServiceBusError, match="partition key 'b' and the session id"),
     ):
-        sender.send_messages(message)
+        sender.send_messages(two_keys("x"))
     assert drained(client, queue, session_id="a") == []
 
 
-def test_batch_with_different_keys_is_refused_whole(
-    client: ServiceBusClient, queue: str
+@pytest.mark.parametrize(
+    "keys", [("a", "a", "b"), ("a", None), (None, "a")], ids=["two", "last", "first"]
+)
+def test_t03_batch_with_different_keys_is_refused_whole(
+    client: ServiceBusClient, queue: str, keys: tuple[str | None, ...]
 ) -> None:
     with client.get_queue_sender(queue) as sender:
         batch = sender.create_message_batch()
-        batch.add_message(ServiceBusMessage("x", partition_key="a"))
-        batch.add_message(ServiceBusMessage("y", partition_key="b"))
+        for key in keys:
+            batch.add_message(ServiceBusMessage("x", partition_key=key))
         with pytest.raises(ServiceBusError, match=r"different keys.*not-allowed"):
             sender.send_messages(batch)
     assert drained(client, queue) == []
+
+
+def test_t03_batch_of_several_sessions_is_refused_whole(
+    client: ServiceBusClient, make_queue: Callable[..., str]
+) -> None:
+    queue = make_queue(requires_session=True)
+    with client.get_queue_sender(queue) as sender:
+        batch = [ServiceBusMessage(name, session_id=name) for name in ("a", "a", "b")]
+        with pytest.raises(ServiceBusError, match=r"different keys.*not-allowed"):
+            sender.send_messages(batch)
+    for name in ("a", "b"):
+        assert drained(client, queue, session_id=name) == []
+
+
+def test_t05_batch_with_a_message_of_two_keys_is_refused_whole(
+    client: ServiceBusClient, make_queue: Callable[..., str]
+) -> None:
+    queue = make_queue(requires_session=True)
+    with client.get_queue_sender(queue) as sender:
+        batch = [ServiceBusMessage("first", session_id="a"), two_keys("second")]
+        with pytest.raises(ServiceBusError, match="partition key 'b' and the session"):
+            sender.send_messages(batch)
+    assert drained(client, queue, session_id="a") == []
+
+
+def test_t05_topic_refuses_a_message_of_two_keys(
+    bus: Bus, client: ServiceBusClient
+) -> None:
+    bus.create_topic("events", enable_partitioning=True)
+    bus.create_subscription("events", "all")
+    with (
+        client.get_topic_sender("events") as sender,
+        pytest.raises(ServiceBusError, match="partition key 'b' and the session id"),
+    ):
+        sender.send_messages(two_keys("x"))
+    assert drained(client, "events/Subscriptions/all") == []

@@ -1,6 +1,7 @@
 """T6: a receiver does not notice that a queue is partitioned."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 from azure.servicebus import (
     NEXT_AVAILABLE_SESSION,
@@ -114,7 +115,7 @@ def test_t06_subscriptions_of_a_partitioned_topic_get_every_message(
 ) -> None:
     bus.create_topic("news", enable_partitioning=True)
     for name in ("first", "second"):
-        bus.create_subscription("news", name)
+        bus.create_subscription("news", name, lock_duration=timedelta(minutes=5))
     with client.get_topic_sender("news") as sender:
         for number in range(20):
             sender.send_messages(ServiceBusMessage(str(number)))

@@ -1,36 +1,29 @@
-"""T7, T14: partitioning is chosen at creation; sizes and numbers of such entities."""
+"""T7: partitioning is chosen at creation, and the size counts for each fragment."""
 
 import http.client
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.servicebus.management import QueueProperties
+from cli.command import run
 
-from conformance.administration import SyncAdministration
 from twinbus.auth import sas
-from twinbus.errors import QuotaExceeded
+from twinbus.cli import exit_codes
 from twinbus.testing import Bus
 
-from .conftest import FRAGMENTS
+from .conftest import FRAGMENTS, KINDS, bus_on
 
 
-@pytest.fixture(scope="module")
-def bus() -> Iterator[Bus]:
-    settings = {"max_partitioned_entities": 8}
-    with Bus(stores=2, tls=True, settings=settings) as running:
+@pytest.fixture(scope="module", params=KINDS)
+def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
+    with bus_on(request, request.param, 2, tls=True) as running:
         yield running
 
 
-@pytest.fixture(scope="module")
-def administration(bus: Bus) -> Iterator[Any]:
-    client = SyncAdministration(bus)
-    yield client
-    client.close()
-
-
-@pytest.mark.parametrize("megabytes", [1024, 5120])
+@pytest.mark.parametrize("megabytes", [1024, 2048, 3072, 4096, 5120])
 def test_t07_description_shows_the_size_of_all_fragments(
     administration: Any, megabytes: int
 ) -> None:
@@ -44,8 +37,15 @@ def test_t07_description_shows_the_size_of_all_fragments(
     assert found.max_size_in_megabytes == FRAGMENTS * megabytes
 
 
+def test_t07_size_is_one_gigabyte_for_each_fragment_unless_given(
+    administration: Any,
+) -> None:
+    made = administration.create_topic("unsized", enable_partitioning=True)
+    assert made.max_size_in_megabytes == FRAGMENTS * 1024
+
+
 def test_t07_update_that_sends_the_total_back_changes_nothing(
-    bus: Bus, administration: Any
+    administration: Any,
 ) -> None:
     administration.create_queue("same", enable_partitioning=True)
     for delivery_count in (3, 4):
@@ -55,7 +55,6 @@ def test_t07_update_that_sends_the_total_back_changes_nothing(
         shown = administration.get_queue("same")
         assert shown.max_size_in_megabytes == FRAGMENTS * 1024
         assert shown.max_delivery_count == delivery_count
-    assert bus.server.namespace.queue("same").description.max_size_in_megabytes == 1024
     found.max_size_in_megabytes = 2048
     administration.update_queue(found)
     assert administration.get_queue("same").max_size_in_megabytes == FRAGMENTS * 2048
@@ -70,6 +69,34 @@ def test_t07_partitioning_cannot_be_changed(administration: Any) -> None:
         with pytest.raises(HttpResponseError, match="partitioning"):
             administration.update_queue(found)
         assert administration.get_queue(name).enable_partitioning is not wanted
+
+
+def test_t07_partitioning_of_a_topic_cannot_be_changed(administration: Any) -> None:
+    administration.create_topic("events", enable_partitioning=True)
+    found = administration.get_topic("events")
+    found.enable_partitioning = False
+    with pytest.raises(HttpResponseError, match="partitioning"):
+        administration.update_topic(found)
+    assert administration.get_topic("events").enable_partitioning
+
+
+def test_t07_command_line_neither_changes_partitioning_nor_multiplies_the_size(
+    bus: Bus, administration: Any, tmp_path: Path
+) -> None:
+    administration.create_queue("commanded", enable_partitioning=True)
+    command = ("entities", "update", "commanded")
+    where = ("--connection-string", bus.connection_string)
+    for flag in ("--enable-partitioning", "--no-enable-partitioning"):
+        ended = run(*command, flag, *where, cwd=tmp_path)
+        assert ended.returncode == exit_codes.USAGE
+    size = ("--max-size-in-megabytes", str(FRAGMENTS * 1024))
+    ended = run(*command, *size, *where, cwd=tmp_path)
+    assert ended.returncode == exit_codes.OK, ended.stderr
+    shown = administration.get_queue("commanded")
+    assert (shown.enable_partitioning, shown.max_size_in_megabytes) == (
+        True,
+        FRAGMENTS * 1024,
+    )
 
 
 def test_t07_fragment_is_not_larger_than_five_gigabytes(administration: Any) -> None:
@@ -106,24 +133,5 @@ def test_t07_older_clients_cannot_partition(
     connection.close()
     assert response.status == status, text
     assert status == 201 or "2013-10 or later" in text
-
-
-def test_t14_partitioned_entities_are_counted(bus: Bus, administration: Any) -> None:
-    entities = bus.server.namespace.entities()
-    there = sum(entity.is_partitioned for entity in entities)
-    for number in range(8 - there):
-        administration.create_topic(f"more-{number}", enable_partitioning=True)
-    with pytest.raises(HttpResponseError, match="max_partitioned_entities"):
-        administration.create_queue("one-more", enable_partitioning=True)
-    with pytest.raises(QuotaExceeded, match="partitioned entities"):
-        bus.create_topic("one-more", enable_partitioning=True)
-    administration.create_queue("not-partitioned")
-
-
-def test_t14_all_new_entities_can_be_partitioned() -> None:
-    with Bus(settings={"partition_all": True, "fragments": 3}) as bus:
-        bus.create_queue("orders")
-        bus.create_topic("events")
-        bus.create_subscription("events", "all")
-        counts = [entity.fragment_count for entity in bus.server.namespace.entities()]
-        assert counts == [3, 3, 3]
+    is_there = name in {one.path for one in bus.server.namespace.entities()}
+    assert is_there is (status == 201)

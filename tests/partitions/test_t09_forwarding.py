@@ -8,7 +8,7 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from twinbus.fragments.hashing import fragment_index
 from twinbus.testing import Bus
 
-from .conftest import FRAGMENTS, drained, fragment_of
+from .conftest import FRAGMENTS, KINDS, drained, fragment_of, postgres_urls
 from .leaving import LeavingBus
 
 KEYS = [f"key-{number}" for number in range(8)]
@@ -162,9 +162,10 @@ def test_t09_the_first_sequence_number_and_the_hops_are_kept(
     assert ended.dead_letter_reason == "MaxTransferHopCountExceeded"
 
 
-@pytest.fixture
-def leaving() -> Iterator[LeavingBus]:
-    with LeavingBus() as running:
+@pytest.fixture(params=KINDS)
+def leaving(request: pytest.FixtureRequest) -> Iterator[LeavingBus]:
+    urls = () if request.param == "sqlite" else postgres_urls(request, 2)
+    with LeavingBus(urls) as running:
         running.create_in(running.leaving, "here")
         running.create_in(running.leaving, "victim")
         running.create_in(running.steady, "there", forward_to="here")

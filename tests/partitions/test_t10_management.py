@@ -1,29 +1,25 @@
 """T10: management reaches all fragments, and changes nothing while one is away."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from cli.command import complaint, run
 
-from conformance.administration import SyncAdministration
+from twinbus.cli import exit_codes
 from twinbus.testing import Bus
 
+from .conftest import KINDS, bus_on
 from .stores import owner_of_fragment, store_away
 
 
-@pytest.fixture(scope="module")
-def bus() -> Iterator[Bus]:
-    with Bus(stores=3, tls=True) as running:
+@pytest.fixture(scope="module", params=KINDS)
+def bus(request: pytest.FixtureRequest) -> Iterator[Bus]:
+    with bus_on(request, request.param, 3, tls=True, allow_faults=True) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def administration(bus: Bus) -> Iterator[Any]:
-    client = SyncAdministration(bus)
-    yield client
-    client.close()
 
 
 def send(client: ServiceBusClient, queue: str, count: int) -> None:
@@ -63,10 +59,6 @@ def test_t10_nothing_is_changed_while_a_store_is_away(
         with pytest.raises(HttpResponseError, match="Fragment 1 of 'limited'"):
             administration.delete_queue("limited")
         assert administration.get_queue("limited").max_delivery_count == 10
-        # A new entity is made of the stores that are there.
-        administration.create_queue("meanwhile", enable_partitioning=True)
-        shown = administration.get_queue("meanwhile")
-        assert shown.availability_status == "Available"
     assert administration.get_queue("limited").availability_status == "Available"
     administration.update_queue(found)
     assert administration.get_queue("limited").max_delivery_count == 3
@@ -87,3 +79,27 @@ def test_t10_rules_and_subscriptions_need_all_stores(
     assert names == ["all"]
     [rule] = administration.list_rules("events", "all")
     assert rule.name == "$Default"
+
+
+def test_t10_partitioned_entity_is_made_in_all_stores_or_not_at_all(
+    bus: Bus, administration: Any, tmp_path: Path
+) -> None:
+    administration.create_queue("victim", enable_partitioning=True)
+    before = [owner.table.fragment_count() for owner in bus.server.owners]
+    with store_away(bus, owner_of_fragment(bus, "victim", 1)):
+        for create in (administration.create_queue, administration.create_topic):
+            with pytest.raises(HttpResponseError, match="'meanwhile'") as busy:
+                create("meanwhile", enable_partitioning=True)
+            assert busy.value.status_code == 503
+        command = ("entities", "create", "queue", "meanwhile", "--enable-partitioning")
+        where = ("--connection-string", bus.connection_string)
+        line = complaint(run(*command, *where, cwd=tmp_path), exit_codes.FAILED)
+        assert "'meanwhile'" in line
+        # A conventional one needs one store.
+        administration.create_queue("conventional")
+        administration.delete_queue("conventional")
+    assert "meanwhile" not in {one.name for one in administration.list_queues()}
+    assert [one.table.fragment_count() for one in bus.server.owners] == before
+    administration.create_queue("meanwhile", enable_partitioning=True)
+    stores = bus.server.namespace.queue("meanwhile").record.placement
+    assert len(set(stores)) == 3

@@ -1,5 +1,7 @@
 """The test kit: the fixture, the clock, restarts, both stores."""
 
+import subprocess
+import sys
 from datetime import timedelta
 
 import pytest
@@ -26,15 +28,27 @@ def _receive(bus: Bus) -> list[tuple[str, int]]:
         return [(str(message), message.delivery_count or 0) for message in messages]
 
 
+def test_plugin_imports_no_bus_until_a_test_wants_one() -> None:
+    code = (
+        "import sys, twinbus.testing.plugin;"
+        "assert 'twinbus.testing.bus' not in sys.modules;"
+        "assert 'asyncio' not in sys.modules;"
+        "from twinbus.testing import Bus, ManualClock, rule;"
+        "import twinbus.testing as kit; assert not hasattr(kit, 'Rule')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_fixture_gives_a_running_bus(twinbus_bus):
     twinbus_bus.create_queue("orders")
     _send(twinbus_bus, "hello")
     assert _receive(twinbus_bus) == [("hello", 0)]
 
 
+@pytest.mark.parametrize("stores", [1, 2])
 @pytest.mark.parametrize("store", ["sqlite", "memory"])
-def test_messages_survive_a_restart(store):
-    with Bus(store=store) as bus:
+def test_messages_survive_a_restart(store, stores):
+    with Bus(store=store, stores=stores) as bus:
         bus.create_queue("orders")
         _send(bus, "hello")
         port = bus.port

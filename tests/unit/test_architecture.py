@@ -43,13 +43,15 @@ MAY_IMPORT = {
     "client": {"amqp", "auth", "clock", "encoding", "errors", "limits"},
     # Private parts of the vendor's SDK: a package that needs nothing of ours.
     "sdk_internals": set(),
+    "log_files": set(),
+    "log_export": {"amqp", "broker", "clock", "log_files", "store"},
     "pairing": {
         *("amqp", "auth", "client", "clock", "durations", "encoding", "errors"),
-        *("instants", "limits", "sdk_internals"),
+        *("instants", "limits", "log_files", "sdk_internals"),
     },
     "spark": {
         *("amqp", "auth", "broker", "client", "clock", "durations", "encoding"),
-        *("errors", "limits", "pairing", "sdk_internals"),
+        *("errors", "instants", "limits", "pairing", "sdk_internals"),
     },
     "owner": {"broker", "clock", "errors", "fragments", "limits", "store"},
     "outbox": {
@@ -75,10 +77,11 @@ MAY_IMPORT = {
     "peers": {
         *("amqp", "broker", "client", "clock", "errors", "limits", "links"),
     },
-    "doors": {"clock", "errors", "limits"},
+    "doors": {"auth", "clock", "errors", "limits"},
     "doors/http": {
-        *("auth", "broker", "clock", "doors", "durations", "entities", "errors"),
-        *("faults", "instants", "limits", "operations", "rules", "rules/sql"),
+        *("amqp", "auth", "broker", "clock", "doors", "durations", "encoding"),
+        *("entities", "errors", "faults", "instants", "limits", "operations", "peers"),
+        *("rules", "rules/sql"),
     },
     "doors/amqp": {
         *("amqp", "auth", "broker", "clock", "doors", "encoding", "entities"),
@@ -86,20 +89,27 @@ MAY_IMPORT = {
         *("owner", "peers", "rules"),
         "rules/sql",
     },
+    "doors/websocket": {"doors", "doors/http", "limits", "owner"},
     "process": {
         *("amqp", "auth", "broker", "client", "clock", "cluster", "compilation"),
-        *("config", "diagnosis", "doors", "doors/amqp", "doors/http", "durations"),
-        *("entities", "errors", "faults", "instants", "limits", "links", "operations"),
+        *("config", "diagnosis", "doors", "doors/amqp", "doors/http"),
+        *("doors/websocket", "durations", "entities", "errors", "faults", "instants"),
+        *("limits", "links", "operations"),
         *("outbox", "owner", "pairing", "peers", "rules", "store", "throttling"),
     },
     "testing": {
-        *("broker", "clock", "config", "errors", "faults", "instants", "owner"),
-        *("process", "rules", "store"),
+        *("broker", "clock", "config", "entities", "errors", "faults", "instants"),
+        *("owner", "process", "rules", "sdk_internals", "store"),
+    },
+    "backup": {
+        *("__init__", "broker", "clock", "config", "entities", "outbox", "process"),
+        "store",
     },
     "cli": {
-        *("amqp", "auth", "broker", "client", "clock", "cluster", "compilation"),
-        *("config", "diagnosis", "durations", "entities", "errors", "instants"),
-        *("limits", "owner", "pairing", "process", "rules"),
+        *("amqp", "auth", "backup", "broker", "client", "clock", "cluster"),
+        *("compilation", "config", "diagnosis", "durations", "encoding", "entities"),
+        *("errors", "instants", "limits", "log_export", "log_files", "owner"),
+        *("pairing", "process", "rules"),
         *("sdk_internals", "spark", "store", "testing"),
     },
 }

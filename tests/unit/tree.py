@@ -29,7 +29,8 @@ def version_controlled_files() -> list[Path]:
 FILES = version_controlled_files()
 PYTHON = [path for path in FILES if path.suffix == ".py"]
 OURS = [path for path in PYTHON if path.is_relative_to(PACKAGE)]
-COMPILED = [path for path in OURS if path in set(compilation.compiled_sources())]
+_COMPILED_SOURCES = set(compilation.compiled_sources())
+COMPILED = [path for path in OURS if path in _COMPILED_SOURCES]
 TESTS = [path for path in PYTHON if path.is_relative_to(ROOT / "tests")]
 
 

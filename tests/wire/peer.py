@@ -78,24 +78,34 @@ class Peer:
 
     # Connection
 
-    def sasl(self, mechanism: str, response: bytes = b"") -> int:
+    def sasl(
+        self, mechanism: str, response: bytes = b"", host: str | None = "localhost"
+    ) -> int:
         """Authenticate; gives the outcome's code, 0 for success."""
         self.exchange_header(SASL_HEADER)
         self.mechanisms = list(self.expect(SASL_MECHANISMS).mechanisms)
-        self.send(SASL_INIT, [Symbol(mechanism), response, "localhost"], sasl=True)
+        self.send(SASL_INIT, [Symbol(mechanism), response, host], sasl=True)
         return int(self.expect(SASL_OUTCOME).code_field)
 
-    def sasl_plain(self, user: str, password: str) -> int:
+    def sasl_plain(
+        self, user: str, password: str, host: str | None = "localhost"
+    ) -> int:
         """Authenticate with PLAIN."""
-        return self.sasl("PLAIN", f"\0{user}\0{password}".encode())
+        return self.sasl("PLAIN", f"\0{user}\0{password}".encode(), host)
 
-    def start(self, *, max_frame_size: int = 65536, idle_time_out: int = 0) -> Frame:
+    def start(
+        self,
+        *,
+        max_frame_size: int = 65536,
+        idle_time_out: int = 0,
+        host: str | None = "localhost",
+    ) -> Frame:
         """Open the connection and begin the session; gives the bus's open."""
         self.exchange_header(AMQP_HEADER)
         idle = Uint(idle_time_out) if idle_time_out else None
         self.send(
             OPEN,
-            ["wire-test", "localhost", Uint(max_frame_size), Ushort(10), idle],
+            ["wire-test", host, Uint(max_frame_size), Ushort(10), idle],
         )
         opened = self.expect(OPEN)
         self.max_frame_size = int(opened.max_frame_size)

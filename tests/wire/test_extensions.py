@@ -11,7 +11,10 @@ from .message import data_message
 from .own_annotations import identified, ping, restored
 from .peer import Peer
 
-NAMES = ["ping", "send-id", "restore-ledger", "transfer-headroom", "cancel-sent"]
+NAMES = [
+    *("ping", "send-id", "restore-ledger", "transfer-headroom", "cancel-sent"),
+    "resubmit",
+]
 LIMIT_BYTES = 2048
 TRANSFER_QUEUE = "away/x-servicebus-transfer/0"
 

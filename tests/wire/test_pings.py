@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from twinbus.broker.operation_log import PING, decode_operations
+from twinbus.broker.operation_log import PING
+from twinbus.broker.operation_record import decode_operations
 
 from .codec import Symbol, Timestamp
 from .frames import REJECTED, LinkRefused

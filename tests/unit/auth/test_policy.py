@@ -146,3 +146,76 @@ def test_key_itself_grants_without_an_end() -> None:
 def test_wrong_key_or_name_grants_nothing(key_name: str, key: str) -> None:
     with pytest.raises(AuthenticationFailed):
         POLICY.grant_by_key(key_name, key)
+
+
+# --- what does not exist ----------------------------------------------------------
+
+
+class _Signatures:
+    """Counts how often a signature is computed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        compute = sas._signature
+
+        def counted(*arguments: str) -> str:
+            self.count += 1
+            return compute(*arguments)
+
+        monkeypatch.setattr(sas, "_signature", counted)
+
+    def of_refusal(self, made: str, path: str) -> int:
+        self.count = 0
+        with pytest.raises(AuthenticationFailed):
+            TWO_KEYS.grant_by_token(made, path, NOW)
+        return self.count
+
+
+TWO_KEYS = Policy(
+    [
+        AuthorizationRule(
+            key_name="own",
+            primary_key="one",
+            secondary_key="two",
+            claims=Claim.SEND,
+            scope="orders",
+        )
+    ]
+)
+
+
+def test_unknown_name_is_as_much_work_as_a_wrong_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that the time of a refusal does not tell which names exist, and where."""
+    wrong, unknown = token(key_name="own", key="x"), token(key_name="no", key="x")
+    signatures = _Signatures(monkeypatch)
+    known = signatures.of_refusal(wrong, "orders")
+    assert signatures.of_refusal(unknown, "orders") == known == 2
+    assert signatures.of_refusal(wrong, "elsewhere") == known
+
+
+@pytest.mark.parametrize("name", ["", "decoy", "nobody"])
+def test_key_that_stands_for_none_opens_nothing(name: str) -> None:
+    made = token(key_name=name or "x", key="decoy").replace("skn=x", f"skn={name}")
+    for prove in (
+        lambda: POLICY.grant_by_key(name, "decoy"),
+        lambda: POLICY.grant_by_token(made, "orders", NOW),
+        lambda: POLICY.widest_grant(made, NOW),
+    ):
+        with pytest.raises(AuthenticationFailed):
+            prove()
+    assert name == "" or not POLICY.is_signed(made)
+
+
+def test_signature_of_a_known_key_counts_even_without_a_right() -> None:
+    expired = token(expires_at=NOW - 1)
+    assert POLICY.is_signed(expired)
+    assert POLICY.is_signed(token("sb://host/other", "sender", "orders key"))
+    assert POLICY.is_signed("no token at all")
+    assert not POLICY.is_signed(token(key="root three"))
+
+
+def test_all_keys_are_named_as_secrets() -> None:
+    keys = {"root one", "root two", "namespace key", "orders key"}
+    assert set(POLICY.secrets()) == keys

@@ -4,7 +4,8 @@ import pytest
 
 from twinbus.broker.changes import ChangeSet, LedgerId, LedgerRange, OutboxEntry
 from twinbus.broker.message import Message
-from twinbus.broker.operation_log import PING, decode_operations
+from twinbus.broker.operation_log import PING
+from twinbus.broker.operation_record import decode_operations
 
 from .world import ACTOR, NOW, Place, bodies
 

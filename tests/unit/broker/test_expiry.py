@@ -3,7 +3,7 @@
 import pytest
 
 from twinbus.broker import expiry, settlement
-from twinbus.broker.operation_log import EXPIRE, LOCK_EXPIRED
+from twinbus.broker.operation_log import ARRIVE, EXPIRE, LOCK_EXPIRED
 from twinbus.limits import CHANGED_BYTES
 
 from .world import NOW, Place, bodies, run
@@ -92,7 +92,7 @@ def test_message_outlives_its_time(dead_letter: bool) -> None:
     place.send(b"a", ttl_ms=10)
     assert expiry.has_timers(place.queue)
     expiry.let_time_pass(place.queue, NOW + 10, place.changes)
-    assert [run.operation for run in place.runs()] == [EXPIRE]
+    assert [run.operation for run in place.runs()] == [EXPIRE] + [ARRIVE] * dead_letter
     place.commit()
     assert place.queue.active_count == 0
     assert place.dead_letters.active_count == dead_letter

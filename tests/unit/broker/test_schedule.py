@@ -2,7 +2,7 @@
 
 from twinbus.broker import schedule
 from twinbus.broker.message import SCHEDULED, Annex, Message
-from twinbus.broker.operation_log import ACTIVATE, CANCEL, THE_BUS
+from twinbus.broker.operation_log import ACTIVATE, ARRIVE, CANCEL, THE_BUS
 from twinbus.broker.operation_log import SCHEDULE as SCHEDULED_BY_SOMEBODY
 
 from .world import ACTOR, NOW, Place, run
@@ -31,7 +31,10 @@ def test_activated_message_is_enqueued_like_a_new_one(place: Place) -> None:
     found = scheduled(place, ttl_ms=50)
     found.annex = Annex(modified={"a": b"\x41"})
     schedule.activate(place.queue, found, NOW + 120, place.changes)
-    assert [(run.operation, run.actor) for run in place.runs()] == [(ACTIVATE, THE_BUS)]
+    assert [(run.operation, run.actor) for run in place.runs()] == [
+        (ACTIVATE, THE_BUS),
+        (ARRIVE, THE_BUS),
+    ]
     place.commit()
     queue = place.queue
     assert (queue.active_count, queue.scheduled_count, queue.size_bytes) == (1, 0, 5)

@@ -32,7 +32,7 @@ class Step(Work):
         size: int = 0,
         home: Home = HOME,
     ) -> None:
-        super().__init__(home)
+        super().__init__(home, "q")
         self._happened = happened
         self._refusal = refusal
         self.message_count = messages

@@ -9,7 +9,7 @@ from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import ENTROPY_BYTES, MessageLock
-from twinbus.broker.operation_log import OperationRun, decode_operations
+from twinbus.broker.operation_record import OperationRun, decode_operations
 from twinbus.broker.receiver import Receiver
 from twinbus.store.memory import MemoryStore
 from twinbus.store.opening import open_store

@@ -221,3 +221,11 @@ def test_window_of_send_ids_is_a_duration(given: str) -> None:
 def test_window_of_send_ids_has_bounds(given: str) -> None:
     with pytest.raises(ConfigError, match="--send-id-window: "):
         load_config(None, {}, {"send_id_window": given})
+
+
+def test_variables_of_other_commands_are_no_mistyped_settings() -> None:
+    variables = {
+        "TWINBUS_CONNECTION_STRING": "Endpoint=sb://x/",
+        "TWINBUS_CONTEXT": "a",
+    }
+    assert not load_config(None, variables, {}).print_connection_string

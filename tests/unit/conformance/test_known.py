@@ -7,8 +7,9 @@ import pytest
 
 FILE = Path(__file__).parents[3] / "conformance" / "known.py"
 SCRIPT = runpy.run_path(str(FILE))
-judge, known_failures, BadList = (
-    SCRIPT[name] for name in ("judge", "known_failures", "BadList")
+judge, known_failures, known_on, differences, BadList = (
+    SCRIPT[name]
+    for name in ("judge", "known_failures", "known_on", "differences", "BadList")
 )
 
 RUN = {
@@ -30,6 +31,25 @@ def entry(number: int) -> str:
 
 def test_our_own_list_can_be_read() -> None:
     assert all(known_failures().values())
+
+
+@pytest.mark.parametrize("setup", ["one", "postgres", "partitioned", "brokers"])
+def test_the_list_of_a_set_up_has_what_is_known_everywhere(setup: str) -> None:
+    assert known_on(setup).items() >= known_failures().items()
+
+
+def test_differences_of_a_set_up_name_their_row(tmp_path: Path) -> None:
+    file = listed(tmp_path, entry(1) + 'row = "T15"\n')
+    assert differences(file) == {"test 1": "T15: because"}
+    for row in ("", 'row = ""\n', 'row = "somewhere"\n'):
+        with pytest.raises(BadList):
+            differences(listed(tmp_path, entry(1) + row))
+
+
+def test_a_test_that_passes_by_luck_is_good() -> None:
+    known = {"b": "because", "a": "T15: because"}
+    assert judge(RUN, known, is_whole=True, lucky={"a"}).is_good
+    assert not judge(RUN, known, is_whole=True).is_good
 
 
 def test_names_come_with_their_reasons(tmp_path: Path) -> None:

@@ -85,6 +85,18 @@ async def test_lease_that_ran_out_is_noticed(world: World, check: SelfCheck) -> 
     world.owner.lease._held = HeldLease(1, 0, 0)
 
 
+async def test_process_that_was_stopped_is_not_sick(
+    world: World, check: SelfCheck
+) -> None:
+    """Its owners have had no turn since. If they do nothing about it, that is."""
+    world.owner.lease._held = HeldLease(1, 10_000, world.clock.monotonic())
+    world.owner.must_turn = True
+    assert look(world, check, 40_000) is None
+    assert look(world, check) == "lease"
+    world.owner.lease._held = HeldLease(1, 0, 0)
+    assert look(world, check) is None
+
+
 async def test_wrong_counter_is_noticed(world: World, check: SelfCheck) -> None:
     await send(world)
     assert await check.count() is None

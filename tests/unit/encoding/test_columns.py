@@ -1,6 +1,7 @@
 """Messages as columns: every column, every kind of body, and invalid bytes."""
 
 import json
+from base64 import b64encode
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -38,6 +39,7 @@ from twinbus.encoding.incoming import read_message
 NUMBER = 42
 ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 INSIDE = [
+    *("application_property_types", "amqp_types"),
     *("message_id", "to", "subject", "reply_to", "correlation_id", "content_type"),
     *("session_id", "reply_to_session_id", "partition_key"),
     *("application_properties", "body"),
@@ -126,7 +128,9 @@ def test_every_column_of_a_full_message() -> None:
         "reply_to_session_id": "rg",
         "partition_key": "p",
         "application_properties": [("colour", "red")],
+        "application_property_types": None,
         "body": b"hello",
+        "amqp_types": None,
     }
 
 
@@ -297,7 +301,77 @@ def test_properties_that_a_settlement_set_count() -> None:
     assert value_of(bare, "application_properties") == [("a", "set")]
 
 
+def test_types_of_properties_that_are_not_strings() -> None:
+    timespan = Described(Symbol("com.microsoft:timespan"), 5)
+    properties: dict[str, object] = {
+        "text": "t",
+        "long text": "l" * 300,
+        "null": None,
+        "n": 7,
+        "ok": True,
+        "small": UInt(0),
+        "span": timespan,
+    }
+    message = sent(application_properties=properties)
+    opaque = f"amqp:{b64encode(encode(timespan)).decode()}"
+    assert value_of(message, "application_property_types") == [
+        ("n", "long"),
+        ("ok", "boolean"),
+        ("small", "uint"),
+        ("span", opaque),
+    ]
+    # A settlement may give a value another type.
+    message.annex = Annex(modified={"n": encode("seven"), "ok": encode(Int(1))})
+    assert value_of(message, "application_property_types") == [
+        ("ok", "int"),
+        ("small", "uint"),
+        ("span", opaque),
+    ]
+
+
+def test_a_string_that_is_not_utf8_keeps_its_bytes_as_type() -> None:
+    bad = b"\xa1\x01\xff"
+    entries = b"\xc1\x07\x02" + encode("a") + bad
+    row = row_of(bytes_alone(section(0x74, entries)))
+    assert row["application_properties"] == [("a", None)]
+    expected = [("a", f"amqp:{b64encode(bad).decode()}")]
+    assert row["application_property_types"] == expected
+
+
 # --- bodies -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (Data((b"one",)), None),
+        (Data((b"x" * 300,)), None),
+        (Data((b"one", b"two")), "sections"),
+        (AmqpValue("text"), "value:string"),
+        (AmqpValue(b"bytes"), "value:binary"),
+        (AmqpValue(Int(5)), "value:int"),
+        (AmqpValue(None), "value:null"),
+        (AmqpValue({"a": 1}), "value"),
+        (AmqpValue(float("nan")), "value"),
+        (AmqpSequence(([1, 2],)), "sequence"),
+        (None, "none"),
+    ],
+)
+def test_type_of_a_body(body: Body | None, expected: str | None) -> None:
+    message = encode_message(Sent(properties=Properties(subject="s"), body=body))
+    found = value_of(bytes_alone(message), "amqp_types")
+    assert found == (None if expected is None else [("body", expected)])
+
+
+def test_types_of_ids_that_are_not_strings() -> None:
+    properties = Properties(message_id=ID, correlation_id=ULong(7))
+    message = sent(properties=properties, body=Data((b"",)))
+    assert value_of(message, "amqp_types") == [
+        ("message_id", "uuid"),
+        ("correlation_id", "ulong"),
+    ]
+    long_id = sent(properties=Properties(message_id="\u00e9" * 128), body=Data((b"",)))
+    assert value_of(long_id, "amqp_types") is None
 
 
 @pytest.mark.parametrize(
@@ -313,7 +387,7 @@ def test_properties_that_a_settlement_set_count() -> None:
         (AmqpValue(True), b"true"),
         (AmqpValue(Int(5)), b"5"),
         (AmqpValue(1.5), b"1.5"),
-        (AmqpValue(ID), f'"{ID}"'.encode()),
+        (AmqpValue(ID), str(ID).encode()),
         (AmqpValue(Described(Symbol("d"), "inside")), b'"inside"'),
         (None, None),
     ],
@@ -415,6 +489,10 @@ def test_key_that_is_no_text_is_left_out() -> None:
 def test_broken_bytes_are_null_and_no_error(raw: bytes) -> None:
     row = row_of(bytes_alone(raw), *INSIDE)
     assert row.pop("application_properties") == []
+    # Whoever sends it on must know that this row is not the whole message.
+    [(name, kind)] = row.pop("amqp_types")  # type: ignore[misc]
+    assert name == "body"
+    assert kind in ("unreadable", "value", "sequence", "sections")
     assert set(row.values()) == {None}
 
 
@@ -427,6 +505,9 @@ def check(message: Message) -> None:
         assert isinstance(name, str)
         assert value is None or isinstance(value, str)
     assert body is None or isinstance(body, bytes)
+    for types in (row.pop("application_property_types"), row.pop("amqp_types")):
+        assert types is None or isinstance(types, list)
+        assert all(isinstance(text, str) for entry in types or () for text in entry)
     for value in row.values():
         assert value is None or isinstance(value, str)
 

@@ -2,8 +2,21 @@
 
 import pytest
 
-from twinbus.amqp.messaging import Data, Message, Properties, decode_message
-from twinbus.encoding.composing import PROPERTY_INDEXES, MessageComposer
+from twinbus.amqp.codec import encode
+from twinbus.amqp.messaging import (
+    AmqpValue,
+    Data,
+    Message,
+    Properties,
+    decode_message,
+)
+from twinbus.amqp.types import ULong
+from twinbus.encoding.composing import (
+    PROPERTY_INDEXES,
+    MessageComposer,
+    binary_values,
+    string_values,
+)
 from twinbus.encoding.incoming import read_message
 
 
@@ -16,7 +29,7 @@ def test_without_columns_messages_are_empty() -> None:
 def test_sections_come_in_the_order_of_the_standard() -> None:
     composer = MessageComposer(1)
     composer.add_bodies([b"body"])
-    composer.add_application_properties([b"k"], [b"v"], [(0, 1)])
+    composer.add_application_properties([b"k"], string_values([b"v"]), [(0, 1)])
     composer.add_text("subject", [b"s"])
     composer.add_send_ids([b"id"])
     composer.add_time_to_live([9], 0)
@@ -51,7 +64,9 @@ def test_maps_of_any_size(count: int) -> None:
     keys = [f"{number}".encode() for number in range(count)]
     composer = MessageComposer(3)
     composer.add_application_properties(
-        keys, [None, *keys[1:]], [(0, 0), (0, count), (count - 1, count)]
+        keys,
+        string_values([None, *keys[1:]]),
+        [(0, 0), (0, count), (count - 1, count)],
     )
     empty, whole, last = map(decode_message, composer.messages())
     assert empty.application_properties is None
@@ -60,3 +75,20 @@ def test_maps_of_any_size(count: int) -> None:
     }
     assert last.application_properties is not None
     assert list(last.application_properties) == [str(count - 1)]
+
+
+def test_some_rows_have_values_of_other_types() -> None:
+    composer = MessageComposer(3)
+    composer.add_text("message_id", [b"a", b"7", None], {1: encode(ULong(7))})
+    composer.add_bodies([b"x", b"y", b"z"], {1: encode(5), 2: b""})
+    first, second, third = map(decode_message, composer.messages())
+    assert first.properties == Properties(message_id="a")
+    assert first.body == Data((b"x",))
+    assert second.properties == Properties(message_id=ULong(7))
+    assert second.body == AmqpValue(5)
+    assert (third.properties, third.body) == (None, None)
+
+
+def test_values_are_encoded_column_by_column() -> None:
+    assert string_values([b"a", None]) == [encode("a"), encode(None)]
+    assert binary_values([b"a" * 300, None]) == [encode(b"a" * 300), encode(None)]

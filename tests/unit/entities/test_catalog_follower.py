@@ -7,7 +7,9 @@ import pytest
 from unit.cluster.world import ClusterWorld, Member, free_lease
 
 from twinbus.cluster.terms import BEAT_MS
+from twinbus.entities.access_keys import PRIMARY
 from twinbus.errors import (
+    AuthenticationFailed,
     EntityAlreadyExists,
     MessagingEntityNotFound,
     ServerBusy,
@@ -48,6 +50,19 @@ async def test_created_entities_appear(world: ClusterWorld) -> None:
     assert b.namespace.queue("q").description.max_delivery_count == 3
     assert not b.namespace.queue("q").is_available()
     assert [one.path for one in b.namespace.subscriptions("t")] == ["t/Subscriptions/s"]
+
+
+async def test_rules_of_the_namespace_are_followed(world: ClusterWorld) -> None:
+    a, b = both(world)
+    made = await a.namespace.keys.create("", "shop", ["Send"])
+    await world.pass_time(BEAT_MS)
+    assert [one.rule for one in b.namespace.keys.rules("")] == [made]
+    assert b.namespace.policy.grant_by_key("shop", made.primary_key)
+    renewed = await b.namespace.keys.regenerate("", "shop", PRIMARY)
+    await world.pass_time(BEAT_MS)
+    with pytest.raises(AuthenticationFailed):
+        a.namespace.policy.grant_by_key("shop", made.primary_key)
+    assert a.namespace.policy.grant_by_key("shop", renewed.primary_key)
 
 
 async def test_updates_are_followed(world: ClusterWorld) -> None:

@@ -3,7 +3,11 @@
 import pytest
 
 from twinbus.config.config import Config, ConfigError
-from twinbus.config.entities import DeclaredSubscription, DeclaredTopic
+from twinbus.config.entities import (
+    DeclaredEntities,
+    DeclaredSubscription,
+    DeclaredTopic,
+)
 from twinbus.entities.declared_entities import make_declared
 from twinbus.entities.topic_quotas import TopicQuotas
 from twinbus.errors import ArgumentOutOfRange, QuotaExceeded
@@ -14,7 +18,8 @@ from .world import NOW, World
 
 
 async def make(world: World, config: Config) -> None:
-    await make_declared(world.namespace, config, world.clock.now())
+    entities = DeclaredEntities(queues=config.queues, topics=config.topics)
+    await make_declared(world.namespace, entities, config.file, world.clock.now())
 
 
 def billing(*rules: Rule, **properties: object) -> Config:

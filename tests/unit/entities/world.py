@@ -14,7 +14,8 @@ from twinbus.broker.fragment_settings import NO_LIMIT
 from twinbus.broker.message import Message
 from twinbus.broker.message_lock import MessageLock
 from twinbus.broker.receiver import Receiver
-from twinbus.entities.namespace import Namespace
+from twinbus.entities.namespace_limits import NamespaceLimits
+from twinbus.entities.namespaces import Namespaces
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
@@ -89,6 +90,7 @@ class FaultyCatalog:
     def __init__(self) -> None:
         self.inner = MemoryCatalog()
         self.error: Exception | None = None
+        self.error_of_removal: Exception | None = None
         # Called when the step of that name is done; whoever did it hears no more.
         self.after: dict[str, Callable[[], None]] = {}
 
@@ -106,7 +108,10 @@ class FaultyCatalog:
         await self._done("intend")
 
     async def remove(self, tombstones: Sequence[Any], known: int | None = None) -> None:
+        error, self.error_of_removal = self.error_of_removal, None
         await take_time()
+        if error is not None:
+            raise error
         await self.inner.remove(tombstones, known)
         await self._done("remove")
 
@@ -142,7 +147,7 @@ class World:
         self.entropy_count = 0
         self.owners = Owners([self._owner(store) for store in self.stores])
         self.owner = next(iter(self.owners))
-        self.namespace = Namespace(
+        self.namespaces = Namespaces(
             name,
             self.catalog,
             self.owners,
@@ -150,11 +155,14 @@ class World:
             self.entropy,
             Turns(self.clock),
             rules=(),
-            max_entities=max_entities,
-            max_message_bytes=1000,
-            max_entity_message_bytes=1000,
-            **limits,
+            limits=NamespaceLimits(
+                max_entities=max_entities,
+                max_message_bytes=1000,
+                max_entity_message_bytes=1000,
+                **limits,
+            ),
         )
+        self.namespace = self.namespaces.default
 
     def _owner(self, store: FaultyStore) -> StoreOwner:
         return StoreOwner(
@@ -177,12 +185,12 @@ class World:
 
     async def start(self) -> None:
         await self.owners.open("test")
-        await self.namespace.open()
+        await self.namespaces.open()
         self.owners.start()
 
     async def stop(self) -> None:
         await self.owners.stop()
-        await self.namespace.close()
+        await self.namespaces.close()
 
     async def crash(self, request: asyncio.Task[Any] | None) -> None:
         """End as a process does: what was not done is not done any more. The next

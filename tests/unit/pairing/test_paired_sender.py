@@ -2,12 +2,14 @@
 
 import asyncio
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from twinbus.pairing.entity_health import State
 from twinbus.pairing.failures import FailureKind, Verdict
 from twinbus.pairing.send_ids import was_tried
+from twinbus.pairing.send_log import SendLog, SentCall
 
 from .world import HANG, Failure, Refused, TimedOut, World, mails, play
 
@@ -344,3 +346,46 @@ def test_closed_sender_refuses() -> None:
             await sender.send(mails("a"))
 
     play(scene)
+
+
+class NotedLog(SendLog):  # type: ignore[misc]
+    """A send log whose notes are seen at once."""
+
+    noted: list[SentCall]
+
+    def note(self, call: SentCall) -> None:
+        self.noted = [*getattr(self, "noted", []), call]
+
+
+@pytest.mark.parametrize(
+    ("answer", "operation", "result", "reason"),
+    [
+        (None, "send", "ok", None),
+        (Failure(FailureKind.MESSAGE, "malformed"), "send", "failed", "malformed"),
+        (HANG, "send", "unknown", "no answer in time"),
+    ],
+)
+def test_outcome_is_logged(
+    tmp_path: Path,
+    answer: Exception | None,
+    operation: str,
+    result: str,
+    reason: str | None,
+) -> None:
+    async def scene(world: World) -> None:
+        log = world.pair.send_log = NotedLog(tmp_path, "north", world.clock)
+        if answer is not None:
+            world.primary.answers["orders"] = answer
+        messages = mails("ab")
+        try:
+            await world.pair.sender("orders").send(messages)
+        except Exception:
+            assert answer is not None
+        world.pair.send_log = None
+        log.close()
+        [call] = log.noted
+        assert (call.operation, call.result, call.reason) == (operation, result, reason)
+        assert call.send_ids == [message.send_id for message in messages]
+        assert call.path == "orders"
+
+    play(scene, **{**SETTINGS, "wait_during_failover": False})

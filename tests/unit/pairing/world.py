@@ -61,6 +61,9 @@ class MailDialect:
     def send_id(self, message: Mail) -> bytes | None:
         return message.send_id
 
+    def message_id(self, message: Mail) -> str | None:
+        return message.message_id
+
     def session_id(self, message: Mail) -> str | None:
         return message.session_id
 

@@ -7,7 +7,7 @@ from twinbus.process.figures import ServerFigures
 
 def figures_of(world: World) -> ServerFigures:
     return ServerFigures(
-        world.namespace, world.owners, world.clock, lambda: 2, is_strict=True
+        world.namespaces, world.owners, world.clock, lambda: 2, is_strict=True
     )
 
 
@@ -28,8 +28,8 @@ async def test_pings_are_those_of_the_entity(world: World) -> None:
     await world.namespace.create_queue("bills", {})
     queue.fragment().ping_count = 3
     figures = figures_of(world)
-    assert sorted(figures.entity_paths()) == ["Orders", "bills"]
-    [orders, bills] = figures.entity_figures(["Orders", "bills"])
+    assert sorted(figures.entity_names()) == [("", "Orders"), ("", "bills")]
+    [orders, bills] = figures.entity_figures([("", "Orders"), ("", "bills")])
     assert (orders.path, orders.kind, orders.pings) == ("Orders", "queue", 3)
     assert (bills.pings, bills.enqueued, bills.messages) == (0, 0, (0, 0, 0, 0, 0))
 
@@ -37,6 +37,6 @@ async def test_pings_are_those_of_the_entity(world: World) -> None:
 async def test_an_entity_that_went_meanwhile_has_none(world: World) -> None:
     await world.namespace.create_queue("orders", {})
     figures = figures_of(world)
-    paths = figures.entity_paths()
+    paths = figures.entity_names()
     await world.namespace.delete_queue("orders")
     assert figures.entity_figures(paths) == []

@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 
 from twinbus.cli import exit_codes
-from twinbus.cli.main import app, run
+from twinbus.cli.main import command_line, run
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[3] / "scripts" / "cli_reference.py"))
 CLI = SCRIPT["PAGE"].read_text()
@@ -25,7 +25,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
         yield from commands(child, (*path, name))
 
 
-COMMANDS = list(commands(get_command(app)))
+COMMANDS = list(commands(get_command(command_line())))
 
 
 def test_page_is_current() -> None:

@@ -21,6 +21,21 @@ def counts(**numbers: int) -> dict[str, int]:
     }
 
 
+def test_other_set_ups_have_their_totals_and_what_differs_there() -> None:
+    known = [{"test": "a", "reason": "always"}]
+    other = result(
+        setup="partitioned",
+        is_quick=True,
+        exceptions=[*known, {"test": "b", "reason": "T15: numbers | of fragments"}],
+    )
+    page = section(result(exceptions=known), [other])
+    assert "| one | 2 | 1 | 1 | 0 | 1 |" in page
+    assert "| partitioned, without tests that sleep for a minute | 2 |" in page
+    assert "| partitioned | `b` | T15: numbers \\| of fragments |" in page
+    assert "| partitioned | `a` |" not in page
+    assert "set-ups" not in section(result())
+
+
 SKIPPED = {"outcome": "skipped", "reason": "skipped.toml: needs\nTLS | or so"}
 
 
