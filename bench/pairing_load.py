@@ -211,6 +211,7 @@ class LoadRun:
         else:
             self._primary.freeze()
         await asyncio.sleep(plan.outage_seconds)
+        await self._all_diverted(began_at)
         backlog = await self._backlog()
         back_at = time.monotonic()
         if kind == "kill":
@@ -233,6 +234,15 @@ class LoadRun:
             drained_seconds=drained_at - back_at,
             backlog=backlog,
         )
+
+    async def _all_diverted(self, since: float) -> None:
+        """A short outage lasts until all senders have noticed it: on a busy machine
+        that takes longer, and without a backlog nothing is shown."""
+
+        def last() -> float:
+            return max(one.first_at("diverted", since) for one in self._senders)
+
+        await self._until(lambda: last() < float("inf"), "detour", _RECOVERY_SECONDS)
 
     async def _recovered(self, since: float) -> float:
         """When the last sender found its entity healthy again."""

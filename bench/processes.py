@@ -8,7 +8,6 @@ parents. Processes are ended by their id and only if this program started them.
 
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -48,14 +47,6 @@ def usage_of(pids: Sequence[int]) -> Usage:
         anonymous += status.get("RssAnon", 0)
         peak += status.get("VmHWM", 0)
     return Usage(cpu, resident, anonymous, peak)
-
-
-def free_port() -> int:
-    """A loopback port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

@@ -18,9 +18,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
+from bench.free_port import free_port
 from bench.load_client import Target
 from bench.prerequisites import RABBITMQ_INSTALL, MissingPrerequisite, find_rabbitmq
-from bench.processes import free_port, stop
+from bench.processes import stop
 from bench.server import wait_for_port
 
 # It knows only rcv-settle-mode first (and echoes settlements all the same), and

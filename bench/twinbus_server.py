@@ -5,7 +5,7 @@ how restarts are measured. `ready_seconds` is the time from the start of the
 process to the line `ready` on its output. `source` is another tree of twinbus than
 the one at hand, to compare the two; `under` a program that runs the server, and
 `module` what is run instead of `twinbus`. With several `stores` their files are in
-the data folder.
+the data folder; several `brokers` share them.
 """
 
 import os
@@ -19,8 +19,9 @@ import time
 from pathlib import Path
 from typing import Self
 
+from bench.free_port import free_port
 from bench.load_client import Target
-from bench.processes import free_port, stop
+from bench.processes import stop
 from bench.server import START_PATIENCE_SECONDS, ServerFailed
 
 _KEY_NAME = "RootManageSharedAccessKey"
@@ -48,8 +49,10 @@ class TwinbusServer:
         module: str = "twinbus",
         stores: int = 1,
         store: str = "",
+        brokers: int = 1,
     ) -> None:
         self._stores = stores
+        self._brokers = brokers
         self._config = config
         # A URL; empty: the embedded store, or several of them.
         self._store = store
@@ -136,6 +139,7 @@ class TwinbusServer:
             *("--port", str(self._port), "--tls-port", str(self._tls_port)),
             *("--key", self._key),
             *self._store_flags(),
+            *(("--brokers", str(self._brokers)) if self._brokers > 1 else ()),
         ]
 
     def _store_flags(self) -> list[str]:

@@ -1,7 +1,7 @@
 """The results of the phases as one document, and as lines on the screen.
 
-    {"sdk", "select", "keyword", "is_whole", "endpoint", "seconds",
-     "counts", "live_counts", "modules", "exceptions", "tests"}
+    {"sdk", "setup", "select", "keyword", "is_whole", "is_quick", "endpoint",
+     "seconds", "counts", "live_counts", "modules", "exceptions", "tests"}
 
 Counts have `tests`, `live`, `passed`, `failed` and `skipped`. A test is live if it
 needs the server: a server is judged by `live_counts`. Each of `tests` has outcome,
@@ -15,12 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from conformance.known import Verdict
+from conformance.setups import ONE, PLAIN
+from conformance.vendor import BUILD
 
 Test = Mapping[str, Any]
 
+_USUAL = (ONE, PLAIN)
 _OUTCOMES = ("passed", "failed", "skipped")
 # Of a reason on the screen; the result file has more.
 _REASON_CHARACTERS = 160
+
+
+def result_file(setup: str, transport: str = PLAIN) -> Path:
+    """Where the result of a set-up is, unless another file is named."""
+    parts = ("result", *(part for part in (setup, transport) if part not in _USUAL))
+    return BUILD / f"{'-'.join(parts)}.json"
 
 
 def counts(tests: Iterable[Test]) -> dict[str, int]:

@@ -19,10 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.known import BadList, judge, known_failures
+from conformance.known import BadList, judge, known_on, lucky_on
 from conformance.own_bus import own_bus
-from conformance.results import document, print_summary, write
+from conformance.results import document, print_summary, result_file, write
 from conformance.selections import SELECTIONS, SLOW, Phase
+from conformance.setups import ONE, PLAIN, SETUPS, TRANSPORTS
 from conformance.vendor import BUILD, SDK, CannotRun, tests_folder
 
 _HERE = Path(__file__).parent
@@ -60,12 +61,21 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--select", choices=SELECTIONS, default="all", help="which tests (all)"
     )
+    parser.add_argument(
+        "--setup", choices=SETUPS, default=ONE, help="what the bus is made of (one)"
+    )
+    parser.add_argument(
+        "--transport",
+        choices=TRANSPORTS,
+        default=PLAIN,
+        help="the way that messages take (plain)",
+    )
     parser.add_argument("-k", dest="keyword", default="", help="as in pytest")
     parser.add_argument(
         "--quick", action="store_true", help="leave out those that sleep for a minute"
     )
     parser.add_argument(
-        "--json", type=Path, default=BUILD / "result.json", help="the result file"
+        "--json", type=Path, help="the result file (build/conformance/result.json)"
     )
     parser.add_argument(
         "--selftest", action="store_true", help="check the shim; needs no server"
@@ -77,13 +87,20 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace) -> int:
-    known = known_failures()
+    is_own = (options.setup, options.transport) != (ONE, PLAIN)
+    if is_own and "SB_CONNECTION_STRING" in os.environ:
+        raise CannotRun(
+            "--setup and --transport are for a bus of its own: unset "
+            "SB_CONNECTION_STRING"
+        )
+    known = known_on(options.setup)
+    file = options.json or result_file(options.setup, options.transport)
     folder = tests_folder()
     tests: dict[str, Any] = {}
     seconds = 0.0
     endpoint = ""
     for phase in SELECTIONS[options.select]:
-        with _target(phase) as target:
+        with _target(phase, options.setup, options.transport) as target:
             endpoint = target["SB_CONNECTION_STRING"].split(";", 1)[0]
             report = _run_phase(phase, folder, target, options)
         tests.update(report["tests"])
@@ -94,29 +111,39 @@ def _run(options: argparse.Namespace) -> int:
     is_whole = options.select == "all" and not is_part
     about = {
         "sdk": SDK,
+        "setup": options.setup,
+        "transport": options.transport,
         "select": options.select,
         "keyword": options.keyword,
         "is_whole": is_whole,
+        "is_quick": options.quick,
         "endpoint": endpoint,
         "seconds": seconds,
     }
     result = document(tests, known, about)
-    verdict = judge(tests, known, is_whole=is_whole)
-    write(result, options.json)
-    print_summary(result, verdict, options.json)
+    verdict = judge(tests, known, is_whole=is_whole, lucky=lucky_on(options.setup))
+    write(result, file)
+    print_summary(result, verdict, file)
     return 0 if verdict.is_good else 1
 
 
 @contextlib.contextmanager
-def _target(phase: Phase) -> Iterator[Mapping[str, str]]:
+def _target(phase: Phase, setup: str, transport: str) -> Iterator[Mapping[str, str]]:
     """The variables that describe the server: given, or of a bus started for it."""
     if phase.name == "offline":
         yield _NOBODY
     elif "SB_CONNECTION_STRING" in os.environ:
         yield {name: value for name, value in os.environ.items() if name[:3] == "SB_"}
     else:
-        with own_bus(BUILD / f"server-{phase.name}.log") as description:
+        log = _log_file(phase, setup, transport)
+        with own_bus(log, setup, transport) as description:
             yield description
+
+
+def _log_file(phase: Phase, setup: str, transport: str) -> Path:
+    parts = (setup, transport, phase.name)
+    which = "-".join(part for part in parts if part not in (ONE, PLAIN))
+    return BUILD / f"server-{which}.log"
 
 
 def _run_phase(
@@ -132,7 +159,7 @@ def _run_phase(
         ended = subprocess.run(
             [*_command(phase, folder, options), *options.extra],
             cwd=folder,
-            env={**_environment(Path(name)), **target, "SB_REPORT": str(file)},
+            env={**_environment(Path(name), target), "SB_REPORT": str(file)},
         )
         if ended.returncode not in _USUAL_EXITS or not file.exists():
             raise CannotRun(
@@ -167,9 +194,10 @@ def _keyword(options: argparse.Namespace) -> str:
     return " and ".join(parts)
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """That of the vendor's tests, whatever server they are for."""
-    own = {**os.environ, "PYTHONPATH": str(_SHIM), "PYTHONDONTWRITEBYTECODE": "1"}
+def _environment(folder: Path, target: Mapping[str, str]) -> dict[str, str]:
+    """That of the vendor's tests, for a server."""
+    own = {**os.environ, **target, "PYTHONDONTWRITEBYTECODE": "1"}
+    own["PYTHONPATH"] = str(_SHIM)
     for name in ("SERVICEBUS_RESOURCE_GROUP", "TEST_PYAMQP", "PYTEST_ADDOPTS"):
         own.pop(name, None)
     # The vendor's preparer appends it to the namespace, which is a whole address here.

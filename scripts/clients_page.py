@@ -14,7 +14,7 @@ from compatibility_page import ROOT, write
 RESULT = ROOT / "build" / "conformance" / "clients.json"
 
 
-_SPOKEN = {"plain": "TCP", "tls": "TLS"}
+_SPOKEN = {"plain": "TCP", "tls": "TLS", "ws": "WS", "wss": "WSS"}
 
 Results = Mapping[str, Any]
 

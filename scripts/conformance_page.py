@@ -1,18 +1,28 @@
 """Fills the table of docs/compatibility.md from the result of `make conformance`.
 
 Only a run of everything counts: one that left tests out would make the page say less
-than the last one did, and look the same. What is between the two markers is replaced,
-the rest of the page is left alone. `make conformance-page` runs it.
+than the last one did, and look the same. Of the other set-ups there are the totals,
+and what differs; a run without the slow tests is enough, and is named. What is between
+the two markers is replaced, the rest of the page is left alone. `make conformance-page`
+runs it.
 """
 
+import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compatibility_page import ROOT, write
 
 RESULT = ROOT / "build" / "conformance" / "result.json"
 
+
+# Transports, as people call them.
+_WAYS = {
+    "tls": "over TLS",
+    "ws": "over WebSockets",
+    "wss": "over WebSockets with TLS",
+}
 
 # How reasons begin that are not the vendor's.
 _OURS = "skipped.toml: "
@@ -21,8 +31,8 @@ _COLUMNS = ("tests", "live", "passed", "failed", "skipped")
 Result = Mapping[str, Any]
 
 
-def section(result: Result) -> str:
-    """What stands between the markers."""
+def section(result: Result, others: Sequence[Result] = ()) -> str:
+    """What stands between the markers; `others` are of other set-ups."""
     if not result["is_whole"]:
         raise ValueError(
             f"the result is of part of the tests (--select {result['select']}), and "
@@ -34,8 +44,47 @@ def section(result: Result) -> str:
             _table(result),
             _exceptions(result),
             _skipped(result),
+            *([_setups(result, others)] if others else []),
         ]
     )
+
+
+def _setups(result: Result, others: Sequence[Result]) -> str:
+    rows = "".join(
+        _row(_setup_name(other), other["counts"]) for other in (result, *others)
+    )
+    everywhere = {entry["test"] for entry in result["exceptions"]}
+    differences = "".join(
+        f"| {other['setup']} | `{entry['test']}` | {_cell(entry['reason'])} |\n"
+        for other in others
+        for entry in other["exceptions"]
+        if entry["test"] not in everywhere
+    )
+    listed = (
+        "Failures that are known there alone, with the row of the requirements that "
+        f"says so:\n\n| Set-up | Test | Why |\n|---|---|---|\n{differences}"
+    )
+    return (
+        "The same tests on other set-ups of the bus ([which]"
+        f"(../conformance/README.md)):\n\n{_head('Set-up')}{rows}\n"
+        + (listed if differences else "Nothing differs there.\n")
+    )
+
+
+def _setup_name(result: Result) -> str:
+    name: str = result.get("setup", "one")
+    way = result.get("transport", "plain")
+    if way != "plain":
+        name = f"{name}, {_WAYS[way]}"
+    is_quick = result.get("is_quick", False)
+    return f"{name}, without tests that sleep for a minute" if is_quick else name
+
+
+def results_of_other_setups() -> list[Result]:
+    """Those of runs that selected nothing, by name."""
+    files = sorted(RESULT.parent.glob("result-*.json"))
+    found = [json.loads(file.read_text()) for file in files]
+    return [one for one in found if one["select"] == "all" and not one["keyword"]]
 
 
 def _table(result: Result) -> str:
@@ -44,8 +93,11 @@ def _table(result: Result) -> str:
         _row("**all**", result["counts"]),
         _row("**all that are live**", result["live_counts"]),
     ]
-    head = f"| Module | {' | '.join(_COLUMNS)} |\n|---|{'---:|' * len(_COLUMNS)}\n"
-    return head + "".join(rows)
+    return _head("Module") + "".join(rows)
+
+
+def _head(first: str) -> str:
+    return f"| {first} | {' | '.join(_COLUMNS)} |\n|---|{'---:|' * len(_COLUMNS)}\n"
 
 
 def _row(name: str, counts: Mapping[str, int]) -> str:
@@ -87,4 +139,10 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    write("conformance-page", RESULT, "make conformance", section)
+    others = results_of_other_setups()
+    write(
+        "conformance-page",
+        RESULT,
+        "make conformance",
+        lambda result: section(result, others),
+    )

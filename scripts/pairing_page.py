@@ -50,6 +50,8 @@ OPTIONS = {
     "verdicts": "Changes to the table of failures above",
     "on_event": "Called with every `PairEvent`, on the pair's event loop; must not "
     "block",
+    "send_log": "A folder: what became of each message is written there, as a [send "
+    "log](../reference/operation-log.md#send-logs)",
 }
 """What each option means; durations are seconds or timedelta."""
 

@@ -14,7 +14,8 @@ from typing import Final, Self
 
 from bench.attackers import aim
 from bench.attackers.aim import Aim
-from bench.processes import free_port, usage_of
+from bench.free_port import free_port
+from bench.processes import usage_of
 from bench.server import START_PATIENCE_SECONDS, ServerFailed
 
 STOP_PATIENCE_SECONDS: Final = 60.0

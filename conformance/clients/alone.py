@@ -39,6 +39,14 @@ _UP_AND_RUNNING = 0x1 | 0x40
 
 _KEY_NAME = "RootManageSharedAccessKey"
 
+# Where clients look for messages and for administration, by transport.
+_PORTS = {
+    "plain": ("5672", "5300"),
+    "tls": ("5671", "443"),
+    "ws": ("80", "80"),
+    "wss": ("443", "443"),
+}
+
 
 def command(client: Client, transport: str, folder: Path, result: Path) -> list[str]:
     """What runs this module in a network of its own. Raises CannotRun."""
@@ -81,8 +89,8 @@ def _bus(data: Path, transport: str, log: int) -> Iterator[None]:
         (ROOT / "examples" / "bus.toml").read_text()
         + (HERE / "entities.toml").read_text()
     )
-    # Over TLS, administration is looked for on 443, and some SDKs take no other.
-    further = ["--http-port", "443"] if transport == "tls" else []
+    # Some SDKs look for administration and WebSockets on the usual port only.
+    further = ["--http-port", _PORTS[transport][1]]
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "twinbus", "serve", "--data", str(data / "data")),
@@ -123,14 +131,15 @@ def _description(folder: str, transport: str) -> Mapping[str, str]:
     credentials = f"SharedAccessKeyName={_KEY_NAME};SharedAccessKey={key}"
     plain = f"Endpoint=sb://localhost:5672;{credentials};UseDevelopmentEmulator=true"
     tls = f"Endpoint=sb://localhost;{credentials}"
+    port, http_port = _PORTS[transport]
     return {
         "SB_TRANSPORT": transport,
-        "SB_CONNECTION_STRING": plain if transport == "plain" else tls,
+        "SB_CONNECTION_STRING": plain if transport in ("plain", "ws") else tls,
         "SB_PLAIN_CONNECTION_STRING": plain,
         "SB_TLS_CONNECTION_STRING": tls,
         "SB_HOST": "localhost",
-        "SB_PORT": "5672" if transport == "plain" else "5671",
-        "SB_HTTP_PORT": "5300" if transport == "plain" else "443",
+        "SB_PORT": port,
+        "SB_HTTP_PORT": http_port,
         "SB_KEY_NAME": _KEY_NAME,
         "SB_KEY": key,
         "SB_CA_FILE": str(data / "tls" / "ca.pem"),

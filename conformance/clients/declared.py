@@ -1,7 +1,7 @@
 """The clients of clients.toml."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +9,8 @@ from typing import Any, Final
 from conformance.vendor import CannotRun
 
 HERE: Final = Path(__file__).parent
+
+TRANSPORTS: Final = ("plain", "tls", "ws", "wss")
 
 _KNOWN: Final = {
     *("title", "source", "needs", "prepare", "run"),
@@ -56,5 +58,12 @@ def _client(name: str, table: Mapping[str, Any]) -> Client:
         prepare=tuple(tuple(command) for command in table["prepare"]),
         run=tuple(table["run"]),
         patience_seconds=float(table.get("patience_seconds", 300)),
-        transports=tuple(table.get("transports", ("plain", "tls"))),
+        transports=_transports(name, table.get("transports", ("plain", "tls", "wss"))),
     )
+
+
+def _transports(name: str, given: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(given)
+    if unknown := sorted(set(found) - set(TRANSPORTS)):
+        raise CannotRun(f"clients.toml: {name} has transport {', '.join(unknown)}")
+    return found

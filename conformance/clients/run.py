@@ -1,9 +1,10 @@
 """Runs clients: `python -m conformance.clients NAME...`, or all of clients.toml.
 
-Each client is prepared once, then run over plain TCP and over TLS, each time with a
-fresh bus in a network of its own (alone.py). Results of earlier runs of other clients
-are kept in the result file, from which `make clients-page` makes the page. The
-exit status is 0 if nothing failed, 1 if something did, 2 if a client could not be run.
+Each client is prepared once, then run over plain TCP, TLS and WebSockets, each time
+with a fresh bus in a network of its own (alone.py). Results of earlier runs of other
+clients and transports are kept in the result file, from which `make clients-page` makes
+the page. The exit status is 0 if nothing failed, 1 if something did, 2 if a client
+could not be run.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from typing import Any
 
 from conformance.clients.alone import ROOT, command
 from conformance.clients.cases import CASES, FEW
-from conformance.clients.declared import Client, chosen
+from conformance.clients.declared import TRANSPORTS, Client, chosen
 from conformance.clients.preparation import prepared
 from conformance.vendor import BUILD, CannotRun
 
@@ -35,6 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="which (all)")
     parser.add_argument("--json", type=Path, default=RESULT, help="the result file")
+    parser.add_argument(
+        "--transport",
+        action="append",
+        choices=TRANSPORTS,
+        help="only over this one; may be repeated",
+    )
     parser.add_argument("--list", action="store_true", help="show the names")
     options = parser.parse_args(arguments)
     try:
@@ -42,21 +49,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.list:
             print("\n".join(client.name for client in clients))
             return 0
-        return _run(clients, options.json)
+        return _run(clients, options.transport or TRANSPORTS, options.json)
     except CannotRun as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2
 
 
-def _run(clients: list[Client], file: Path) -> int:
+def _run(clients: list[Client], chosen_transports: Sequence[str], file: Path) -> int:
     results = json.loads(file.read_text()) if file.exists() else {}
     good = True
     for client in clients:
         transports = {
             transport: _judged(_run_one(client, transport))
             for transport in client.transports
+            if transport in chosen_transports
         }
-        results[client.name] = {"title": client.title, "transports": transports}
+        before = results.get(client.name, {}).get("transports", {})
+        every = {**before, **transports}
+        results[client.name] = {
+            "title": client.title,
+            "transports": {name: every[name] for name in TRANSPORTS if name in every},
+        }
         _print(client, transports)
         good = good and all(
             case["ok"] is not False
@@ -76,7 +89,7 @@ def _run_one(client: Client, transport: str) -> Mapping[str, Any]:
         ended = subprocess.run(
             command(client, transport, folder, result),
             cwd=elsewhere,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
         )
     if ended.returncode != 0 or not result.exists():
         raise CannotRun(

@@ -6,11 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
+	"strings"
 	"time"
 
 	sb "github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
+	"github.com/coder/websocket"
 )
 
 // Bounds against hanging; not waited out where the bus answers.
@@ -32,7 +35,7 @@ type verdict struct {
 
 func main() {
 	var err error
-	client, err = sb.NewClientFromConnectionString(messaging(), nil)
+	client, err = sb.NewClientFromConnectionString(messaging(), options())
 	check(err)
 	administration, err = admin.NewClientFromConnectionString(os.Getenv("SB_CONNECTION_STRING"), nil)
 	check(err)
@@ -61,6 +64,27 @@ func messaging() string {
 		"Endpoint=sb://%s:%s;SharedAccessKeyName=%s;SharedAccessKey=%s",
 		os.Getenv("SB_HOST"), os.Getenv("SB_PORT"), os.Getenv("SB_KEY_NAME"), os.Getenv("SB_KEY"),
 	)
+}
+
+// The SDK leaves WebSockets to whoever uses it, and says where to connect.
+func options() *sb.ClientOptions {
+	transport := os.Getenv("SB_TRANSPORT")
+	if transport != "ws" && transport != "wss" {
+		return nil
+	}
+	return &sb.ClientOptions{
+		NewWebSocketConn: func(ctx context.Context, arguments sb.NewWebSocketConnArgs) (net.Conn, error) {
+			address := arguments.Host
+			if transport == "ws" {
+				address = "ws" + strings.TrimPrefix(address, "wss")
+			}
+			connection, _, err := websocket.Dial(ctx, address, &websocket.DialOptions{Subprotocols: []string{"amqp"}})
+			if err != nil {
+				return nil, err
+			}
+			return websocket.NetConn(context.Background(), connection, websocket.MessageBinary), nil
+		},
+	}
 }
 
 type testCase struct {

@@ -15,6 +15,8 @@ const DAY_MS = 86_400_000;
 
 const transport = process.env.SB_TRANSPORT;
 const client = new ServiceBusClient(process.env.SB_CONNECTION_STRING, {
+  webSocketOptions:
+    transport === "wss" ? { webSocket: require("ws") } : undefined,
   retryOptions: { maxRetries: 1, retryDelayInMs: 500 },
 });
 // Administration is looked for at the port of the endpoint over HTTPS, whatever the

@@ -19,6 +19,7 @@ from azure.servicebus import (
     ServiceBusMessage,
     ServiceBusReceiveMode,
     ServiceBusSubQueue,
+    TransportType,
 )
 from azure.servicebus.management import (
     CorrelationRuleFilter,
@@ -51,8 +52,10 @@ class NotOffered(Exception):
 
 def client_of(transport: str) -> ServiceBusClient:
     options: dict[str, Any] = {"retry_total": 1}
-    if transport == "tls":
+    if transport in ("tls", "wss"):
         options["connection_verify"] = os.environ["SB_CA_FILE"]
+    if transport in ("ws", "wss"):
+        options["transport_type"] = TransportType.AmqpOverWebsocket
     return ServiceBusClient.from_connection_string(
         os.environ["SB_CONNECTION_STRING"], **options
     )

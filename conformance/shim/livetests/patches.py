@@ -1,7 +1,8 @@
 """Every change to the SDK that the tests run with. Nothing else of it is touched.
 
 1. AMQP clients keep the port and speak plain AMQP where the server does.
-2. WebSocket clients go to SB_WS_ENDPOINT; without one they become AMQP clients.
+2. WebSocket clients go to SB_WS_ENDPOINT; without one they become AMQP clients. With
+   SB_WS_ONLY=1 all clients are WebSocket clients.
 3. Administration clients go to SB_HTTP_ENDPOINT, by http:// if it says so.
 4. TLS goes to the server's port: the SDK has 5671 fixed.
 5. A private certificate authority is trusted: certifi names a bundle that has it.
@@ -35,6 +36,7 @@ def apply() -> None:
     ):
         _patch_administration_client(client)
     put_back()
+    _patch_websockets()
     if target().has_tls and target().port != _USUAL_TLS_PORT:
         _patch_tls_port(target().port)
     if bundle := os.environ.get("SB_CA_BUNDLE"):
@@ -70,6 +72,8 @@ def _lead_to(server: Target, kwargs: dict[str, Any]) -> None:
 
     if not server.has_tls:
         kwargs["use_tls"] = False
+    if server.is_ws_only:
+        kwargs["transport_type"] = TransportType.AmqpOverWebsocket
     if kwargs.get("transport_type") != TransportType.AmqpOverWebsocket:
         return
     if server.ws is None:
@@ -77,7 +81,32 @@ def _lead_to(server: Target, kwargs: dict[str, Any]) -> None:
         note("WebSocket replaced by AMQP: SB_WS_ENDPOINT is not set")
     else:
         kwargs["use_tls"] = server.ws.scheme == "wss"
-        kwargs.setdefault("custom_endpoint_address", f"sb://{server.ws.netloc}")
+
+
+def _patch_websockets() -> None:
+    """The port: with the SDK's own argument for it, refused tokens and certificates
+    raise other errors than without."""
+    from azure.servicebus._pyamqp._transport import WebSocketTransport
+    from azure.servicebus._pyamqp.aio._transport_async import WebSocketTransportAsync
+
+    for transport in (WebSocketTransport, WebSocketTransportAsync):
+        _patch_websocket_port(transport)
+
+
+def _patch_websocket_port(transport: Any) -> None:
+    original = transport.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, host: str, *args: Any, **kwargs: Any) -> None:
+        original(self, host, *args, **kwargs)
+        name, _, path = host.partition("/")
+        ws = target().ws
+        if ws is not None and name == ws.hostname and not kwargs.get("custom_endpoint"):
+            # Of the transport without and of the one with asyncio.
+            self._host = f"{ws.netloc}/{path}"
+            self.port = ws.port
+
+    transport.__init__ = __init__
 
 
 def _patch_administration_client(client: Any) -> None:

@@ -3,6 +3,7 @@
 SB_CONNECTION_STRING         of the namespace, by a rule with Manage
 SB_HTTP_ENDPOINT             administration: http://host:port, or host:port
 SB_WS_ENDPOINT               AMQP over WebSocket: ws://host:port; may be missing
+SB_WS_ONLY=1                 all messages over WebSocket, whatever a test says
 SB_LISTEN_CONNECTION_STRING  by a rule that may only listen; may be missing
 SB_SEND_CONNECTION_STRING    by a rule that may only send; may be missing
 """
@@ -44,6 +45,7 @@ class Target:
         self.http = self._http(variables, endpoint.hostname or "")
         ws = variables.get("SB_WS_ENDPOINT", "")
         self.ws = _with_scheme(ws, "wss" if self.has_tls else "ws") if ws else None
+        self.is_ws_only = self.ws is not None and variables.get("SB_WS_ONLY") == "1"
         self.restricted = {
             "Listen": variables.get("SB_LISTEN_CONNECTION_STRING"),
             "Send": variables.get("SB_SEND_CONNECTION_STRING"),

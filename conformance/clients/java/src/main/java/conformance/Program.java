@@ -1,5 +1,6 @@
 package conformance;
 
+import com.azure.core.amqp.AmqpTransportType;
 import com.azure.messaging.servicebus.ServiceBusClientBuilder;
 import java.time.Duration;
 import java.util.LinkedHashMap;
@@ -43,7 +44,10 @@ public final class Program {
     }
 
     static ServiceBusClientBuilder builder() {
-        return new ServiceBusClientBuilder().connectionString(System.getenv("SB_CONNECTION_STRING"));
+        boolean isWebSocket = System.getenv("SB_TRANSPORT").equals("wss");
+        return new ServiceBusClientBuilder()
+            .connectionString(System.getenv("SB_CONNECTION_STRING"))
+            .transportType(isWebSocket ? AmqpTransportType.AMQP_WEB_SOCKETS : AmqpTransportType.AMQP);
     }
 
     static void expect(boolean is, Object... found) {
