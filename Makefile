@@ -12,6 +12,10 @@ BUS_READY := $(VENV)/.bus-ready
 READY := $(VENV)/.ready
 # Java, PySpark and Arrow: for what has to do with Spark only.
 SPARK_READY := $(VENV)/.spark-ready
+# The same without tools for development and without the oldest PySpark.
+SPARK_USABLE := $(VENV)/.spark-usable
+# Tests, compiled by pytest.
+TESTS_READY := $(VENV)/.tests-ready
 # Java's classes as Spark uses them: JVMs of tests start in half the time.
 SPARK_CLASSES := build/spark-classes.jsa
 JOBS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n < 2 ? 2 : n)))
@@ -19,17 +23,33 @@ TESTS_IN_PARALLEL := pytest -q -n $(JOBS) --dist worksteal
 PYTEST := $(PYTHON_IN) -m $(TESTS_IN_PARALLEL)
 COVERAGE := $(PYTHON_IN) -m coverage
 PLAIN := TWINBUS_PURE=1
+# asyncio checks that its loops are used by their own threads, and notes where each future
+# was made. Tests of coroutines take two and a half times the processor with it.
+CHECKED := -o asyncio_debug=true
+PLAIN_TESTS := $(PLAIN) $(PYTEST) $(CHECKED)
+# So that whoever looks for minutes finds them in what was printed.
+SLOWEST := --durations 15 --durations-min 20
+# Stores, crashes and attacks: they wait for disks and processes for a third of the time.
+WORKING_TESTS = $(PYTEST) -n $$((2 * $(JOBS))) $(SLOWEST)
 # Tests that wait most of the time, with more workers: with three for each processor, the
 # processors were idle for 30 to 80 % of it.
-WAITING_TESTS = $(PYTEST) -n $$((5 * $(JOBS)))
+WAITING_TESTS = $(PYTEST) -n $$((5 * $(JOBS))) $(SLOWEST)
 PAIRS_TESTS = $(PYTEST) -n $$((4 * $(JOBS))) tests/pairs
 # Each worker has a Spark session of its own, and one of them has the cluster. They wait,
 # too: with as many workers as processors, these are idle for half of the time.
-SPARK_TESTS = $(PYTEST) -n $$((2 * $(JOBS) + 1)) --dist loadgroup tests/spark
+SPARK_TESTS = $(PYTEST) -n $$((2 * $(JOBS) + 1)) --dist loadgroup $(SLOWEST) tests/spark
+# What a bus of the SDK's tests is made of, other than one SQLite store.
+OTHER_SETUPS := postgres partitioned brokers
 # Tests that need the processor more than they wait.
 WORKING := crash hostile property sim store unit
+# One after the other.
+STAGES := plain-stage working-stage waiting-stage pairs-stage spark-stage
+# Tests that have a long form.
+LONG := property sim crash drills
 # Unit tests that run no compiled code: once, as plain Python, is enough.
-PLAIN_ONLY := auth cli conformance scripts test_architecture.py test_tidy.py
+PLAIN_ONLY := auth cli client cluster config conformance diagnosis faults pairing process \
+	scripts sdk_internals spark_side throttling test_architecture.py test_names.py \
+	test_tidy.py
 
 # Each process would compile every module of twinbus again, and each worker every test.
 unexport PYTHONDONTWRITEBYTECODE
@@ -38,9 +58,11 @@ unexport PYTHONDONTWRITEBYTECODE
 CONFIG ?= $(CURDIR)/examples/bus.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check style types unit property coverage store wire sdk sim crash spark \
+.PHONY: help run test $(STAGES) plain-tests check style types unit property coverage store wire \
+	sdk sim crash \
+	drill fuzz spark spark-ready \
 	conformance conformance-page clients clients-page bench bench-attackers \
-	bench-pairing bench-spark nightly docs everything tools compiled wheel \
+	bench-pairing bench-spark nightly docs everything tools compiled wheel wheels \
 	clean
 
 help: ## This list
@@ -50,14 +72,30 @@ run: $(BUS_READY) ## The bus on the embedded store in ./data (CONFIG, ARGS)
 	@exec scripts/run.sh --data ./data --config $(CONFIG) $(ARGS)
 
 # Some tests work, others wait, for the SDK, for processes and for outages: of these
-# more run at once. CONTRIBUTING.md has a table of what runs where.
-test: everything ## All tests; unit and property tests in plain Python too
-	@$(PLAIN) $(PYTEST) tests/unit tests/property
-	@$(PYTEST) $(WORKING:%=tests/%) $(PLAIN_ONLY:%=--ignore tests/unit/%)
+# more run at once. CONTRIBUTING.md has a table of what runs where. Each stage is a target,
+# so that `make --keep-going test` tells of all that fail.
+test: $(BUS_READY) ## All tests; unit and property tests in plain Python too
+	@$(MAKE) --no-print-directory -j 1 $(STAGES)
+
+plain-stage: $(BUS_READY)
+	@$(MAKE) --no-print-directory -j 3 compiled $(SPARK_CLASSES) plain-tests
+
+working-stage:
+	@$(WORKING_TESTS) $(WORKING:%=tests/%) $(PLAIN_ONLY:%=--ignore tests/unit/%)
+
+waiting-stage:
 	@$(WAITING_TESTS) tests $(WORKING:%=--ignore tests/%) \
 		--ignore tests/pairs --ignore tests/spark
+
+pairs-stage:
 	@$(PAIRS_TESTS)
+
+spark-stage:
 	@$(SPARK_TESTS)
+
+# They need nothing that is compiled, so they need not wait for it.
+plain-tests: $(TESTS_READY)
+	@$(PLAIN_TESTS) tests/unit tests/property
 
 check: style types unit property ## What must pass before a commit
 
@@ -70,10 +108,10 @@ types: $(SPARK_READY) ## mypy --strict over src
 	@$(VENV)/bin/mypy --no-error-summary
 
 unit: $(SPARK_READY) ## Tests without sockets, architecture and tidiness among them
-	@$(PLAIN) $(PYTEST) tests/unit
+	@$(PLAIN_TESTS) tests/unit
 
 property: $(SPARK_READY) ## Properties and state machines, by Hypothesis
-	@$(PLAIN) $(PYTEST) tests/property
+	@$(PLAIN_TESTS) tests/property
 
 # Measuring makes tests slow, so they have no time limit and no other target includes it.
 coverage: $(SPARK_READY) ## Lines and branches that unit and property tests run
@@ -89,7 +127,7 @@ store: $(READY) compiled ## The store suite over each backend
 wire: $(READY) compiled ## Exact frames against a live bus
 	@$(PYTEST) tests/wire
 
-sdk: $(READY) compiled ## Numbered cases, by the official SDK
+sdk: $(READY) compiled ## Numbered cases, by the official SDK (TWINBUS_TEST_SETUP)
 	@$(PYTEST) tests/conformance
 
 sim: $(READY) compiled ## Simulated worlds (TWINBUS_SIM_SEEDS: how many)
@@ -97,6 +135,12 @@ sim: $(READY) compiled ## Simulated worlds (TWINBUS_SIM_SEEDS: how many)
 
 crash: $(READY) compiled ## kill -9 under load (TWINBUS_CRASH_ROUNDS: how often)
 	@$(PYTEST) tests/crash
+
+drill: $(READY) compiled ## Kill brokers and database servers under load (ARGS: --help)
+	@PYTHONPATH=src:tests:. exec $(PYTHON_IN) -m drills $(ARGS)
+
+fuzz: $(READY) compiled ## Requests by Schemathesis to HTTP messaging (ARGS: --help)
+	@PYTHONPATH=src:tests:. exec $(PYTHON_IN) -m fuzz $(ARGS)
 
 spark: everything ## The format `servicebus`, on real Spark and clusters
 	@$(SPARK_TESTS)
@@ -116,14 +160,36 @@ clients-page: $(READY) ## Their last results, into docs/compatibility.md
 nightly: export TWINBUS_CRASH_ROUNDS ?= 200
 nightly: export TWINBUS_SIM_SEEDS ?= 20000
 nightly: export TWINBUS_SYPHON_KILLS ?= 10
-nightly: everything ## The long form of property, sim, crash and pairs; conformance
-	@$(PYTEST) --timeout 0 --hypothesis-profile nightly \
-		tests/property tests/sim tests/crash tests/spark/test_syphon_kill.py
+nightly: export TWINBUS_TAKEOVER_KILLS ?= 3
+nightly: export TWINBUS_CAPTURE_KILLS ?= 8
+nightly: export TWINBUS_CAPTURE_STEPS ?= all
+nightly: export TWINBUS_DRILL_ROUNDS ?= 10
+nightly: export TWINBUS_TEST_NIGHTLY ?= 1
+nightly: export TWINBUS_AUDIT_ROWS ?= 5000000
+nightly: export TWINBUS_TEST_FRESH ?= 1
+nightly: export TWINBUS_TEST_CONTAINER ?= 1
+nightly: everything ## The long form of property, sim, crash, drills and pairs; conformance
+	@$(PYTEST) $(CHECKED) --timeout 0 --hypothesis-profile nightly \
+		$(LONG:%=tests/%) tests/spark/test_syphon.py \
+		tests/spark/test_syphon_kill.py tests/spark/test_takeover.py \
+		tests/spark/test_capture.py tests/spark/test_capture_kill.py \
+		tests/spark/test_audit.py
+	@$(PYTEST) $(CHECKED) -n $$((3 * $(JOBS))) tests $(LONG:%=--ignore tests/%) \
+		--ignore tests/spark
+	@$(SPARK_TESTS) -m nightly
 	@$(PYTHON_IN) -m conformance
+	@$(PYTEST) conformance/transactions
+	@for setup in $(OTHER_SETUPS); do \
+		TWINBUS_TEST_SETUP=$$setup $(WAITING_TESTS) tests/conformance && \
+		$(PYTHON_IN) -m conformance --setup $$setup || exit 1; \
+	done
+	@PYTHONPATH=src:tests:. $(PYTHON_IN) -m fuzz --examples 2000
 	@$(PYTHON_IN) -m bench.pairing
 	@$(PYTHON_IN) -m bench.spark
+	@$(PYTHON_IN) -m bench.spark_filters
+	@$(PYTHON_IN) -m bench.spark_jobs
 	@scripts/newcomer.sh
-	@$(MAKE) --no-print-directory wheel
+	@$(MAKE) --no-print-directory wheels wheel
 	@scripts/wheel_check.sh
 
 bench: $(READY) compiled ## Throughput and latency, beside RabbitMQ (ARGS: which)
@@ -145,10 +211,13 @@ docs: $(SPARK_READY) ## Regenerate the pages that are made from the code
 	@$(PYTHON_IN) scripts/amqp_states_reference.py
 	@$(PYTHON_IN) scripts/pairing_page.py
 	@$(PYTHON_IN) scripts/spark_page.py
+	@$(PYTHON_IN) scripts/report_page.py
 
 # Compiling and loading, one beside the other.
 everything: $(BUS_READY)
-	@$(MAKE) --no-print-directory -j 2 compiled $(SPARK_CLASSES)
+	@$(MAKE) --no-print-directory -j 3 compiled $(SPARK_CLASSES) $(TESTS_READY)
+
+spark-ready: $(SPARK_USABLE) ## Java, PySpark and plots into .venv, for `twinbus spark`
 
 tools: $(READY) ## Everything for development, into .venv
 
@@ -160,6 +229,9 @@ wheel: compiled ## A wheel in dist/ with the compiled modules (TWINBUS_PURE=1: w
 	@$(PYTHON_IN) -m pip --quiet --disable-pip-version-check wheel \
 		--no-build-isolation --no-deps --wheel-dir dist .
 	@ls -t dist/*.whl | head -n 1
+
+wheels: $(BUS_READY) ## Wheels for all Pythons in dist/: manylinux in containers, and a pure one
+	@scripts/wheels.sh
 
 clean: ## Remove all that make made, except ./data
 	@rm -rf $(VENV) build dist src/*.egg-info src/twinbus/_native
@@ -174,8 +246,18 @@ $(READY): $(BUS_READY)
 	@scripts/setup.sh tools
 	@touch $@
 
-$(SPARK_READY): $(READY) scripts/setup_spark.sh
+$(SPARK_USABLE): $(BUS_READY) scripts/setup_spark.sh
 	@scripts/setup_spark.sh
+	@touch $@
+
+$(SPARK_READY): $(READY) scripts/setup_spark.sh
+	@scripts/setup_spark.sh oldest
+	@touch $(SPARK_USABLE) $@
+
+# pytest compiles a test once for all runs, but of workers that start together each
+# would compile all tests.
+$(TESTS_READY): $(SPARK_READY)
+	@$(PLAIN) nice $(PYTHON_IN) -m pytest -q --collect-only -p no:xdist >/dev/null
 	@touch $@
 
 $(SPARK_CLASSES): $(SPARK_READY) scripts/spark_classes.py

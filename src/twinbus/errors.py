@@ -296,6 +296,14 @@ class FragmentUnavailable(ServerBusy):
             entity_path=entity_path,
         )
 
+    @classmethod
+    def for_new_entity(cls, entity_path: str) -> Self:
+        return cls(
+            f"'{entity_path}' was not created: a partitioned entity needs all message "
+            f"stores, and one is away. Try again when it is back. {STORE_TROUBLE}",
+            entity_path=entity_path,
+        )
+
 
 STORE_IS_READ_ONLY: Final = (
     "The message store can only be read at present, so nothing of the operation "

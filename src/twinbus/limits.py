@@ -80,6 +80,14 @@ ENTITY_PATH_CHARACTERS: Final = 260
 ENTITIES_PER_NAMESPACE: Final = 10_000
 """Documented number of entities of a namespace. A setting."""
 
+NAMESPACES: Final = 1_000
+"""On one server. Each takes some kilobytes, and a visit at each tick."""
+
+NAMESPACE_NAME_CHARACTERS: Final = 50
+"""Documented length of a namespace's name."""
+
+PORTS_PER_NAMESPACE: Final = 4
+
 LOCK_DURATION_MS: Final = 60_000
 LOCK_DURATION_MS_MIN: Final = 5_000
 LOCK_DURATION_MS_MAX: Final = 300_000
@@ -119,6 +127,16 @@ FRAGMENTS_PER_ENTITY: Final = 16
 
 FRAGMENTS_PER_ENTITY_MAX: Final = 256
 """Each attached receiver is served by each fragment, so more would make links slow."""
+
+ACCESS_RULES: Final = 12
+"""Authorization rules of the namespace, with the root rule, and of each entity: the
+documented value."""
+
+KEY_NAME_CHARACTERS: Final = 256
+"""Name of an authorization rule: the documented value."""
+
+ACCESS_KEY_CHARACTERS: Final = 256
+"""A key that a client gives. One that the bus makes has 44."""
 
 PARTITIONED_ENTITIES: Final = 100
 """Documented number of partitioned entities of a namespace. A setting
@@ -202,6 +220,9 @@ BULK_ENTITIES: Final = 1_000
 BULK_NUMBERS: Final = 10_000
 """Sequence numbers that one bulk request settles individually."""
 
+BULK_SESSIONS: Final = 100
+"""Sessions that one browse asks for; the id of each message is looked up among them."""
+
 BULK_PLAN_MESSAGES: Final = 1_000_000
 BULK_PLAN_BYTES: Final = 64 * 1024 * 1024 * 1024
 """Messages and bytes of one plan; only the outline of each message is read."""
@@ -215,6 +236,10 @@ BULK_BROWSE_BYTES: Final = 8 * 1024 * 1024
 BULK_APPEND_BYTES: Final = 8 * 1024 * 1024
 BULK_APPEND_ROWS: Final = 50_000
 """Size of one append, which is in memory until it is durable."""
+
+BULK_PEER_BYTES: Final = 16 * 1024 * 1024
+"""What one broker asks another for a bulk request: an append, or a plan for each
+fragment of a thousand entities."""
 
 BULK_ANSWERS: Final = 8
 """Large answers that are made at the same time; other requests wait."""
@@ -395,6 +420,10 @@ SESSIONS_PER_CONNECTION: Final = 1_000
 FRAME_BYTES: Final = 65_536
 """Largest frame that we accept, the service's value."""
 
+WEBSOCKET_FRAME_BYTES: Final = 128 * 1024 * 1024
+"""Largest frame of a WebSocket: more than the largest message, which a client may put
+into one. Nothing of it is held, since payload is given on as it arrives."""
+
 IDLE_TIMEOUT_MS: Final = 240_000
 """The service's value. Below about 70 s idle Python senders would be disconnected."""
 
@@ -421,6 +450,25 @@ GRANTS_PER_CONNECTION: Final = 1_000
 """Audiences for which one connection may hold a token; as many as it may have links.
 Expired ones do not count."""
 
+FAILED_PROOFS: Final = 100
+FAILED_PROOFS_MAX: Final = 1_000_000
+"""Wrong keys and signatures of one address with one key name before the next attempt
+has to wait. A setting (`max_failed_attempts`). Clients that still have a key that was
+regenerated try every few seconds; a key of twelve characters needs 10**20 attempts."""
+
+FAILED_PROOFS_WAIT_MS: Final = 1_000
+FAILED_PROOFS_WAIT_MS_MAX: Final = 30_000
+"""How long the next attempt has to wait: twice as long after each one that fails. Not
+longer, because others behind the same address wait, too."""
+
+FAILED_PROOFS_FORGOTTEN_MS: Final = 300_000
+"""Failures are forgotten when none was added for so long."""
+
+FAILED_PROOFS_ADDRESSES: Final = 4_096
+FAILED_PROOFS_NAMES: Final = 16
+"""Addresses that are remembered, and key names of each; more names are counted
+together, and the address that failed longest ago is forgotten first. 20 MB at most."""
+
 TOKEN_REQUEST_BYTES: Final = 64 * 1024
 """Size of a `$cbs` request. It is small because the client is not authenticated; tokens
 have a few kilobytes."""
@@ -440,6 +488,11 @@ HTTP_HEADER_BYTES: Final = 32 * 1024
 HTTP_KEEP_ALIVE_SECONDS: Final = 120
 """How long an idle HTTP connection is kept if it has shown a key. Without a key it is
 kept for `HANDSHAKE_SECONDS`: longer than the interval of health checks."""
+
+HTTP_WAIT_SECONDS: Final = 60
+HTTP_WAIT_SECONDS_MAX: Final = 240
+"""How long a receive over HTTP waits for a message if it does not say so, and at most.
+Many proxies cut a connection that is silent for four or five minutes."""
 
 HTTP_STRANGER_SECONDS: Final = 300
 """Lifetime of an HTTP connection without a key, even if it is used: the last response

@@ -168,6 +168,19 @@ class Grants:
             raise UnauthorizedAccess.missing(claim.title, entity_path=path)
         return Right(claim, path, grant.path)
 
+    def key_name_for(self, claim: Claim, path: str, now: int) -> str:
+        """The rule that gives the claim; empty if none does."""
+        grant = self._covering(claim, path, now)
+        return "" if grant is None else grant.key_name
+
+    def key_name(self, path: str, now: int) -> str:
+        """The name of a key that gives any claim on the path; empty if none does."""
+        for claim in (Claim.SEND, Claim.LISTEN, Claim.MANAGE):
+            name = self.key_name_for(claim, path, now)
+            if name:
+                return name
+        return ""
+
     def basis_of(self, right: Right) -> tuple[str, int | None]:
         """The name of the key behind a right, and when it ends."""
         grant = self._by_path[right.rests_on]

@@ -2,8 +2,8 @@
 
 There are two proofs: a shared access signature, for `$cbs` and HTTP, and the key
 itself, for SASL PLAIN. Both give a `Grant` or an error. A wrong key, an unknown key
-name and a rule of another entity get the same error, so that a peer cannot find out
-which names exist.
+name and a rule of another entity get the same error, after the same work, so that a
+peer cannot find out which names exist.
 
 The time is a parameter, and the rules are the only state.
 """
@@ -11,11 +11,18 @@ The time is a parameter, and the rules are the only state.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Final
 
 from twinbus.auth import sas
-from twinbus.auth.claims import AuthorizationRule, Grant
+from twinbus.auth.claims import AuthorizationRule, Claim, Grant
 from twinbus.auth.resource import audience_path, belongs_to, covers, scopes_above
 from twinbus.errors import AuthenticationFailed, UnauthorizedAccess
+
+_DECOY: Final = AuthorizationRule(
+    key_name="", primary_key="decoy", secondary_key="decoy", claims=Claim.NONE
+)
+"""Checked in place of a rule that does not exist. Whoever signs with its key gets
+nothing."""
 
 
 class Policy:
@@ -66,13 +73,14 @@ class Policy:
         """
         parsed = sas.parse(token)
         for rule in self._named(*parsed.key_names):
-            if parsed.is_signed_with(rule.keys()):
+            if parsed.is_signed_with(rule.keys()) and rule is not _DECOY:
                 _check_expiry(parsed, parsed.scope, now)
                 return Grant(
                     path=parsed.scope,
                     claims=rule.claims,
                     entity=rule.scope,
                     expires_at=parsed.expires_at,
+                    key_name=rule.key_name,
                 )
         raise AuthenticationFailed(entity_path=parsed.scope)
 
@@ -82,7 +90,7 @@ class Policy:
         Raises AuthenticationFailed for an unknown name or a wrong key.
         """
         for rule in self._named(key_name):
-            if rule.has_key(key):
+            if rule.has_key(key) and rule is not _DECOY:
                 return Grant(
                     path=rule.scope.lower(),
                     claims=rule.claims,
@@ -91,6 +99,29 @@ class Policy:
                     key=key,
                 )
         raise AuthenticationFailed()
+
+    def secrets(self) -> Iterator[str]:
+        """All keys, so that they can be left out of what is shown."""
+        for scopes in self._rules.values():
+            for rules in scopes.values():
+                for rule in rules:
+                    yield from rule.keys()
+
+    def has_rule(self, key_name: str) -> bool:
+        """Whether the namespace or an entity has a rule of that name."""
+        return key_name in self._rules
+
+    def is_signed(self, token: str) -> bool:
+        """Whether a key of any rule has made the token, even if it gives no right or
+        has expired; True for what is not a token at all: nothing was guessed."""
+        try:
+            parsed = sas.parse(token)
+        except AuthenticationFailed:
+            return True
+        return any(
+            parsed.is_signed_with(rule.keys()) and rule is not _DECOY
+            for rule in self._named(*parsed.key_names)
+        )
 
     def renewed(self, grant: Grant) -> Grant | None:
         """The grant with the current claims of its rule; None if the rule no longer
@@ -102,9 +133,13 @@ class Policy:
         return None
 
     def _named(self, *key_names: str) -> Iterator[AuthorizationRule]:
+        is_known = False
         for key_name in key_names:
             for rules in self._rules.get(key_name, {}).values():
+                is_known = True
                 yield from rules
+        if not is_known:
+            yield _DECOY
 
     def _signing_rule(
         self, token: sas.SasToken, path: str
@@ -112,15 +147,19 @@ class Policy:
         """A rule above the path and its key that made the signature."""
         # Rules of the namespace first, because they give most.
         scopes = list(reversed(scopes_above(path, self._longest_scope)))
+        is_known = False
         for key_name in token.key_names:
             by_scope = self._rules.get(key_name, {})
             for scope in scopes:
                 for rule in by_scope.get(scope, ()):
                     if not belongs_to(rule.scope, path):
                         continue
+                    is_known = True
                     keys = [key for key in rule.keys() if token.is_signed_with((key,))]
                     if keys:
                         return rule, keys[0]
+        if not is_known:
+            token.is_signed_with(_DECOY.keys())
         return None
 
 

@@ -55,6 +55,11 @@ class SasToken:
         twice = unquote_plus(once)
         return (once,) if once == twice else (once, twice)
 
+    @property
+    def key_name(self) -> str:
+        """The most probable one, for logs and counts."""
+        return self.key_names[-1]
+
     def is_signed_with(self, keys: Iterable[str]) -> bool:
         """Whether one of the keys made the signature, compared in constant time."""
         expected = [

@@ -8,7 +8,7 @@ dead letter keeps the old number beside it.
 from dataclasses import replace
 from typing import Final
 
-from twinbus.broker.message import NO_ANNEX, Message
+from twinbus.broker.message import NO_ANNEX, Message, uid_of
 from twinbus.broker.row_id import sequence_of
 
 SESSION_ID_IS_NULL: Final = "Session ID is null."
@@ -28,6 +28,7 @@ def dead_letter_of(
     source_sequence_number: int,
     reason: str | None,
     description: str | None,
+    store_uuid: bytes,
 ) -> Message:
     """The dead letter of a message of `source_path`. If only the store has the bytes,
     the store copies them."""
@@ -38,6 +39,8 @@ def dead_letter_of(
     dead_letter.delivery_count = message.delivery_count
     dead_letter.body_id = message.body_id
     dead_letter.is_shared = message.is_shared
+    if message.uid or message.body_id or message.row_id:
+        dead_letter.uid = uid_of(message, store_uuid)
     annex = message.annex or NO_ANNEX
     dead_letter.annex = replace(
         annex,

@@ -30,7 +30,7 @@ from twinbus.broker.expiry_heap import ExpiryHeap
 from twinbus.broker.fragment_address import FragmentAddress
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.held_session import HeldSession
-from twinbus.broker.home import Home
+from twinbus.broker.home import ALL_FRAGMENTS, Home
 from twinbus.broker.kept_bodies import KeptBodies
 from twinbus.broker.message import ACTIVE, LEAVING, LOCKED, READY, Message
 from twinbus.broker.message_lock import (
@@ -195,7 +195,9 @@ class Fragment:
     def is_awaited(self) -> bool:
         """True if messages that were sent to it wait in the outbox of another store."""
         awaited = self.home.awaited
-        return bool(awaited) and (self.generation, self.index) in awaited
+        return bool(awaited) and (
+            (self.generation, self.index) in awaited or ALL_FRAGMENTS in awaited
+        )
 
     def address(self) -> FragmentAddress:
         """Names it for the outbox of another store."""
@@ -419,6 +421,7 @@ class Fragment:
         """Take over a message from elsewhere: an activated schedule, a dead letter, a
         message from a topic or a forwarding entity. It gets a new sequence number."""
         self._place(message, now, changes)
+        changes.log.arrive(message, now)
 
     # --- delivering -----------------------------------------------------------
 
@@ -630,13 +633,9 @@ class Fragment:
         """Move the message to the dead-letter queue, in the same commit."""
         target = self._sub_queues.sub_queue_of(self, DEAD_LETTER)
         self.forget(message, changes)
-        dead_letter = dead_letter_of(
-            message,
-            self.settings.path,
-            self.sequence_number(message),
-            reason,
-            description,
-        )
+        path, uuid = self.settings.path, self.home.store_uuid
+        number = self.sequence_number(message)
+        dead_letter = dead_letter_of(message, path, number, reason, description, uuid)
         target.adopt(dead_letter, now, changes)
 
     def check_dead_letters(self) -> None:
@@ -684,8 +683,8 @@ class Fragment:
     ) -> Message:
         """Make a dead letter of a message that was never here, and return it."""
         target = self._sub_queues.sub_queue_of(self, sub_queue)
-        path = self.settings.path
-        dead_letter = dead_letter_of(message, path, 0, reason, description)
+        path, uuid = self.settings.path, self.home.store_uuid
+        dead_letter = dead_letter_of(message, path, 0, reason, description, uuid)
         target.adopt(dead_letter, now, changes)
         return dead_letter
 

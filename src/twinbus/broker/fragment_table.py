@@ -20,7 +20,9 @@ from twinbus.broker.fragment import (
 from twinbus.broker.fragment_settings import FragmentSettings, dead_letter_settings
 from twinbus.broker.home import Home
 from twinbus.broker.kept_bodies import KeptBodies
+from twinbus.broker.operation_log import ADMINISTRATION, THE_BUS
 from twinbus.broker.router import Router
+from twinbus.broker.row_id import base_of
 from twinbus.broker.size_quota import SizeQuota
 from twinbus.errors import QuotaExceeded
 from twinbus.limits import FRAGMENTS_PER_STORE
@@ -60,6 +62,8 @@ class FragmentTable:
         self._quotas: dict[tuple[bytes, int], SizeQuota] = {}
         # By generation of a subscription: the generation of its topic.
         self._topics: dict[bytes, bytes] = {}
+        # Of entities that are not in the default namespace.
+        self._namespaces: dict[bytes, str] = {}
         self._fragments: dict[int, Fragment] = {}
         # By fragment number: leases that are held or were held, as the store has them.
         self._leases: dict[int, ReaderLease] = {}
@@ -100,10 +104,14 @@ class FragmentTable:
         *,
         router: Router | None = None,
         within: bytes | None = None,
+        namespace: str = "",
     ) -> None:
         """Add an entity that has fragments here. A topic has a router; a subscription
-        is `within` its topic, and counts against the topic's size."""
+        is `within` its topic, and counts against the topic's size. `namespace`: what
+        the operation log says, if it is not the default one."""
         self._settings[generation] = settings
+        if namespace:
+            self._namespaces[generation] = namespace
         if router is not None:
             self._routers[generation] = router
         if within is not None and generation not in self._topics:
@@ -132,6 +140,7 @@ class FragmentTable:
         self._settings.pop(generation, None)
         self._routers.pop(generation, None)
         self._topics.pop(generation, None)
+        self._namespaces.pop(generation, None)
         for _, index, _ in keys or ():
             self._quotas.pop((generation, index), None)
 
@@ -140,6 +149,10 @@ class FragmentTable:
     ) -> None:
         record = self.record_of(*key)
         assert record is not None
+        description = self.description_of(number)
+        if description:
+            changes.log.deleted(base_of(number), number, description)
+        self.home.book.forget_fragment(number)
         self._quota(key[0], key[1]).used_bytes -= record.size_bytes
         del self._numbers[key]
         del self._records[number]
@@ -208,6 +221,26 @@ class FragmentTable:
         """The store has purged all rows of that number."""
         self._purging.discard(number)
 
+    def description_of(self, number: int) -> str:
+        """What the operation log says of a fragment; empty if there is none."""
+        record = self._records.get(number)
+        if record is None:
+            return ""
+        generation = record.generation
+        settings = self._settings.get(generation)
+        if settings is None:
+            return ""
+        kind = "queue"
+        if generation in self._routers:
+            kind = "topic"
+        elif generation in self._topics:
+            kind = "subscription"
+        sub_queue = _SUFFIXES.get(record.sub_queue, "/")[1:].lower()
+        place = f"{sub_queue}\t{record.index}\t{generation.hex()}"
+        namespace = self._namespaces.get(generation)
+        of_another = f"\t{namespace}" if namespace else ""
+        return f"{settings.path}\t{kind}\t{place}{of_another}"
+
     # --- fragments ------------------------------------------------------------
 
     def create(self, generation: bytes, index: int, changes: ChangeSet) -> Fragment:
@@ -223,6 +256,7 @@ class FragmentTable:
         fragment = self.by_number(record.number)
         assert fragment is not None
         fragment.touch(changes)
+        changes.log.event(ADMINISTRATION, THE_BUS, fragment.base, 0, "created")
         return fragment
 
     def check_room(self, fragment_count: int) -> None:

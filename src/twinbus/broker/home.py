@@ -9,13 +9,14 @@ a check or a recovery) have a home that only has the change set.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.commit_listener import Listeners
 from twinbus.broker.fragment_settings import NO_LIMIT
+from twinbus.broker.log_book import LogBook
 from twinbus.broker.message_ids import MessageIds
 from twinbus.broker.outbox import StoreOutbox
 from twinbus.errors import STORE_IS_FULL
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from twinbus.broker.fragment import Fragment
     from twinbus.broker.receiver import Receiver
     from twinbus.broker.sessions import SessionWaiter
+
+
+ALL_FRAGMENTS: Final = (b"", -1)
+"""Stands for all fragments of a store in `Home.awaited`."""
 
 
 def _unserved() -> AssertionError:
@@ -50,12 +55,15 @@ class Home:
         self.is_serving: bool = True
         # Since when it has been away; 0 while it serves.
         self.away_since: int = 0
+        # Another broker may serve the store while it is away here.
+        self.is_shared: bool = False
         # Identifies the store.
         self.store_uuid: bytes = b""
         # What waits here for fragments of other stores.
         self.outbox: StoreOutbox = StoreOutbox()
         # By generation and index: fragments of this store for which messages that were
-        # sent before wait in the outbox of another one.
+        # sent before wait in the outbox of another one. ALL_FRAGMENTS: nobody knows yet
+        # for which, because another broker has that outbox.
         self.awaited: dict[tuple[bytes, int], Home] = {}
         # A commit is under way; what comes now waits for the one after it.
         self.is_committing: bool = False
@@ -71,6 +79,8 @@ class Home:
         self.room_bytes: int = NO_LIMIT
         # How long the ids of sends are remembered.
         self.send_id_window_ms: int = send_id_window_ms
+        # Who acts, for the operation log.
+        self.book: LogBook = LogBook()
         # Ids for messages that have none.
         self.message_ids: MessageIds = MessageIds(entropy)
         # The loop turns without being woken. Set by the owner.
@@ -109,8 +119,13 @@ class Home:
         raise _unserved()
 
     def introduce(self, description: str) -> int:
-        """Register an actor in the operation log, and return its number."""
-        raise _unserved()
+        """Register an actor in the operation log, and return its number. Whoever does
+        so dismisses it in the end."""
+        return self.book.introduce(description)
+
+    def dismiss(self, actor: int) -> None:
+        """The actor does nothing any more."""
+        self.book.dismiss(actor)
 
     def entropy(self, count: int) -> bytes:
         """This many random bytes."""

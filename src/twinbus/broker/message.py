@@ -84,6 +84,12 @@ class Message:
         self.absent_bytes: int = 0
         # The row from which the commit copies the bytes; 0 for most.
         self.copied_from: int = 0
+        # What it is called wherever it goes: see `uid_of`. Empty while its place says
+        # it.
+        self.uid: bytes = b""
+        # Where the message id is in the bytes, while the message arrives; 0: nowhere.
+        self.id_at: int = 0
+        self.id_end: int = 0
 
     def size_bytes(self) -> int:
         """The length of the encoded message, in memory or not."""
@@ -100,6 +106,16 @@ class Message:
         self.absent_bytes = 0
 
 
+def uid_of(message: Message, store_uuid: bytes) -> bytes:
+    """The name of the message that stays the same wherever it goes: its send id, or the
+    store and the row id of its first place. Copies of one message to a topic have the
+    same. It is kept with a message only from its first move on."""
+    if message.uid:
+        return message.uid
+    row_id = message.body_id or message.row_id
+    return store_uuid + row_id.to_bytes(8, "big", signed=True)
+
+
 def restored_message(
     row_id: int,
     raw: bytes,
@@ -113,6 +129,7 @@ def restored_message(
     session_id: str | None = None,
     body_id: int = 0,
     is_shared: bool = False,
+    uid: bytes = b"",
 ) -> Message:
     """A message as it was read from a store."""
     message = Message(raw, layout, ttl_ms, scheduled_at)
@@ -126,4 +143,5 @@ def restored_message(
     message.session_id = session_id
     message.body_id = body_id
     message.is_shared = is_shared
+    message.uid = uid
     return message

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from twinbus.broker.changes import ChangeSet, OutboxEntry
 from twinbus.broker.fragment_address import FragmentAddress, store_of
-from twinbus.errors import ServerBusy
+from twinbus.errors import QuotaExceeded, ServerBusy
 from twinbus.limits import OUTBOX_BYTES
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ FORWARDED: Final = b"f"
 TRANSFERRED: Final = b"t"
 SENT: Final = b"s"
 DIVERTED: Final = b"d"
+
+_FULL_MS: Final = 5_000
+"""So long nothing is sent to a fragment of another broker that was full. What is sent
+next finds out whether it still is."""
 
 _EPOCH_SHIFT: Final = 39
 _PLACE_BYTES: Final = 3
@@ -78,6 +82,8 @@ class StoreOutbox:
         self._diverted: dict[str, int] = {}
         self._diverted_bytes: dict[str, int] = {}
         self.size_bytes: int = 0
+        # Until then a target of another broker counts as full.
+        self._full_until: dict[str, int] = {}
 
     def begin(self, epoch: int) -> None:
         """The store was opened with this epoch."""
@@ -162,6 +168,19 @@ class StoreOutbox:
             raise ServerBusy.outbox_full(
                 "all stores that are away", OUTBOX_BYTES, entity_path
             )
+
+    def note_full(self, target: str, now: int) -> None:
+        """The broker that has the target says that it has no room left."""
+        for known, until in list(self._full_until.items()):
+            if until <= now:
+                del self._full_until[known]
+        self._full_until[target] = now + _FULL_MS
+
+    def check_target(self, target: str, now: int, entity_path: str) -> None:
+        """Whether a transaction may send to a fragment of another broker. Raises
+        QuotaExceeded."""
+        if now < self._full_until.get(target, 0):
+            raise QuotaExceeded(entity_path=entity_path)
 
     def check_diverted(
         self, target: str, size_bytes: int, limit_bytes: int, entity_path: str

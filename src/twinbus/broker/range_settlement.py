@@ -31,6 +31,8 @@ def complete(
             size_bytes,
             messages.enqueued_at[at],
             now,
+            messages.uids.get(row_id, b""),
+            messages.origins.get(row_id, 0),
         )
         fragment.forget_unloaded(row_id, size_bytes, body_id, changes)
 
@@ -59,5 +61,6 @@ def dead_letter(
     now: int,
     changes: ChangeSet,
 ) -> None:
-    changes.log.record(operation_log.DEAD_LETTER, actor, message, now)
+    detail = changes.log.text(reason)
+    changes.log.record(operation_log.DEAD_LETTER, actor, message, now, detail)
     fragment.move_to_dead_letters(message, reason, description, now, changes)

@@ -8,7 +8,7 @@ enqueued time and time to live. The old number is no longer valid.
 from twinbus.broker import operation_log
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment import Fragment
-from twinbus.broker.message import SCHEDULED, Message
+from twinbus.broker.message import SCHEDULED, Message, uid_of
 from twinbus.errors import NotAllowed
 
 
@@ -50,6 +50,7 @@ def activate(
     active = Message(message.raw, message.layout, message.ttl_ms, message.scheduled_at)
     active.annex = message.annex
     active.session_id = message.session_id
+    active.uid = uid_of(message, fragment.home.store_uuid)
     fragment.adopt(active, now, changes)
 
 

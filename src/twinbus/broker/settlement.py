@@ -111,7 +111,8 @@ def dead_letter(
     A dead letter that is dead-lettered again stays in its queue, with the new reason.
     """
     message = lock.message
-    _settle(fragment, lock, operation_log.DEAD_LETTER, actor, now, changes, modified)
+    operation = operation_log.DEAD_LETTER
+    _settle(fragment, lock, operation, actor, now, changes, modified, reason)
     if not fragment.settings.is_dead_letter_queue:
         fragment.move_to_dead_letters(message, reason, description, now, changes)
         return
@@ -132,6 +133,7 @@ def _settle(
     now: int,
     changes: ChangeSet,
     modified: Mapping[str, bytes] | None = None,
+    reason: str | None = None,
 ) -> None:
     """Check and end the lock. Raises what the settlements raise."""
     changes.check_home(fragment)
@@ -142,7 +144,8 @@ def _settle(
         check_properties(fragment, lock, modified)
         _modify(lock.message, modified)
     fragment.end_lock(lock)
-    changes.log.record(operation, actor, lock.message, now)
+    detail = 0 if reason is None else changes.log.text(reason)
+    changes.log.record(operation, actor, lock.message, now, detail)
 
 
 def check_not_enlisted(fragment: Fragment, lock: MessageLock) -> None:

@@ -9,7 +9,8 @@ If a piece of work is refused, or a lock runs out, the transaction can only be r
 back: its client wants all or nothing.
 
 A change set belongs to one store, so a transaction can settle in one store only. What
-it sends to another one goes into the outbox of that store.
+it sends to another one goes into the outbox of that store. If another broker serves the
+store, that one is told all of the work at the commit (`peers/transaction_shipping.py`).
 
 It knows neither links nor stores, and gets the time as a parameter. Subclasses of
 `Work` define what is done.
@@ -68,9 +69,10 @@ class TransactionLimits:
 class Work:
     """One piece of a transaction."""
 
-    def __init__(self, home: Home) -> None:
-        # The home of the fragments that it changes.
+    def __init__(self, home: Home, path: str) -> None:
+        # The home of the fragments that it changes, and the path of their entity.
         self.home: Home = home
+        self.path: str = path
         # Messages that it sends.
         self.message_count: int = 0
         # Bytes that it holds until the commit, and then adds to the size of its target.
@@ -101,6 +103,10 @@ class Work:
         """Write to the outbox of another home, after `check_travel`."""
         raise AssertionError("this work belongs to its home")
 
+    def shipment(self) -> list[object]:
+        """What another broker is told, whose commit does this work: AMQP values."""
+        raise AssertionError("this work belongs to its home")
+
     def committed(self) -> None:
         """It is durable."""
 
@@ -120,6 +126,9 @@ class Transaction:
         self._work: list[Work] = []
         # The home of work that cannot travel; None if there is no such work.
         self._bound: Home | None = None
+        self._bound_path: str = ""
+        # If there is none: the first home that is served here, or else the first.
+        self._first: Home | None = None
         self._message_count: int = 0
         self._held_bytes: int = 0
         # Of the messages that it sends to partitioned entities; None if there is none.
@@ -139,7 +148,10 @@ class Transaction:
             raise
         self._work.append(work)
         if not work.can_travel:
-            self._bound = work.home
+            self._bound, self._bound_path = work.home, work.path
+        first = self._first
+        if first is None or (work.home.is_serving and not first.is_serving):
+            self._first = work.home
         self._message_count += work.message_count
         held_bytes = _held_bytes(work)
         self._held_bytes += held_bytes
@@ -162,10 +174,11 @@ class Transaction:
         bound = self._bound
         if not work.can_travel and bound is not None and bound is not work.home:
             raise NotAllowed(
-                "A transaction can settle messages of one message store only, and "
-                "this one has changed an entity of another store. Settle them in a "
-                "transaction of their own; sending to entities of other stores is "
-                "possible."
+                "A transaction can settle messages of one message store only: "
+                f"'{work.path}' is in another store than '{self._bound_path}'. Settle "
+                "its messages in a transaction of their own; sending to entities of "
+                "other stores is possible.",
+                entity_path=work.path,
             )
         message_count = self._message_count + work.message_count
         if message_count > limits.message_count:
@@ -217,7 +230,9 @@ class Transaction:
     @property
     def home(self) -> Home:
         """The home of the fragments that it changes. It must have work."""
-        return self._work[0].home if self._bound is None else self._bound
+        home = self._first if self._bound is None else self._bound
+        assert home is not None
+        return home
 
     @property
     def held_bytes(self) -> int:

@@ -14,7 +14,8 @@ ignored would only be noticed in production.
     rights = ["Send"]           # rights besides the root key
 
 The settings of `[server]` are the table in `config/settings.py`. Sections of entities
-are read by `config/entities.py`, the section `[pair]` by `config/pair.py`.
+are read by `config/entities.py`, the section `[pair]` by `config/pair.py`, sections
+`[namespaces.NAME]` by `config/namespaces.py`.
 """
 
 import json
@@ -26,25 +27,27 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from twinbus.broker.descriptions.access_rule import AccessRule
+from twinbus.broker.descriptions.access_rule import ROOT_KEY_NAME, AccessRule
 from twinbus.config.emulator import entities_of_emulator
 from twinbus.config.entities import (
     DeclaredEntities,
     DeclaredTopic,
-    access_rule,
     check_names,
     entities_of_tables,
     table,
 )
+from twinbus.config.namespaces import (
+    DeclaredNamespace,
+    namespaces_of,
+    rules_of_list,
+)
 from twinbus.config.pair import PairConfig, pair_of_table
 from twinbus.config.settings import SETTINGS, VARIABLE_PREFIX, Settings
-
-ROOT_KEY_NAME: Final = "RootManageSharedAccessKey"
 
 _OTHER_NAMES: Final = {"stores": "store"}
 """Settings that have another name in the file."""
 
-_SECTIONS: Final = ("server", "queues", "topics", "rules", "pair")
+_SECTIONS: Final = ("server", "queues", "topics", "rules", "namespaces", "pair")
 
 
 class ConfigError(Exception):
@@ -60,6 +63,8 @@ class Config(Settings):
     topics: Mapping[str, DeclaredTopic] = field(default_factory=dict)
     # Rules of the namespace besides the root one.
     rules: tuple[AccessRule, ...] = ()
+    # Further namespaces that exist after the start, by name.
+    namespaces: Mapping[str, DeclaredNamespace] = field(default_factory=dict)
     # The pair whose syphon this server runs.
     pair: PairConfig | None = None
     # Settings that were given by name: what is only a default may be left out.
@@ -68,11 +73,16 @@ class Config(Settings):
     file: str = field(default="", compare=False)
 
 
+def local_host(host: str) -> str:
+    """How programs on its machine call a bus that listens on that host."""
+    return "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "") else host
+
+
 def local_connection_string(
     host: str, port: int, key: str, *, tls: bool = False
 ) -> str:
     """Of a bus that listens on that host, for SDKs on its machine."""
-    shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "") else host
+    shown = local_host(host)
     plain = "" if tls else "UseDevelopmentEmulator=true;"
     return (
         f"Endpoint=sb://{shown}:{port};SharedAccessKeyName={ROOT_KEY_NAME};"
@@ -98,6 +108,10 @@ def load_config(
     return config
 
 
+_OF_OTHER_COMMANDS: Final = frozenset({"connection_string", "context"})
+"""Variables that are no settings, though their names are like those of settings."""
+
+
 def _with_settings(config: Config, values: Mapping[str, Any]) -> Config:
     return replace(config, asked_for=config.asked_for | values.keys(), **values)
 
@@ -112,6 +126,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             values[name] = _typed(name, text, variable)
         # Not every unknown one: other commands, and container platforms, have
         # variables that begin the same way.
+        elif name in _OF_OTHER_COMMANDS:
+            continue
         elif meant := get_close_matches(name, SETTINGS, n=1, cutoff=0.75):
             known = SETTINGS[meant[0]].variable
             raise ConfigError(f"{variable}: unknown variable; {known} is known")
@@ -151,18 +167,23 @@ def _from_toml(document: Mapping[str, Any], file: Path) -> Config:
         if name in values:
             raise ConfigError(f"{where}: is there twice, as '{name}', too")
         values[name] = _typed(name, value, where)
-    rules = document.get("rules", [])
-    if not isinstance(rules, list):
-        raise ValueError("rules: write each as [[rules]]")
+    named_rules = rules_of_list(document.get("rules", []), "rules")
     config = _with_entities(
         entities_of_tables(
             table(document.get("queues", {}), "queues"),
             table(document.get("topics", {}), "topics"),
         ),
         file,
-        tuple(access_rule(rule, "[[rules]]") for rule in rules),
+        named_rules,
     )
-    return _with_settings(config, values)
+    config = replace(config, namespaces=namespaces_of(document.get("namespaces", {})))
+    config = _with_settings(config, values)
+    if config.namespace.lower() in map(str.lower, config.namespaces):
+        raise ValueError(
+            f"[namespaces.{config.namespace}]: is the name of the default namespace; "
+            "its entities are in sections of their own"
+        )
+    return config
 
 
 def _typed(name: str, value: object, where: str) -> Any:

@@ -159,6 +159,17 @@ class Settings:
         "Private key of --tls-cert (PEM, not encrypted).",
         if_empty="it is in the file of --tls-cert",
     )
+    websocket_origins: tuple[str, ...] = setting(
+        (),
+        urls(),
+        "ORIGIN",
+        "Pages that may connect from a browser, as https://example.org. Once for each.",
+        details="Browsers name the page (`Origin`) in the handshake of a WebSocket. "
+        "Pages of the bus's own host and port may always connect, and clients that are "
+        "no browsers; `*` allows all pages. In the file it is a text or a list.",
+        if_empty="none of other hosts",
+        is_repeatable=True,
+    )
     key: str = setting(
         "",
         text(),
@@ -181,6 +192,34 @@ class Settings:
         if_empty="messages.sqlite3 in the data folder",
         is_repeatable=True,
     )
+    catalog: str = setting(
+        "",
+        text(),
+        "URL",
+        "Where entities are recorded: sqlite:///PATH or postgresql://HOST/DATABASE.",
+        details="With PostgreSQL brokers of [several "
+        "machines](../howto/several-brokers.md#on-several-machines) share their "
+        "stores, and a broker joins those that run. The key of the root rule is in "
+        "the catalog then, unless it is given.",
+        if_empty="catalog.sqlite3 in the data folder",
+        is_secret=True,
+    )
+    peer_host: str = setting(
+        "",
+        text(),
+        "HOST",
+        "Address of this machine at which other brokers reach this one.",
+        details="It must be one that other machines can reach, if there are brokers on "
+        "other machines.",
+        if_empty="that of --host",
+    )
+    peer_port: int = setting(
+        0,
+        _PORT,
+        "PORT",
+        "Port for other brokers; 0: any free one.",
+        details="With `brokers` it is the first of as many.",
+    )
     brokers: int = setting(
         1,
         whole_number(1, limits.BROKERS_MAX),
@@ -193,14 +232,15 @@ class Settings:
         switch(),
         "",
         "Share the stores with brokers that run already, as a further one.",
-        details="It has the same data folder and stores as they, and ports of its own.",
+        details="It has the same catalog and stores as they, and ports of its own.",
     )
     namespace: str = setting(
         "twinbus",
         text(may_be_empty=False),
         "NAME",
-        "Name of the namespace.",
-        details="Entities of another namespace stay in the store and are [not "
+        "Name of the namespace; the default one, if there are several.",
+        details="Entities of a namespace that was the default before stay in the "
+        "store and are [not "
         "served](../concepts/storage.md#store-and-catalog-belong-together).",
     )
     max_message_bytes: int = setting(
@@ -387,6 +427,13 @@ class Settings:
         details="See [testing with faults](../howto/test-with-faults.md). Operations "
         "take longer.",
     )
+    print_connection_string: bool = setting(
+        False,
+        switch(),
+        "",
+        "Print the connection string with its key, then `ready`, and nothing else.",
+        details="For tests of other languages, with `--port 0`: they read two lines.",
+    )
     send_id_window: str = setting(
         readable_duration(limits.SEND_ID_WINDOW_MS),
         duration(limits.SEND_ID_WINDOW_MS_MIN, limits.SEND_ID_WINDOW_MS_MAX),
@@ -401,6 +448,43 @@ class Settings:
         "Time for a new connection to open and show a right.",
         details="An HTTP connection without a key may also be idle for so long between "
         "two requests.",
+    )
+    max_failed_attempts: int = setting(
+        limits.FAILED_PROOFS,
+        whole_number(0, limits.FAILED_PROOFS_MAX),
+        "N",
+        "Wrong keys of one address before it has to wait; 0: any number.",
+        details="Counted for each key name. See "
+        "[failed attempts](../concepts/security.md#failed-attempts).",
+    )
+    audit: str = setting(
+        "on",
+        one_of(_ON_OFF),
+        "on|off",
+        "Whether administration is logged, whatever the log level is.",
+        details="See [audit](../concepts/security.md#audit).",
+    )
+    operation_log_folder: str = setting(
+        "",
+        text(),
+        "DIR",
+        "Export the operation log to Parquet files in this folder.",
+        details="A process of its own does it, which needs `twinbus[log]`. See "
+        "[operation log](operation-log.md).",
+        if_empty="not exported",
+    )
+    operation_log_keep: str = setting(
+        "",
+        text(),
+        "DURATION",
+        "Remove exported files with older operations, for example 30d.",
+        if_empty="kept for ever",
+    )
+    operation_log_megabytes: int = setting(
+        0,
+        whole_number(0, limits.SETTING_COUNT_MAX),
+        "NUMBER",
+        "Remove the oldest exported files of a store beyond this size; 0: never.",
     )
     log_level: str = setting(
         "warning",

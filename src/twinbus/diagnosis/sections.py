@@ -11,8 +11,9 @@ from dataclasses import fields
 from typing import Any, Final
 
 from twinbus import __version__, compilation
-from twinbus.broker import operation_log
-from twinbus.broker.operation_log import OperationLog, decode_operations
+from twinbus.broker.operation_log import OperationLog
+from twinbus.broker.operation_names import NAMES
+from twinbus.broker.operation_record import decode_operations
 from twinbus.config.settings import Settings
 from twinbus.diagnosis.bundle import Parts
 from twinbus.diagnosis.self_check import has_work
@@ -24,12 +25,6 @@ from twinbus.throttling.gauges import memory_bytes, memory_limit_bytes
 
 _PASSWORD: Final = re.compile(r"//[^/@\s]*@|(?i:password)=[^\s&;]*")
 """In the address of a database server: name and password."""
-
-_NAMES: Final = {
-    number: name.lower().replace("_", "-")
-    for name, number in vars(operation_log).items()
-    if name.isupper() and isinstance(number, int) and not name.startswith("_")
-}
 
 
 def parts_of(
@@ -133,7 +128,7 @@ def _logged(log: OperationLog) -> Mapping[str, Any]:
         "actors": record.actors,
         "operations": [
             {
-                "operation": _NAMES.get(run.operation, run.operation),
+                "operation": NAMES.get(run.operation, run.operation),
                 "actor": run.actor,
                 "first_row_id": run.first_row_id,
                 "messages": run.message_count,

@@ -28,6 +28,10 @@ _LATE_LOOKS: Final = 5
 """So many looks in a row must be late. One may be: the disk was slow, or the machine
 was busy with something else."""
 
+_STOPPED_MS: Final = 2_000
+"""A look that is so late says nothing of the owners: the process was stopped, as by a
+signal or with its machine. They find out by themselves what they have lost."""
+
 _COUNTED_MESSAGES: Final = 1_000
 """Fragments with more messages are not counted: that would take too long."""
 
@@ -60,6 +64,11 @@ class SelfCheck:
         if len(self._lags) == _LATE_LOOKS and min(self._lags) > _LATE_MS:
             text = f"the loop is late by {late_ms} ms, again and again"
             return Sickness("lag", text)
+        if late_ms > _STOPPED_MS:
+            # The whole process stood still: its owners must have a turn first.
+            for owner in self._owners:
+                self._turns[owner] = (owner.health.turn_count, now)
+            return None
         for owner in self._owners:
             sickness = self._look_at(owner, now)
             if sickness is not None:

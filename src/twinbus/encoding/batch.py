@@ -4,6 +4,7 @@ The envelope (message format 0x80013700) is an AMQP message with one data sectio
 each message. Its other sections are copies for routing, and not part of any message.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from twinbus.amqp.codec import skip
@@ -16,6 +17,9 @@ from twinbus.errors import ArgumentError
 from twinbus.limits import PROPERTIES_BYTES
 
 BATCH_FORMAT: Final = 0x80013700
+
+_DATA_SECTION: Final = b"\x00\x53\x75\xb0"
+"""The descriptor of a data section, and the code of binary with a size of 4 bytes."""
 
 
 def read_batch(
@@ -30,6 +34,15 @@ def read_batch(
     if not encoded:
         raise ArgumentError("The batch has no messages in it.")
     return [read_message(one, offered, properties_bytes) for one in encoded]
+
+
+def encode_batch(encoded: Sequence[bytes]) -> bytes:
+    """The envelope of these messages."""
+    parts: list[bytes] = []
+    for raw in encoded:
+        parts.append(_DATA_SECTION + len(raw).to_bytes(4, "big"))
+        parts.append(raw)
+    return b"".join(parts)
 
 
 def _data_sections(raw: bytes) -> list[bytes]:

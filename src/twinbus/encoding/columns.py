@@ -2,22 +2,19 @@
 
 Only the requested columns are filled, and a message's bytes are read only as far as
 these need: once, from left to right, with a fast path for short encodings. Identifiers
-and application properties that are not strings become texts as the SDKs show them. The
-exact values are in `raw`, the message as a receiver gets it.
+and application properties that are not strings become texts as the SDKs show them, and
+two columns have their types (`typed_texts.py`). The whole message as a receiver gets it
+is in `raw`.
 
 A value that cannot be decoded is null, so that one bad message does not stop a reader.
 """
 
-from base64 import b64encode
 from collections.abc import Collection
-from json import dumps
 from typing import Final, final
-from uuid import UUID
 
 from twinbus.amqp.codec import decode
 from twinbus.amqp.decoder import list_header, skip
 from twinbus.amqp.errors import DecodeError
-from twinbus.amqp.types import AmqpArray, Described
 from twinbus.broker.message import Message
 from twinbus.encoding.layout import (
     AMQP_SEQUENCE,
@@ -30,6 +27,7 @@ from twinbus.encoding.layout import (
 from twinbus.encoding.maps import map_header
 from twinbus.encoding.outgoing import DeliveryEncoder
 from twinbus.encoding.sections import section_code
+from twinbus.encoding.typed_texts import json_of, name_of, text_of, type_of
 
 # Columns that do not need the bytes of a message.
 _OF_THE_BUS: Final = (
@@ -65,7 +63,9 @@ COLUMNS: Final = (
     *_FIELDS,
     "partition_key",
     "application_properties",
+    "application_property_types",
     "body",
+    "amqp_types",
 )
 
 _STATES: Final = ("active", "deferred", "scheduled")
@@ -75,6 +75,9 @@ _LATEST_MS: Final = ((1 << 63) - 1) // 1000
 
 _NULL: Final = 0x40
 _SHORT_TEXT: Final = 0xA1
+
+_IDS: Final = {0: "message_id", 5: "correlation_id"}
+"""The fields that may have other types than string."""
 
 
 @final
@@ -96,13 +99,12 @@ class MessageColumns:
         self._properties: list[object] | None = self.columns.get(
             "application_properties"
         )
-        self._bodies: list[object] | None = self.columns.get("body")
-        self._looks_inside: bool = (
-            bool(self._fields)
-            or self._partition_keys is not None
-            or self._properties is not None
-            or self._bodies is not None
+        self._property_types: list[object] | None = self.columns.get(
+            "application_property_types"
         )
+        self._bodies: list[object] | None = self.columns.get("body")
+        self._types: list[object] | None = self.columns.get("amqp_types")
+        self._looks_inside: bool = len(self._of_the_bus) < len(self.columns)
         self._encoder: DeliveryEncoder = DeliveryEncoder(0, True)
 
     def extend(self, messages: list[Message], sequence_numbers: list[int]) -> None:
@@ -147,8 +149,11 @@ class MessageColumns:
             sections = _sections(raw)
         except DecodeError:
             sections = {}
-        if self._fields:
-            values = _field_values(raw, sections.get(PROPERTIES), self._is_field_wanted)
+        odd_ids: list[tuple[int, int, int]] = []
+        if self._fields or self._types is not None:
+            values = _field_values(
+                raw, sections.get(PROPERTIES), self._is_field_wanted, odd_ids
+            )
             count = len(values)
             for index, column in self._fields:
                 column.append(values[index] if index < count else None)
@@ -156,12 +161,20 @@ class MessageColumns:
             self._partition_keys.append(
                 _partition_key(raw, sections.get(MESSAGE_ANNOTATIONS))
             )
-        if self._properties is not None:
-            self._properties.append(
-                _application_properties(message, sections.get(APPLICATION_PROPERTIES))
+        if self._properties is not None or self._property_types is not None:
+            texts, types = _application_properties(
+                message, sections.get(APPLICATION_PROPERTIES)
             )
+            if self._properties is not None:
+                self._properties.append(texts)
+            if self._property_types is not None:
+                self._property_types.append(types)
         if self._bodies is not None:
             self._bodies.append(_body(raw, sections))
+        if self._types is not None:
+            data = sections.get(DATA)
+            is_usual = data is not None and not odd_ids and _is_one_data(raw, data)
+            self._types.append(None if is_usual else _types(raw, sections, odd_ids))
 
 
 def _scheduled(at: int) -> int | None:
@@ -211,10 +224,14 @@ def _end_of(raw: bytes, at: int) -> int:
 
 
 def _field_values(
-    raw: bytes, section: tuple[int, int] | None, is_wanted: list[bool]
+    raw: bytes,
+    section: tuple[int, int] | None,
+    is_wanted: list[bool],
+    odd_ids: list[tuple[int, int, int]],
 ) -> list[object]:
     """Texts of the requested fields of the properties section. If the section is
-    invalid, all are null."""
+    invalid, all are null. To `odd_ids` come index, begin and end of ids that are no
+    short strings."""
     if section is None:
         return []
     values: list[object] = []
@@ -233,6 +250,8 @@ def _field_values(
             if following > end:
                 return []
             values.append(_text_at(raw, at, following) if is_wanted[index] else None)
+            if raw[at] != _SHORT_TEXT and index in _IDS:
+                odd_ids.append((index, at, following))
             at = following
     except DecodeError:
         return []
@@ -242,7 +261,7 @@ def _field_values(
 def _text_at(raw: bytes, at: int, end: int) -> str | None:
     """Decode a text; short strings, the usual case, do not need the decoder."""
     if raw[at] != _SHORT_TEXT:
-        return _text_of(_decoded(raw, at))
+        return text_of(_decoded(raw, at))
     try:
         return raw[at + 2 : end].decode()
     except UnicodeDecodeError:
@@ -260,20 +279,36 @@ def _partition_key(raw: bytes, section: tuple[int, int] | None) -> object:
 
 def _application_properties(
     message: Message, section: tuple[int, int] | None
-) -> list[tuple[str, str | None]]:
-    """The entries as pairs; those set by a settlement override others."""
+) -> tuple[list[tuple[str, str | None]], list[tuple[str, str]] | None]:
+    """The entries as pairs; those set by a settlement override others. And the types of
+    those that are not strings, or None."""
     raw = message.raw
     found: dict[str, str | None] = {}
+    types: dict[str, str] = {}
     if section is not None:
         for key_at, value_at, end in _entries(raw, section):
             name = _name_at(raw, key_at, value_at)
             if name is not None:
-                found[name] = _text_at(raw, value_at, end)
+                text = _text_at(raw, value_at, end)
+                found[name] = text
+                if types and name in types:
+                    # A malformed map has a key twice.
+                    del types[name]
+                if text is None or raw[value_at] != _SHORT_TEXT:
+                    type_name = type_of(raw, value_at, end, text)
+                    if type_name is not None:
+                        types[name] = type_name
     annex = message.annex
     if annex is not None:
         for name, encoded in annex.modified.items():
-            found[name] = _text_of(_decoded(encoded, 0))
-    return list(found.items())
+            text = text_of(_decoded(encoded, 0))
+            found[name] = text
+            type_name = type_of(encoded, 0, len(encoded), text)
+            if type_name is not None:
+                types[name] = type_name
+            elif name in types:
+                del types[name]
+    return list(found.items()), list(types.items()) if types else None
 
 
 def _name_at(raw: bytes, at: int, end: int) -> str | None:
@@ -314,13 +349,62 @@ def _body(raw: bytes, sections: dict[int, tuple[int, int]]) -> object:
     value = sections.get(AMQP_VALUE)
     if value is not None:
         decoded = _decoded(raw, value[0])
-        if decoded is None:
-            return None
-        return decoded if isinstance(decoded, bytes) else _json(decoded).encode()
+        if isinstance(decoded, bytes):
+            return bytes(decoded)
+        text = text_of(decoded)
+        return None if text is None else text.encode()
     sequence = sections.get(AMQP_SEQUENCE)
     if sequence is not None:
         return _sequence(raw, sequence)
     return None
+
+
+def _types(
+    raw: bytes,
+    sections: dict[int, tuple[int, int]],
+    odd_ids: list[tuple[int, int, int]],
+) -> list[tuple[str, str]] | None:
+    """Types of ids that are not strings, and of a body that is not one data section;
+    None for most messages."""
+    types: list[tuple[str, str]] = []
+    for index, at, end in odd_ids:
+        type_name = type_of(raw, at, end, text_of(_decoded(raw, at)))
+        if type_name is not None:
+            types.append((_IDS[index], type_name))
+    body = _body_type(raw, sections)
+    if body is not None:
+        types.append(("body", body))
+    return types or None
+
+
+def _is_one_data(raw: bytes, place: tuple[int, int]) -> bool:
+    at, end = place
+    code = raw[at]
+    if code == 0xA0:
+        return at + 2 + raw[at + 1] == end
+    return code == 0xB0 and at + 5 + int.from_bytes(raw[at + 1 : at + 5], "big") == end
+
+
+def _body_type(raw: bytes, sections: dict[int, tuple[int, int]]) -> str | None:
+    """`value:` and the type of an AMQP value; `value`, `sequence`, `sections` and
+    `unreadable` for what a text or bytes do not give back; `none` without a body."""
+    data = sections.get(DATA)
+    if data is not None:
+        if _is_one_data(raw, data):
+            return None
+        return "sections" if raw[data[0]] in (0xA0, 0xB0) else "unreadable"
+    value = sections.get(AMQP_VALUE)
+    if value is not None:
+        if raw[value[0]] == _NULL:
+            return "value:null"
+        decoded = _decoded(raw, value[0])
+        name = name_of(raw[value[0]])
+        if name is None or decoded is None or decoded != decoded:
+            return "value"
+        return f"value:{name}"
+    if AMQP_SEQUENCE in sections:
+        return "sequence"
+    return "none" if sections else "unreadable"
 
 
 def _data(raw: bytes, place: tuple[int, int]) -> object:
@@ -358,7 +442,7 @@ def _sequence(raw: bytes, place: tuple[int, int]) -> object:
             if section_code(raw, at) != AMQP_SEQUENCE:
                 return None
             at += 3
-    return _json(items).encode()
+    return json_of(items).encode()
 
 
 def _decoded(raw: bytes, at: int) -> object:
@@ -366,38 +450,3 @@ def _decoded(raw: bytes, at: int) -> object:
         return decode(raw, at)[0]
     except DecodeError:
         return None
-
-
-def _text_of(value: object) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    if isinstance(value, int | float | UUID):
-        return str(value)
-    return _json(value)
-
-
-def _json(value: object) -> str:
-    """A text unchanged; other values as JSON, as far as possible."""
-    if isinstance(value, str):
-        return str(value)
-    return dumps(_plain(value), ensure_ascii=False, default=str)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Described):
-        return _plain(value.value)
-    if isinstance(value, dict):
-        return {str(_plain(key)): _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, AmqpArray):
-        return [_plain(item) for item in value.items]
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    return value

@@ -2,11 +2,11 @@
 
 The counterpart of `columns.py`, for clients that send thousands at a time. Each column
 is encoded as a whole; then the parts of each row are joined to a message, section by
-section. Absent values are left out; the body is data. Texts are given as UTF-8, as AMQP
-encodes them.
+section. Absent values are left out. Texts are given as UTF-8, as AMQP encodes them; ids
+are strings and bodies are data, but for rows where an encoded value is given.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from twinbus.amqp.codec import encode
@@ -38,6 +38,7 @@ _ANNOTATIONS: Final = b"\x00\x53\x72"
 _PROPERTIES: Final = b"\x00\x53\x73"
 _APPLICATION: Final = b"\x00\x53\x74"
 _DATA: Final = b"\x00\x53\x75"
+_VALUE: Final = b"\x00\x53\x77"
 
 _PARTITION_KEY: Final = b"\xa3\x13x-opt-partition-key"
 _SCHEDULED: Final = b"\xa3\x1cx-opt-scheduled-enqueue-time"
@@ -45,6 +46,8 @@ _SEND_ID: Final = bytes((0xA3, len(SEND_ID))) + SEND_ID.encode()
 
 _STRING, _SYMBOL, _BINARY = 0xA1, 0xA3, 0xA0
 """Codes of short values; codes of long values have one more bit."""
+
+_NOTHING: Final[Mapping[int, bytes]] = {}
 
 
 class MessageComposer:
@@ -58,8 +61,14 @@ class MessageComposer:
         self._application: list[bytes] = []
         self._bodies: list[bytes] = []
 
-    def add_text(self, name: str, texts: Sequence[bytes | None]) -> None:
-        """Add one of `PROPERTY_INDEXES`, or `partition_key`."""
+    def add_text(
+        self,
+        name: str,
+        texts: Sequence[bytes | None],
+        encoded: Mapping[int, bytes] = _NOTHING,
+    ) -> None:
+        """Add one of `PROPERTY_INDEXES`, or `partition_key`. `encoded`: by row, values
+        that are used instead of texts; not for `partition_key`."""
         if name == "partition_key":
             self._annotations.append(
                 [
@@ -70,9 +79,10 @@ class MessageComposer:
             return
         index = PROPERTY_INDEXES[name]
         code = _SYMBOL if index == _CONTENT_TYPE else _STRING
-        self._properties[index] = [
-            NULL if text is None else _sized(code, text) for text in texts
-        ]
+        values = [NULL if text is None else _sized(code, text) for text in texts]
+        for row, value in encoded.items():
+            values[row] = value
+        self._properties[index] = values
 
     def add_time_to_live(self, values_ms: Sequence[int | None], now: int) -> None:
         """Add times to live, at least 1 ms; they begin at `now`."""
@@ -99,13 +109,13 @@ class MessageComposer:
     def add_application_properties(
         self,
         keys: Sequence[bytes],
-        values: Sequence[bytes | None],
+        values: Sequence[bytes],
         bounds: Sequence[tuple[int, int]],
     ) -> None:
-        """Add the entries of all rows, one after the other; `bounds` has the first and
-        last index for each row."""
+        """Add the entries of all rows, one after the other: keys as UTF-8, and encoded
+        values. `bounds` has the first index of each row, and the one after its last."""
         entries = [
-            _sized(_STRING, key) + (NULL if value is None else _sized(_STRING, value))
+            _sized(_STRING, key) + value
             for key, value in zip(keys, values, strict=True)
         ]
         self._application = [
@@ -113,9 +123,14 @@ class MessageComposer:
             for start, end in bounds
         ]
 
-    def add_bodies(self, bodies: Sequence[bytes | None]) -> None:
-        """Add bodies. None becomes an empty body, which all clients can read."""
+    def add_bodies(
+        self, bodies: Sequence[bytes | None], values: Mapping[int, bytes] = _NOTHING
+    ) -> None:
+        """Add bodies. None becomes an empty body, which all clients can read. `values`:
+        by row, encoded AMQP values that are the body instead; empty for no body."""
         self._bodies = [_DATA + _sized(_BINARY, body or b"") for body in bodies]
+        for row, value in values.items():
+            self._bodies[row] = _VALUE + value if value else b""
 
     def messages(self) -> list[bytes]:
         """The encoded messages, one per row."""
@@ -154,6 +169,15 @@ class MessageComposer:
             b"" if fields == empty else _PROPERTIES + _list(fields, width)
             for fields in map(b"".join, zip(*columns, strict=True))
         ]
+
+
+def string_values(texts: Sequence[bytes | None]) -> list[bytes]:
+    """Encoded strings; None becomes null."""
+    return [NULL if text is None else _sized(_STRING, text) for text in texts]
+
+
+def binary_values(values: Sequence[bytes | None]) -> list[bytes]:
+    return [NULL if value is None else _sized(_BINARY, value) for value in values]
 
 
 def _sized(short_code: int, value: bytes) -> bytes:

@@ -2,19 +2,23 @@
 
     AMQP list, then the encoded message as it was sent
 
-    list: format, layout, time to live, scheduled time, session id, annex
+    list: format, layout, time to live, scheduled time, session id, annex, [uid]
     annex: null, or a list of the fields of `Annex` in their order
 
 It is a part of the stored format: entries of an outbox are envelopes. A newer format
-gets a new number, and the first one is still read.
+gets a new number, and the first one is still read. The uid came later without a new
+format: it is at the end of the list, where older code does not look, and absent for
+most messages.
 """
 
 from typing import Final
 
 from twinbus.amqp.codec import decode, encode
 from twinbus.broker.message import Annex, Message
+from twinbus.encoding.identity import locate_id
 
 _FORMAT: Final = 1
+_UID: Final = 6
 
 
 def encode_envelope(message: Message) -> bytes:
@@ -27,6 +31,8 @@ def encode_envelope(message: Message) -> bytes:
         message.session_id,
         _annex_fields(message.annex),
     ]
+    if message.uid:
+        head.append(message.uid)
     return encode(head) + message.raw
 
 
@@ -53,6 +59,9 @@ def decode_envelope(envelope: bytes) -> Message:
     session_id = head[4]
     message.session_id = None if session_id is None else str(session_id)
     message.annex = _annex_of(head[5])
+    if len(head) > _UID:
+        message.uid = bytes(head[_UID])
+    locate_id(message)
     return message
 
 

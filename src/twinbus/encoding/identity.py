@@ -24,6 +24,7 @@ from twinbus.encoding.sections import section_code
 from twinbus.errors import NotAllowed
 
 _PARTITION_KEY: Final = "x-opt-partition-key"
+_NULL: Final = 0x40
 
 MESSAGE_ID_KIND: Final = b"m"
 SEND_ID_KIND: Final = b"s"
@@ -44,6 +45,18 @@ def duplicate_key(message: Message) -> bytes | None:
         return None
     message_id, _ = decode(raw, first)
     return None if message_id is None else MESSAGE_ID_KIND + encode(message_id)
+
+
+def locate_id(message: Message) -> None:
+    """Note where the message id is in the bytes."""
+    raw = message.raw
+    at = bare_offset(message.layout)
+    if at >= len(raw) or section_code(raw, at) != PROPERTIES:
+        return
+    count, first, _ = list_header(raw, at + 3)
+    if count != 0 and raw[first] != _NULL:
+        message.id_at = first
+        message.id_end = skip(raw, first)
 
 
 def send_key(message: Message) -> bytes | None:

@@ -102,9 +102,10 @@ def _located(raw: bytes, offered: int, properties_bytes: int) -> Message | None:
     ttl_ms = 0
     scheduled_at = 0
     session_id: str | None = None
-    lacks_id = True
     bare_at = -1
     body_at = total
+    send_id = b""
+    id_at = id_end = 0
     while at < total:
         code = section_code(raw, at)
         if not _may_follow(code, last):
@@ -115,7 +116,7 @@ def _located(raw: bytes, offered: int, properties_bytes: int) -> Message | None:
         if code == HEADER:
             bits, ttl_ms = _header(raw[value_at:end])
         elif code == MESSAGE_ANNOTATIONS:
-            scheduled_at, said = _annotations(raw, value_at, offered)
+            scheduled_at, said, send_id = _annotations(raw, value_at, offered)
             bits |= ANNOTATED | said
         elif code == DELIVERY_ANNOTATIONS:
             bits |= ANNOTATED
@@ -123,7 +124,7 @@ def _located(raw: bytes, offered: int, properties_bytes: int) -> Message | None:
         elif bare_at < 0:
             bare_at = at
         if code == PROPERTIES:
-            session_id, said, lacks_id, life_ms = _properties(raw, value_at)
+            session_id, said, id_at, id_end, life_ms = _properties(raw, value_at)
             bits |= said & offered
             if life_ms > _LONGEST_HEADER_TTL_MS:
                 ttl_ms = life_ms if life_ms < DURATION_MS_UNLIMITED else 0
@@ -140,7 +141,10 @@ def _located(raw: bytes, offered: int, properties_bytes: int) -> Message | None:
         bare_at = total
     message = Message(raw, bits | bare_at << BARE_SHIFT, ttl_ms, scheduled_at)
     message.session_id = session_id
-    message.lacks_id = lacks_id
+    message.uid = send_id
+    message.id_at = id_at
+    message.id_end = id_end
+    message.lacks_id = id_end == 0
     return message
 
 
@@ -189,39 +193,45 @@ def _header(encoded: bytes) -> tuple[int, int]:
     return found
 
 
-def _annotations(raw: bytes, at: int, offered: int) -> tuple[int, int]:
-    """The scheduled enqueue time in the message annotations, or 0, and the bits of
-    twinbus annotations. Checks the length of the partition key."""
+def _annotations(raw: bytes, at: int, offered: int) -> tuple[int, int, bytes]:
+    """The scheduled enqueue time in the message annotations, or 0, the bits of twinbus
+    annotations, and the send id. Checks the length of the partition key."""
     annotations, _ = decode(raw, at)
     if not isinstance(annotations, dict):
         raise DecodeError("message annotations are not a map")
     _check_text(annotations.get(_PARTITION_KEY), "partition key")
     bits = 0
+    send_id = b""
     if offered & SENT_ONCE and annotations.get(SEND_ID) is not None:
-        send_id_of(annotations)
+        send_id = send_id_of(annotations)
         bits = SENT_ONCE
     if offered & RESTORED and annotations.get(RESTORED_FROM) is not None:
         bits |= RESTORED
     due = annotations.get(_SCHEDULED)
     if not isinstance(due, int) or due <= 0:
-        return 0, bits
+        return 0, bits, send_id
     if due > _LATEST:
         raise DecodeError("the scheduled enqueue time is no timestamp")
-    return int(due), bits
+    return int(due), bits, send_id
 
 
-def _properties(raw: bytes, at: int) -> tuple[str | None, int, bool, int]:
-    """The session id (group-id) in the properties, the ping bit, whether there is no
-    message id, and the time from creation to expiry. Checks the lengths of both ids."""
+def _properties(raw: bytes, at: int) -> tuple[str | None, int, int, int, int]:
+    """The session id (group-id) in the properties, the ping bit, where the message id
+    begins and ends (0: there is none), and the time from creation to expiry. Checks the
+    lengths of both ids."""
     count, first, end = list_header(raw, at)
     at = first
     session_id: str | None = None
     bits = 0
+    id_end = 0
     expires = created = 0
     for i in range(count):
         # First, because an invalid list may end within this field.
         following = skip(raw, at)
-        if i == _CONTENT_TYPE:
+        if i == 0:
+            if raw[at] != _NULL:
+                id_end = following
+        elif i == _CONTENT_TYPE:
             if _is_ping(raw, at, following):
                 bits = PING
         elif i == _EXPIRES:
@@ -235,11 +245,10 @@ def _properties(raw: bytes, at: int) -> tuple[str | None, int, bool, int]:
         at = following
     if at != end:
         raise DecodeError("the properties' size does not match their fields")
-    lacks_id = count == 0 or raw[first] == _NULL
-    if not lacks_id:
+    if id_end != 0:
         _check_length(raw, first, "message id")
     life_ms = expires - created if expires > 0 and created > 0 else 0
-    return session_id, bits, lacks_id, life_ms
+    return session_id, bits, first, id_end, life_ms
 
 
 def _instant(raw: bytes, at: int) -> int:

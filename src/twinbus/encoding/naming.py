@@ -20,6 +20,10 @@ _ID_ALONE: Final = b"\x00\x53\x73\xc0\x23\x01\xa1\x20"
 id have no properties at all."""
 
 
+_ID_BYTES: Final = 34
+"""Of an id with its type and length."""
+
+
 def name_message(message: Message, message_id: bytes) -> None:
     """Add this id, an ASCII text of 32 characters, to the message."""
     raw = message.raw
@@ -27,6 +31,8 @@ def name_message(message: Message, message_id: bytes) -> None:
     message.lacks_id = False
     if section_code(raw, at) != PROPERTIES:
         message.raw = b"".join((raw[:at], _ID_ALONE, message_id, raw[at:]))
+        message.id_at = at + len(_ID_ALONE) - 2
+        message.id_end = message.id_at + _ID_BYTES
         return
     count, first, end = list_header(raw, at + 3)
     # The first field is the id; it is null.
@@ -34,6 +40,8 @@ def name_message(message: Message, message_id: bytes) -> None:
     fields = b"".join((b"\xa1\x20", message_id, following))
     head = _list_head(len(fields), max(count, 1))
     message.raw = b"".join((raw[:at], _PROPERTIES, head, fields, raw[end:]))
+    message.id_at = at + len(_PROPERTIES) + len(head)
+    message.id_end = message.id_at + _ID_BYTES
 
 
 def _list_head(size: int, count: int) -> bytes:

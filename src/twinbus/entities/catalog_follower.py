@@ -1,11 +1,11 @@
-"""Follows the catalog, where several brokers change the entities of a namespace.
+"""Follows the catalog, where several brokers change namespaces and their entities.
 
 A broker knows the catalog up to a version. It asks what has changed since, once a
 second and before each change of its own. A change names the version that is known, so
 the catalog refuses it if another broker was quicker. If what changed is not known any
 more, or the catalog is another one than before, everything is compared.
 
-Where one process has the namespace for itself nothing is followed.
+Where one process has the catalog for itself nothing is followed.
 """
 
 import asyncio
@@ -15,9 +15,15 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from twinbus.entities.other_brokers import NoOthers, OtherBrokers
-from twinbus.entities.record_description import entities_of, entity_order
+from twinbus.entities.record_description import entities_by_namespace
 from twinbus.errors import ServerBusy
-from twinbus.store.base import StoreError, StoreUnreadable
+from twinbus.store.base import (
+    CommitFailed,
+    CommitUnknown,
+    StoreError,
+    StoreFull,
+    StoreUnreadable,
+)
 from twinbus.store.catalog import (
     Catalog,
     CatalogChanged,
@@ -26,20 +32,20 @@ from twinbus.store.catalog import (
 )
 
 if TYPE_CHECKING:
-    from twinbus.entities.entity import Entity
     from twinbus.entities.namespace import Namespace
+    from twinbus.entities.namespaces import Namespaces
 
 
 _log = logging.getLogger(__name__)
 
 
 class CatalogFollower:
-    """Of one namespace; its changes of the catalog are written through it."""
+    """Of one process; its changes of the catalog are written through it."""
 
-    def __init__(
-        self, namespace: "Namespace", catalog: Catalog, *, is_shared: bool
-    ) -> None:
-        self._namespace = namespace
+    # What follows; set by itself.
+    followed: "Namespaces"
+
+    def __init__(self, catalog: Catalog, *, is_shared: bool) -> None:
         self._catalog = catalog
         self._is_shared = is_shared
         # Held from a check of the entities until catalog and memory are changed, so
@@ -48,6 +54,8 @@ class CatalogFollower:
         # What is known, and of which catalog.
         self._version = -1
         self._identity = b""
+        # The generation that was last put, until the catalog has answered.
+        self._doubted = b""
         self.others: OtherBrokers = NoOthers()
 
     @asynccontextmanager
@@ -55,13 +63,13 @@ class CatalogFollower:
         """What is checked inside is what the catalog says, until it is changed inside.
 
         Raises ServerBusy if another broker changes the catalog at the same time, or
-        the catalog cannot be read.
+        the catalog cannot be read or written.
         """
         async with self._changing:
             try:
                 await self._follow()
             except StoreError as error:
-                raise ServerBusy(f"The catalog is away: {error} Try again.") from error
+                raise _away(error) from error
             known = self._version
             try:
                 yield
@@ -70,15 +78,41 @@ class CatalogFollower:
                     "Another broker changed entities at the same moment. Nothing of "
                     "this change happened: try again."
                 ) from error
+            except CommitUnknown as error:
+                raise ServerBusy(
+                    "The catalog did not answer, so nobody knows whether the change "
+                    f"happened: {error} Look, and try again."
+                ) from error
+            except StoreError as error:
+                raise _away(error) from error
             has_changed = self._version != known
         # Not inside: two brokers would wait for each other.
         if has_changed:
             await self.others.follow()
 
+    async def intend(self, intents: Sequence[Unfinished]) -> None:
+        """Raises ServerBusy."""
+        try:
+            await self._catalog.intend(intents)
+        except StoreError as error:
+            raise _away(error) from error
+
     async def put(self, record: EntityRecord) -> None:
         """Inside of `latest`. Raises StoreError."""
-        await self._catalog.put(record, known=self._known())
+        self._doubted = record.generation
+        try:
+            await self._catalog.put(record, known=self._known())
+        except (CatalogChanged, CommitFailed, StoreFull):
+            self._doubted = b""
+            raise
+        self._doubted = b""
         self._version += 1
+
+    def may_have_put(self, record: EntityRecord) -> bool:
+        """Nobody knows whether the catalog has what was last put. Other brokers may
+        have found the entity, and have accepted messages for it. If it is not there,
+        its intent is, for the next opening of its stores."""
+        return self._is_shared and self._doubted == record.generation
 
     async def remove(self, tombstones: Sequence[Unfinished]) -> None:
         """Inside of `latest`. Raises StoreError."""
@@ -103,40 +137,42 @@ class CatalogFollower:
             self._learn(snapshot.entities)
             self._version, self._identity = snapshot.version, snapshot.identity
         else:
-            self._forget({one.generation for one in changes.removed})
+            self.followed.forget_followed({one.generation for one in changes.removed})
             self._learn([*changes.created, *changes.updated])
             self._version = changes.version
 
     def _forget_others(self, records: Iterable[EntityRecord]) -> None:
         """All that are not among these."""
         known = {record.generation for record in records}
-        mine = {entity.record.generation for entity in self._namespace.entities()}
-        self._forget(mine - known)
-
-    def _forget(self, generations: set[bytes]) -> None:
-        gone = [
-            entity
-            for entity in self._namespace.entities()
-            if entity.record.generation in generations
-        ]
-        # Subscriptions come first: they need their topic.
-        for entity in sorted(gone, key=lambda one: -entity_order(one.record)):
-            self._namespace.forget_followed(entity)
+        mine = {entity.record.generation for entity in self.followed.entities()}
+        own = {one.own.generation for one in self.followed if one.own is not None}
+        self.followed.forget_followed((mine | own) - known)
 
     def _learn(self, records: Iterable[EntityRecord]) -> None:
-        for record in entities_of(self._namespace.name, records):
-            self._learn_one(record, self._namespace.find(record.path))
+        records = list(records)
+        self.followed.own_followed(records)
+        for name, entities in entities_by_namespace(records).items():
+            namespace = self.followed.named(name)
+            for record in entities if namespace is not None else ():
+                assert namespace is not None
+                _learn_one(namespace, record)
 
-    def _learn_one(self, record: EntityRecord, known: "Entity | None") -> None:
-        if known is not None and known.record.generation != record.generation:
-            self._namespace.forget_followed(known)
-            known = None
-        if known is not None and known.record != record:
-            self._namespace.update_followed(known, record)
-        if known is not None:
-            return
-        try:
-            self._namespace.admit_followed(record)
-        except StoreUnreadable as error:
-            # Its store was added to other brokers only.
-            _log.error("'%s' is not served by this broker: %s", record.path, error)
+
+def _learn_one(namespace: "Namespace", record: EntityRecord) -> None:
+    known = namespace.find(record.path)
+    if known is not None and known.record.generation != record.generation:
+        namespace.forget_followed(known)
+        known = None
+    if known is not None and known.record != record:
+        namespace.update_followed(known, record)
+    if known is not None:
+        return
+    try:
+        namespace.admit_followed(record)
+    except StoreUnreadable as error:
+        # Its store was added to other brokers only.
+        _log.error("'%s' is not served by this broker: %s", record.path, error)
+
+
+def _away(error: StoreError) -> ServerBusy:
+    return ServerBusy(f"The catalog is away: {error} Try again.")

@@ -19,7 +19,8 @@ from twinbus.broker.descriptions.subscription import (
 )
 from twinbus.broker.descriptions.topic import TopicDescription, topic_description
 from twinbus.broker.entity_path import subscription_path
-from twinbus.config.config import Config, ConfigError
+from twinbus.config.config import ConfigError
+from twinbus.config.entities import DeclaredEntities
 from twinbus.entities.entity import Description, Entity
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import MessagingEntityNotFound, NotAllowed, ServiceBusError
@@ -41,26 +42,28 @@ class _Declared:
     rules: tuple[Rule, ...] | None = None
 
 
-async def make_declared(namespace: Namespace, config: Config, now: int) -> None:
-    """Create or update the declared entities. Raises ConfigError."""
-    declared = list(_declared(config))
+async def make_declared(
+    namespace: Namespace, entities: DeclaredEntities, file: str, now: int
+) -> None:
+    """Create or update the entities that the file declares. Raises ConfigError."""
+    declared = list(_declared(entities))
     paths = {entity.path.lower() for entity in declared}
     for entity in declared:
-        with _complaints(entity, config.file):
+        with _complaints(entity, file):
             _check(namespace, entity, paths)
     for entity in declared:
-        with _complaints(entity, config.file):
+        with _complaints(entity, file):
             await _make(namespace, entity, now)
     for entity in declared:
-        with _complaints(entity, config.file):
+        with _complaints(entity, file):
             await _update(namespace, entity, _forwards(entity))
 
 
-def _declared(config: Config) -> Iterator[_Declared]:
+def _declared(entities: DeclaredEntities) -> Iterator[_Declared]:
     """All declared entities, topics before their subscriptions."""
-    for path, properties in config.queues.items():
+    for path, properties in entities.queues.items():
         yield _Declared(kind="queue", path=path, properties=properties)
-    for path, topic in config.topics.items():
+    for path, topic in entities.topics.items():
         yield _Declared(kind="topic", path=path, properties=topic.properties)
         for name, subscription in topic.subscriptions.items():
             yield _Declared(

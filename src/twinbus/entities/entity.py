@@ -26,6 +26,7 @@ from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable, settings_of
 from twinbus.broker.home import Home
 from twinbus.entities.message_counts import MessageCounts
+from twinbus.entities.shown_leases import ShownLease, joined_leases, leases_of
 from twinbus.errors import (
     EntityDisabled,
     FragmentUnavailable,
@@ -33,7 +34,8 @@ from twinbus.errors import (
     NotAllowed,
     ServiceBusError,
 )
-from twinbus.fragments.routing import FragmentSource, Routing
+from twinbus.fragments.fragment_source import FragmentSource
+from twinbus.fragments.routing import Routing
 from twinbus.store.base import StoreUnreadable
 from twinbus.store.catalog import EntityRecord
 
@@ -53,6 +55,7 @@ class Entity(FragmentSource):
     __slots__ = (
         *("record", "description", "_tables", "used_at"),
         *("_send_links", "_receive_links", "_routing", "_elsewhere"),
+        "_leases_elsewhere",
     )
 
     def __init__(
@@ -77,6 +80,7 @@ class Entity(FragmentSource):
         self._routing: Routing | None = None
         # What other brokers last said of their fragments, by index and sub-queue.
         self._elsewhere: dict[tuple[int, int], FragmentRecord] = {}
+        self._leases_elsewhere: tuple[ShownLease, ...] = ()
 
     @property
     def path(self) -> str:
@@ -96,6 +100,12 @@ class Entity(FragmentSource):
 
     def detects_duplicates(self) -> bool:
         return self.settings().duplicate_window_ms != 0
+
+    def main_settings(self) -> FragmentSettings:
+        return self.settings()
+
+    def generation(self) -> bytes:
+        return self.record.generation
 
     # --- fragments ------------------------------------------------------------
 
@@ -131,6 +141,9 @@ class Entity(FragmentSource):
     def home_of(self, index: int) -> Home:
         """The home of one of its fragments, also while its store is away."""
         return self._tables[index].home
+
+    def may_be_elsewhere(self, index: int) -> bool:
+        return self._tables[index].home.is_shared
 
     def is_in(self, table: FragmentTable) -> bool:
         """True if one of its fragments is in this table."""
@@ -201,9 +214,17 @@ class Entity(FragmentSource):
             for index, table in enumerate(self._tables)
         )
 
-    def learn_elsewhere(self, records: Iterable[FragmentRecord]) -> None:
-        """What other brokers say of their fragments now."""
+    def learn_elsewhere(
+        self,
+        records: Iterable[FragmentRecord],
+        leases: Iterable[ShownLease] = (),
+        used_at: int = 0,
+    ) -> None:
+        """What other brokers say of their fragments now, and when it was last used
+        there."""
+        self.used_at = max(self.used_at, used_at)
         self._elsewhere = {(one.index, one.sub_queue): one for one in records}
+        self._leases_elsewhere = (*leases,)
 
     def records_here(self) -> list[FragmentRecord]:
         """Those of the fragments whose stores are served here."""
@@ -214,6 +235,20 @@ class Entity(FragmentSource):
             for sub_queue in (MAIN, DEAD_LETTER, TRANSFER_DEAD_LETTER)
             if (record := self.counters(sub_queue, index)) is not None
         ]
+
+    def leases_here(self, now: int) -> list[ShownLease]:
+        """Reader leases of the fragments whose stores are served here."""
+        loaded = (
+            (sub_queue, fragment)
+            for sub_queue in (MAIN, DEAD_LETTER, TRANSFER_DEAD_LETTER)
+            for fragment in self.loaded_fragments(sub_queue)
+        )
+        return leases_of(self.path, loaded, now)
+
+    def reader_leases(self, now: int) -> list[ShownLease]:
+        """Of all its fragments, as far as other brokers have told."""
+        told = [one for one in self._leases_elsewhere if one.expires_at > now]
+        return joined_leases((*self.leases_here(now), *told))
 
     def check_available(self) -> None:
         """For changes that reach all fragments. Raises FragmentUnavailable."""
@@ -321,6 +356,9 @@ class Entity(FragmentSource):
 
     def detach_receivers(self, error: ServiceBusError) -> None:
         self._detach(self._receive_links, error)
+
+    def detach_senders(self, error: ServiceBusError) -> None:
+        self._detach(self._send_links, error)
 
     def detach_all(self, error: ServiceBusError) -> None:
         self._detach(self._send_links, error)

@@ -46,6 +46,16 @@ class EntityDetour(StoreDetour):
             check_message(settings, message)
             if message.layout & PING != 0:
                 raise FragmentUnavailable.numbered(index, entity.path)
+        is_elsewhere = self._log.elsewhere.serves(home.store_uuid)
+        if is_elsewhere and self._is_identified_only(messages):
+            self._log.send_through(
+                FragmentAddress(home.store_uuid, generation, index),
+                messages,
+                entity_path=entity.path,
+                listener=listener,
+                item=item,
+            )
+            return
         self._log.send(
             FragmentAddress(home.store_uuid, generation, index),
             home,
@@ -66,14 +76,18 @@ class EntityDetour(StoreDetour):
             raise FragmentUnavailable.none_left(self._entity.path)
         return routing.index_of(key)
 
+    def _is_identified_only(self, messages: list[Message]) -> bool:
+        """They go to a certain fragment because of their send ids, not of a key."""
+        detects = self._entity.settings().duplicate_window_ms != 0
+        is_keyed = key_of(messages[0], detects) is not None
+        return self._entity.is_partitioned and not is_keyed
+
     def _check_allowed(self, messages: list[Message], index: int) -> None:
         """Raises FragmentUnavailable."""
         entity, settings = self._entity, self._log.settings
         if not entity.is_partitioned:
             is_kept = settings.conventional
         else:
-            detects = entity.settings().duplicate_window_ms != 0
-            has_key = key_of(messages[0], detects) is not None
-            is_kept = settings.keyed or not has_key
+            is_kept = settings.keyed or self._is_identified_only(messages)
         if not is_kept:
             raise FragmentUnavailable.numbered(index, entity.path)

@@ -62,10 +62,11 @@ class EntityStores:
     ) -> tuple[bytes, ...]:
         """The stores of a new entity's fragments. Those of a subscription are beside
         its topic's. A queue that forwards is in the store of its target, if that has
-        one: then it takes one commit to forward a message."""
+        one: then it takes one commit to forward a message. Raises ServerBusy."""
         if isinstance(description, SubscriptionDescription):
             return directory.topic(split_subscription_path(path)[0]).record.placement
         if partitioned(description):
+            self._check_all_are_served(path)
             return self._spread(directory, fragment_count)
         beside = ""
         if isinstance(description, QueueDescription):
@@ -77,6 +78,9 @@ class EntityStores:
             owners = self.owners_of(target)
             if len(owners) == 1 and owners[0].is_serving:
                 return target.placement
+        if not self._owners.serving():
+            # A broker without a store makes it at another one.
+            return self._spread(directory, 1)
         return (self._owners.for_new_entity().store_uuid,)
 
     def _spread(self, directory: Directory, fragment_count: int) -> tuple[bytes, ...]:
@@ -91,6 +95,12 @@ class EntityStores:
         return spread(
             fragment_count, [(counts[one.store_uuid], one.store_uuid) for one in served]
         )
+
+    def _check_all_are_served(self, path: str) -> None:
+        """Fragments that were spread over the other stores would stay there for ever.
+        Raises FragmentUnavailable."""
+        if not all(one.is_serving or self._is_elsewhere(one) for one in self._owners):
+            raise FragmentUnavailable.for_new_entity(path)
 
     def _is_elsewhere(self, owner: StoreOwner) -> bool:
         """Another broker serves the store."""

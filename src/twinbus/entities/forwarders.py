@@ -98,6 +98,7 @@ class Forwarders:
     def _stop(self, source: Fragment) -> None:
         forwarder, _ = self._running.pop(source)
         forwarder.stop()
+        source.home.dismiss(forwarder.actor)
         source.home.leave(source, forwarder)
 
     def tick(self, now: int) -> None:

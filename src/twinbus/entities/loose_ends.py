@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class LooseEnds:
-    """Completes the changes of one namespace's entities."""
+    """Completes the changes of namespaces and their entities."""
 
     def __init__(self, catalog: Catalog, owners: Owners) -> None:
         self._catalog = catalog
@@ -60,6 +60,9 @@ class LooseEnds:
         owner = self._owners.find(one.store_uuid)
         if owner is not None:
             owner.table.drop(one.generation, owner.changes)
+            if not one.path:
+                # A namespace has no fragments, but a copy of its record.
+                owner.changes.entities_removed.append(one.generation)
 
     def record(self, entity: EntityRecord) -> None:
         """The catalog has this record; write it to its stores, too."""

@@ -2,11 +2,12 @@
 
 A new entity may have fragments in stores of other brokers: these make them, before the
 catalog has the entity. After a change of the catalog they are told to follow it, so
-that a client finds the change wherever it asks next.
+that a client finds the change wherever it asks next. What is not in the catalog, counts
+and rules of conventional subscriptions, is asked from the broker that has the store.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from twinbus.entities.entity import Entity
 from twinbus.rules.rule import Rule
@@ -26,9 +27,20 @@ class OtherBrokers(Protocol):
         """Have the entity's fragments made in these stores. Raises ServiceBusError."""
         ...
 
-    async def ask_for_counts(self, entity: Entity) -> None:
-        """Let the entity learn what is in its fragments elsewhere. It is not told of
-        those whose brokers do not answer soon."""
+    async def tell(
+        self, entities: Sequence[Entity], *, with_links: bool = False
+    ) -> bool:
+        """Let entities learn what other brokers know: what is in their fragments there,
+        and the rules of conventional subscriptions. False if a broker did not answer
+        soon; then its part is missing. With links: brokers that have none of its
+        fragments are asked when it was last used, because clients may be there."""
+        ...
+
+    async def change_rule(
+        self, store_uuid: bytes, operation: str, path: str, rule: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Have a rule of a subscription at this path added, updated or removed by the
+        broker that serves the store; returns the rule. Raises ServiceBusError."""
         ...
 
     async def follow(self) -> None:
@@ -47,8 +59,15 @@ class NoOthers:
     ) -> None:
         raise AssertionError("there is no other broker")
 
-    async def ask_for_counts(self, entity: Entity) -> None:
-        """All fragments are here."""
+    async def tell(
+        self, entities: Sequence[Entity], *, with_links: bool = False
+    ) -> bool:
+        return True
+
+    async def change_rule(
+        self, store_uuid: bytes, operation: str, path: str, rule: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        raise AssertionError("there is no other broker")
 
     async def follow(self) -> None:
         """Nobody is to be told."""

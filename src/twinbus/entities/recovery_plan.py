@@ -20,6 +20,7 @@ from twinbus.broker.changes import FragmentRecord, StoredEntity
 from twinbus.broker.descriptions.queue import queue_description
 from twinbus.broker.entity_path import split_subscription_path
 from twinbus.broker.fragment import MAIN
+from twinbus.entities.record_description import is_made
 from twinbus.entities.strangers import is_unfinished, message_count
 from twinbus.store.base import StoreUnreadable
 from twinbus.store.catalog import EntityRecord, Unfinished, entity_of
@@ -219,6 +220,7 @@ class RecoveryPlan:
             for record in self._found.records
             if record.kind == "namespace"
         }
+        removed = {one.generation for one in self._found.unfinished}
         for stored in self._found.stored:
             try:
                 record = entity_of(stored)
@@ -226,9 +228,11 @@ class RecoveryPlan:
                 continue
             # Several stores are known to belong together by this record alone.
             key, is_wanted = record.namespace.lower(), bool(self._found.other_stores)
-            if record.kind == "namespace" and (key in wanted or is_wanted):
-                if key not in known:
-                    self.namespaces.append(record)
+            # The keys of a namespace that was made are nowhere else.
+            is_wanted = is_wanted or is_made(record)
+            is_left = record.generation not in removed and key not in known
+            if record.kind == "namespace" and (key in wanted or is_wanted) and is_left:
+                self.namespaces.append(record)
 
 
 def _key(record: EntityRecord) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from twinbus.broker.changes import StoredEntity
+from twinbus.entities.record_description import NAMESPACE
 from twinbus.entities.strangers import (
     Strangers,
     check_known,
@@ -34,24 +35,21 @@ from twinbus.store.catalog import (
 )
 
 if TYPE_CHECKING:
-    from twinbus.entities.namespace import Namespace
+    from twinbus.entities.namespaces import Namespaces
 
 _log = logging.getLogger(__name__)
 
-NAMESPACE: Final = "namespace"
-"""Kind of the record that holds the creation time of the namespace, and its stores."""
-
-_STORES: Final = "stores"
+STORES: Final = "stores"
 """In the description of that record: locations by the UUID of the store."""
 
 
 class StoreEntries:
-    """Of the stores that one namespace uses."""
+    """Of the stores that the namespaces of a process use."""
 
     def __init__(
-        self, namespace: "Namespace", catalog: Catalog, owners: Owners
+        self, namespaces: "Namespaces", catalog: Catalog, owners: Owners
     ) -> None:
-        self._namespace = namespace
+        self._namespaces = namespaces
         self._catalog = catalog
         self._owners = owners
 
@@ -74,13 +72,13 @@ class StoreEntries:
     ) -> Strangers:
         """Raises CatalogIncomplete, StoreUnreadable."""
         self._check_catalog(owner, records, stored)
-        for entity in self._namespace.entities():
+        for entity in self._namespaces.entities():
             entity.check_placement(owner.table)
         found = find_strangers(
             owner.table,
             records,
             noted,
-            namespace=self._namespace.name,
+            served={one.name.lower() for one in self._namespaces},
             store_uuid=owner.store_uuid,
         )
         self._check_known(owner, found.unknown, stored, has_catalog=True)
@@ -119,7 +117,7 @@ class StoreEntries:
             raise StoreUnreadable(
                 f"The store {owner.store.location} belongs to another catalog than "
                 f"{self._catalog.location}. Nothing was changed. Start the bus with "
-                "the data folder of that catalog, or name another store. If the "
+                "that catalog (--data or --catalog), or name another store. If the "
                 "catalog is lost, 'twinbus recover' makes it anew from all its stores."
             )
 
@@ -140,8 +138,8 @@ class StoreEntries:
                 "left unchanged",
                 held,
             )
-        self._namespace.loose_ends.drop(found.leftovers)
-        self._namespace.loose_ends.renew(owner, records, stored)
+        self._namespaces.ground.loose_ends.drop(found.leftovers)
+        self._namespaces.ground.loose_ends.renew(owner, records, stored)
         if self._owners.are_several:
             self._mark(owner, stored, records)
 
@@ -163,6 +161,7 @@ class StoreEntries:
     ) -> Callable[[], None]:
         """A store that was away at the start is there. Raises StoreError; returns what
         is to be done when it serves."""
+        await self._namespaces.ground.transfer_log.take_in(owner)
         noted = await self._catalog.unfinished()
         if owner.is_shared and any(_is_intent_in(one, owner) for one in noted):
             # A predecessor that still runs cannot finish its creations any more: the
@@ -181,11 +180,12 @@ class StoreEntries:
         records: Sequence[EntityRecord],
     ) -> None:
         # What was left to do there is found anew.
-        self._namespace.loose_ends.leave(owner.store_uuid)
+        self._namespaces.ground.loose_ends.leave(owner.store_uuid)
         self.begin(owner, found, stored, records)
-        for entity in self._namespace.entities():
-            if entity.is_in(owner.table):
-                self._namespace.forwarders.renew(entity)
+        for namespace in self._namespaces:
+            for entity in namespace.entities():
+                if entity.is_in(owner.table):
+                    namespace.forwarders.renew(entity)
 
     # --- memory ---------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class StoreEntries:
         uuids = [owner.store_uuid for owner in self._owners]
         return replace(
             record,
-            description={**record.description, _STORES: {**kept, **here}},
+            description={**record.description, STORES: {**kept, **here}},
             placement=tuple(dict.fromkeys((*record.placement, *uuids))),
         )
 
@@ -240,7 +240,7 @@ def _is_intent_in(noted: Unfinished, owner: StoreOwner) -> bool:
 
 
 def _locations(record: EntityRecord) -> Mapping[str, str]:
-    found: Mapping[str, str] = record.description.get(_STORES, {})
+    found: Mapping[str, str] = record.description.get(STORES, {})
     return found
 
 

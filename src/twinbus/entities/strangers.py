@@ -1,9 +1,9 @@
-"""Fragments that belong to no entity of this namespace, and what to do with them.
+"""Fragments that belong to no entity of this process, and what to do with them.
 
 Only fragments of changes that the catalog notes as unfinished are dropped
-(`store/catalog.py`). Fragments of another namespace of the catalog are kept. If there
-are others, the bus does not start, because they may be needed: the catalog may be lost,
-old, or from another folder.
+(`store/catalog.py`). Fragments of namespaces that the catalog has, and that are not
+served, are kept. If there are others, the bus does not start, because they may be
+needed: the catalog may be lost, old, or from another folder.
 
 An intent alone is no proof that a creation is unfinished: a restored catalog may be
 from a time when the creation was under way. But an entity can be used only after the
@@ -25,14 +25,14 @@ _NAMED: Final = 5
 
 @dataclass(slots=True, kw_only=True)
 class Strangers:
-    """Generations that have fragments in a store, but no entity in this namespace."""
+    """Generations that have fragments in a store, but no entity that is served."""
 
-    # They belong to other namespaces.
+    # They belong to namespaces that are not served.
     kept: set[bytes] = field(default_factory=set)
     # The catalog has neither an entity nor an unfinished change for them.
     unknown: set[bytes] = field(default_factory=set)
-    # Unfinished changes of this namespace. Their notes are removed when their
-    # fragments are dropped.
+    # Unfinished changes of namespaces that are served, or were removed. Their notes are
+    # removed when their fragments are dropped.
     leftovers: list[Unfinished] = field(default_factory=list)
 
 
@@ -41,12 +41,15 @@ def find_strangers(
     records: Iterable[EntityRecord],
     noted: Iterable[Unfinished],
     *,
-    namespace: str,
+    served: set[str],
     store_uuid: bytes,
 ) -> Strangers:
-    """Sort all orphans of the table. `records` are those of all namespaces."""
+    """Sort all orphans of the table. `records` are those of all namespaces; names of
+    those that are `served` are in lower case."""
     found = Strangers()
+    records = list(records)
     entities = {record.generation for record in records}
+    unserved = {record.namespace.lower() for record in records} - served
     by_generation = {
         one.generation: one for one in noted if one.store_uuid == store_uuid
     }
@@ -56,12 +59,12 @@ def find_strangers(
             found.kept.add(generation)
         elif one is None or not is_unfinished(one, table.records_of(generation)):
             found.unknown.add(generation)
-        elif one.namespace.lower() != namespace.lower():
+        elif one.namespace.lower() in unserved:
             found.kept.add(generation)
     found.leftovers = [
         one
         for one in by_generation.values()
-        if one.namespace.lower() == namespace.lower()
+        if one.namespace.lower() not in unserved
         and one.generation not in found.unknown | entities
     ]
     return found

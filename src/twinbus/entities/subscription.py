@@ -1,5 +1,10 @@
 """A subscription: a queue that its topic fills with messages that match its rules."""
 
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twinbus.broker.changes import StoredRule
 from twinbus.broker.descriptions.subscription import SubscriptionDescription
 from twinbus.broker.entity_path import split_subscription_path
 from twinbus.broker.fragment_table import FragmentTable
@@ -51,6 +56,19 @@ class Subscription(MessageSource):
         """Its rules, sorted by name."""
         rules = self.router.rules().rules(self.key)
         return sorted(rules, key=lambda rule: rule.name.lower())
+
+    def learn_rules(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        """What another broker says of its rules, which it has."""
+        stored = [
+            StoredRule(
+                fragment_number=0,
+                name=document["name"],
+                definition=json.dumps(document),
+                created_at=document["created_at"],
+            )
+            for document in documents
+        ]
+        self.router.restore(self.key, stored)
 
     def check_may_send(self) -> None:
         raise NotAllowed(

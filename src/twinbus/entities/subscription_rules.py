@@ -6,12 +6,13 @@ checked and later applied, so that it can wait for the end of a transaction.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from twinbus.broker.changes import StoredRule
 from twinbus.clock import Clock
+from twinbus.entities.other_brokers import NoOthers, OtherBrokers
 from twinbus.entities.subscription import Subscription
 from twinbus.entities.topic_quotas import TopicQuotas
 from twinbus.errors import (
@@ -72,6 +73,20 @@ class SubscriptionRules:
         self._quotas = quotas
         # Writes the rules of a partitioned subscription to the catalog.
         self._save = save
+        # Set when this process has joined a cluster.
+        self.others: OtherBrokers = NoOthers()
+
+    def _are_elsewhere(self, subscription: Subscription) -> bool:
+        """Another broker has them. Those of a partitioned one are in the catalog."""
+        home = subscription.home(0)
+        is_away = not subscription.is_partitioned and not home.is_serving
+        return is_away and self.others.serves(home.store_uuid)
+
+    async def _change_elsewhere(
+        self, operation: str, subscription: Subscription, rule: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        store, path = subscription.home(0).store_uuid, subscription.path
+        return await self.others.change_rule(store, operation, path, rule)
 
     async def _durable(self, subscription: Subscription) -> None:
         """Wait until a change is durable. If that fails, the rules are those of before:
@@ -91,6 +106,11 @@ class SubscriptionRules:
 
     async def add(self, subscription: Subscription, rule: Rule) -> Rule:
         """Raises EntityAlreadyExists, QuotaExceeded."""
+        if self._are_elsewhere(subscription):
+            document = rule.to_json()
+            return rule_of_json(
+                await self._change_elsewhere("add-rule", subscription, document)
+            )
         self.check_addition(subscription, rule)
         self.apply_addition(subscription, rule)
         await self._durable(subscription)
@@ -98,6 +118,11 @@ class SubscriptionRules:
 
     async def update(self, subscription: Subscription, rule: Rule) -> Rule:
         """Raises MessagingEntityNotFound, QuotaExceeded."""
+        if self._are_elsewhere(subscription):
+            document = rule.to_json()
+            return rule_of_json(
+                await self._change_elsewhere("update-rule", subscription, document)
+            )
         before = self.check_removal(subscription, rule.name)
         kept = Rule(before.name, rule.filter, rule.action, before.created_at)
         self.check_counts(
@@ -110,6 +135,9 @@ class SubscriptionRules:
 
     async def remove(self, subscription: Subscription, name: str) -> None:
         """Raises MessagingEntityNotFound."""
+        if self._are_elsewhere(subscription):
+            await self._change_elsewhere("remove-rule", subscription, {"name": name})
+            return
         self.check_removal(subscription, name)
         self.apply_removal(subscription, name)
         await self._durable(subscription)

@@ -22,6 +22,12 @@ class Faults:
         self.clock = clock
         self.namespace = namespace
 
+    def within(self, namespace: str) -> "Faults":
+        """The same faults, as they hit another namespace."""
+        if namespace == self.namespace:
+            return self
+        return Faults(self.table, self.clock, namespace)
+
     def refusal(self, operation: Operation, entity: str) -> ServiceBusError | None:
         """The error of an operation that is refused."""
         fault = self._find(_REFUSALS, operation, entity)

@@ -37,6 +37,8 @@ class BacklogSender(Generic[M]):
         # Where the last message went, and will go next.
         self._queue: str | None = None
         self._doors: dict[str, Door[M]] = {}
+        # The queue that took a message last.
+        self.last_queue: str = ""
 
     async def divert(
         self, messages: list[M], due_at: int | None, deadline: Deadline
@@ -110,6 +112,7 @@ class BacklogSender(Generic[M]):
             self._failed(queue, error)
             return 0
         self._pair.note_taken(queue)
+        self.last_queue = queue
         self._entity.diverted_count += sent_count
         self._pair.report(
             PairEvent(

@@ -31,6 +31,15 @@ class FailureKind(Enum):
     ARGUMENT = "bad argument"
 
 
+WITHOUT_ANSWER: Final = frozenset(
+    {
+        *(FailureKind.TIMEOUT, FailureKind.CONNECTION),
+        *(FailureKind.COMMUNICATION, FailureKind.SERVICE),
+    }
+)
+"""After these nobody knows whether the message was accepted."""
+
+
 class Verdict(Enum):
     """What follows from a failure."""
 

@@ -6,11 +6,13 @@ each error names the option, its value and what is allowed.
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from twinbus.pairing.coverage import covers_any
 from twinbus.pairing.events import PairEvent
 from twinbus.pairing.failures import VERDICTS, FailureKind, Verdict
+from twinbus.pairing.send_log import check_send_log
 from twinbus.pairing.settings import (
     ATTEMPT_TIMEOUT_MS,
     BACKLOG_QUEUE_COUNT,
@@ -74,11 +76,13 @@ class SendAvailabilityPairedNamespaceOptions(PairedNamespaceOptions):
         count_backlog_against_ttl: bool = False,
         verdicts: Mapping[FailureKind, Verdict] | None = None,
         on_event: Callable[[PairEvent], None] | None = None,
+        send_log: str | Path | None = None,
     ) -> None:
         """`primary_name` is part of the paths of backlog queues. It must be given if
         the primary's host is localhost or an IP address. `covered_entities` are
-        patterns of the paths that the syphon may send to. The other options are
-        described in docs/concepts/pairing.md.
+        patterns of the paths that the syphon may send to. `send_log` is a folder: what
+        became of each message is written there (docs/reference/operation-log.md). The
+        other options are described in docs/concepts/pairing.md.
 
         Raises ValueError.
         """
@@ -92,6 +96,9 @@ class SendAvailabilityPairedNamespaceOptions(PairedNamespaceOptions):
         self.covered_entities = _patterns(covered_entities)
         self.count_backlog_against_ttl = count_backlog_against_ttl
         self.on_event = on_event
+        self.send_log = None if send_log is None else Path(send_log)
+        if send_log is not None:
+            check_send_log()
         self.settings = PairSettings(
             failover_interval_ms=_ms("failover_interval", failover_interval, 0),
             ping_primary_interval_ms=_ms(

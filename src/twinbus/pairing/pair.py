@@ -22,6 +22,7 @@ from twinbus.pairing.ports import Dialect, M, PairedNamespace
 from twinbus.pairing.reporting import ReportListeners
 from twinbus.pairing.rotation import Rotation
 from twinbus.pairing.send_ids import SendIds
+from twinbus.pairing.send_log import SendLog
 from twinbus.pairing.session_watch import SessionWatch
 from twinbus.pairing.settings import PairSettings
 from twinbus.pairing.status import PairStatus
@@ -43,6 +44,7 @@ class Pair(Generic[M]):
         clock: Clock,
         random: Random,
         entropy: Callable[[int], bytes],
+        send_log: SendLog | None = None,
     ) -> None:
         self.primary = primary
         self.secondary = secondary
@@ -52,6 +54,8 @@ class Pair(Generic[M]):
         self.rotation = Rotation(backlog_queues, random.choice)
         self.send_ids = SendIds(entropy)
         self.report = ReportListeners()
+        # None: nobody wants one.
+        self.send_log = send_log
         # Only where the order of sessions is kept.
         self.sessions = SessionWatch(self) if settings.keep_session_order else None
         # By path; case does not matter.
@@ -204,3 +208,7 @@ class Pair(Generic[M]):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self.send_log is not None:
+            # Calls that were cancelled are logged when they run for the last time.
+            await asyncio.sleep(0)
+            await asyncio.to_thread(self.send_log.close)

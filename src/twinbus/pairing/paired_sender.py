@@ -18,10 +18,16 @@ from twinbus.pairing.backlog_sender import BacklogSender
 from twinbus.pairing.cancelling import cancel_diverted
 from twinbus.pairing.deadline import Deadline
 from twinbus.pairing.entity_health import State
-from twinbus.pairing.failures import ASKS_FOR_PATIENCE, FailureKind, Verdict
+from twinbus.pairing.failures import (
+    ASKS_FOR_PATIENCE,
+    WITHOUT_ANSWER,
+    FailureKind,
+    Verdict,
+)
 from twinbus.pairing.pauses import Pauses
 from twinbus.pairing.ports import Door, M
 from twinbus.pairing.send_ids import number_of
+from twinbus.pairing.send_log import ACCEPTED, FAILED, UNKNOWN, SendLog, SentCall
 
 if TYPE_CHECKING:
     from twinbus.pairing.pair import Pair
@@ -42,6 +48,8 @@ class Call(Generic[M]):
     is_bare: bool = False
     # An attempt was made: the primary may have the messages, whatever it answered.
     was_tried: bool = False
+    # Backlog queues have the messages, and this one the last of them.
+    diverted_to: str | None = None
 
 
 class PairedSender(Generic[M]):
@@ -178,9 +186,45 @@ class PairedSender(Generic[M]):
                 "another call of this sender took all of it"
             ) from None
         try:
-            return await self._deliver(call)
+            if self._pair.send_log is None:
+                return await self._deliver(call)
+            return await self._deliver_and_log(call, self._pair.send_log)
         finally:
             self._mutex.release()
+
+    async def _deliver_and_log(self, call: Call[M], log: SendLog) -> list[int]:
+        began_at, began = self._pair.clock.now(), self._pair.clock.monotonic()
+        result, reason = ACCEPTED, None
+        try:
+            return await self._deliver(call)
+        except BaseException as error:
+            result, reason = self._outcome(call, error)
+            raise
+        finally:
+            dialect, messages = self._pair.dialect, call.messages
+            operation = "send" if call.due_at is None else "schedule"
+            log.note(
+                SentCall(
+                    operation="divert" if call.diverted_to else operation,
+                    result=result,
+                    path=self._path,
+                    began_at=began_at,
+                    took_ms=self._pair.clock.monotonic() - began,
+                    send_ids=[dialect.send_id(one) for one in messages],
+                    message_ids=[dialect.message_id(one) for one in messages],
+                    session_ids=[dialect.session_id(one) for one in messages],
+                    reason=reason,
+                    destination=call.diverted_to,
+                )
+            )
+
+    def _outcome(self, call: Call[M], error: BaseException) -> tuple[str, str]:
+        """A message whose answer never came may be there all the same."""
+        if not isinstance(error, Exception):
+            return UNKNOWN if call.was_tried else FAILED, "cancelled"
+        is_doubtful = self._kind_of(error) in WITHOUT_ANSWER
+        is_unknown = call.was_tried and is_doubtful
+        return UNKNOWN if is_unknown else FAILED, self._reason_of(error)
 
     async def _deliver(self, call: Call[M]) -> list[int]:
         """The numbers that the primary gave, if the primary has the messages."""
@@ -190,6 +234,7 @@ class PairedSender(Generic[M]):
                 if await self._backlog.divert(
                     call.messages, call.due_at, call.deadline
                 ):
+                    call.diverted_to = self._backlog.last_queue
                     return []
                 continue
             if call.deadline.is_over():

@@ -1,7 +1,8 @@
 """Detects the protocol of a new connection by its first byte.
 
     0x16             TLS; one of the others is inside
-    G P D H O T C    the verb of an HTTP request
+    G P D H O T C    the verb of an HTTP request, which may ask for a WebSocket with
+                     AMQP inside
     anything else    AMQP, which answers a wrong header with its own
 
 The first bytes are all different, so one is enough. It is peeked from the socket, so
@@ -14,13 +15,16 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from twinbus.doors.amqp.amqp_connection import AmqpConnection
 from twinbus.doors.amqp.faulty_connection import FaultyAmqpConnection
 from twinbus.doors.http.faulty_connection import FaultyHttpConnection
 from twinbus.doors.http.http_connection import HttpConnection
+from twinbus.doors.websocket.websocket_door import WebSocketDoor
 from twinbus.errors import ServiceBusError
 
 if TYPE_CHECKING:
@@ -37,9 +41,42 @@ def _protocol(first: int, server: "Server") -> AmqpConnection | HttpConnection:
     is_http, faults = first in _FIRST_LETTERS_OF_VERBS, server.faults
     if faults is not None:
         if is_http:
-            return FaultyHttpConnection(server, faults)
+            namespace_of = server.http.gateway.name_of
+            return FaultyHttpConnection(server, faults, server.websockets, namespace_of)
         return FaultyAmqpConnection(server, faults)
-    return HttpConnection(server) if is_http else AmqpConnection(server)
+    if is_http:
+        return HttpConnection(server, upgrades=server.websockets)
+    return AmqpConnection(server)
+
+
+def websocket_door(server: "Server", origins: Collection[str]) -> WebSocketDoor:
+    """Where connections over WebSockets become AMQP connections of the server."""
+
+    def make() -> AmqpConnection:
+        if server.faults is None:
+            return AmqpConnection(server)
+        return FaultyAmqpConnection(server, server.faults, is_admitted=True)
+
+    return WebSocketDoor(make, server.turns, origins)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerDoors:
+    """What serves connections of other brokers, by protocol."""
+
+    amqp: Callable[[], AmqpConnection]
+    http: Callable[[], HttpConnection]
+    # None: no TLS, as between brokers of one machine. Otherwise both are inside of it,
+    # and outside there is HTTP as elsewhere: health and metrics of this broker.
+    tls: ssl.SSLContext | None
+
+    def protocol(self, first: int) -> AmqpConnection | HttpConnection:
+        """For a connection that begins with this byte."""
+        return self.http() if first in _FIRST_LETTERS_OF_VERBS else self.amqp()
+
+
+_ProtocolOf = Callable[[int], AmqpConnection | HttpConnection]
+_Admission = tuple[Callable[[], asyncio.Protocol], ssl.SSLContext | None]
 
 
 class Arrival:
@@ -49,10 +86,9 @@ class Arrival:
         self,
         connected: socket.socket,
         server: "Server",
-        for_peers: Callable[[], AmqpConnection] | None = None,
+        for_peers: PeerDoors | None = None,
     ) -> None:
-        """`for_peers`: what serves AMQP on the listener for other brokers. HTTP there
-        is as elsewhere: health and metrics of this broker."""
+        """`for_peers`: what serves on the listener for other brokers."""
         self._socket = connected
         self._server = server
         self._for_peers = for_peers
@@ -71,19 +107,28 @@ class Arrival:
             return
         except OSError:
             first = b""
-        tls = self._server.tls
-        if not first or (first[0] == _TLS_HANDSHAKE and tls is None):
+        admission = self._admission_of(first[0]) if first else None
+        if admission is None:
             self.abort()
             return
         self._loop.remove_reader(self._socket)
-        is_http = first[0] in _FIRST_LETTERS_OF_VERBS
-        if self._for_peers is not None and not is_http:
-            admission = self._admit(self._for_peers, None)
-        elif first[0] == _TLS_HANDSHAKE:
-            admission = self._admit(lambda: TlsArrival(self._server), tls)
-        else:
-            admission = self._admit(lambda: _protocol(first[0], self._server), None)
-        self._admission = self._loop.create_task(admission)
+        self._admission = self._loop.create_task(self._admit(*admission))
+
+    def _admission_of(self, first: int) -> _Admission | None:
+        """The protocol for a connection that begins with this byte, and the TLS around
+        it; None if it is not served."""
+        server, peers = self._server, self._for_peers
+        usual: _ProtocolOf = partial(_protocol, server=server)
+        protocol_of, tls = usual, server.tls
+        if peers is not None:
+            protocol_of, tls = peers.protocol, peers.tls
+        if first == _TLS_HANDSHAKE:
+            inside = partial(TlsArrival, server, protocol_of)
+            return None if tls is None else (inside, tls)
+        if peers is None or tls is None:
+            return partial(protocol_of, first), None
+        is_http = first in _FIRST_LETTERS_OF_VERBS
+        return (partial(usual, first), None) if is_http else None
 
     async def _admit(
         self, protocol: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None
@@ -140,8 +185,9 @@ class Arrival:
 class TlsArrival(asyncio.Protocol):
     """A TLS connection on which nothing was received yet."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "Server", protocol_of: _ProtocolOf) -> None:
         self._server = server
+        self._protocol_of = protocol_of
         self._started_at = server.clock.monotonic()
         self._transport: asyncio.Transport | None = None
         self.requests: set[asyncio.Task[None]] = set()
@@ -153,7 +199,7 @@ class TlsArrival(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
-        successor = _protocol(data[0], self._server)
+        successor = self._protocol_of(data[0])
         self._server.left(self)
         self._transport.set_protocol(successor)
         successor.connection_made(self._transport)

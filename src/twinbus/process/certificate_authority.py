@@ -16,6 +16,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from twinbus.config.config import ConfigError
@@ -33,6 +34,11 @@ _SKEW: Final = timedelta(days=1)
 """Certificates are valid from a bit earlier, for clients whose clock is slow."""
 
 _AUTHORITY_NAME: Final = "twinbus local authority"
+
+_PURPOSE: Final = b"twinbus authority of a cluster"
+_SCALAR_BYTES: Final = 48
+_CURVE_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""Of SECP256R1 (SEC 2, 2.4.2)."""
 
 
 class CertificateAuthority:
@@ -62,21 +68,41 @@ class CertificateAuthority:
 
     def issue(self, file: Path, names: Iterable[str], now: datetime) -> None:
         """Write a certificate for the names, with its private key."""
-        key = ec.generate_private_key(ec.SECP256R1())
         until = min(now + _CERTIFICATE_LIFE, self.certificate.not_valid_after_utc)
-        server_only = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+        usage = [ExtendedKeyUsageOID.SERVER_AUTH]
+        write_whole(file, self._issued(names, usage, now, until), PRIVATE)
+
+    def issue_for_peer(self, now: datetime) -> bytes:
+        """A certificate, with its private key, for both ends of a connection."""
+        usage = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        until = self.certificate.not_valid_after_utc
+        return self._issued(["broker"], usage, now, until)
+
+    def _issued(
+        self,
+        names: Iterable[str],
+        usage: list[x509.ObjectIdentifier],
+        now: datetime,
+        until: datetime,
+    ) -> bytes:
+        key = ec.generate_private_key(ec.SECP256R1())
         alternatives = x509.SubjectAlternativeName(map(_general_name, sorted(names)))
         certificate = (
             _builder("twinbus", key, now, until)
             .issuer_name(self.certificate.subject)
             .add_extension(x509.BasicConstraints(False, None), critical=True)
             .add_extension(_key_usage(digital_signature=True), critical=True)
-            .add_extension(server_only, critical=False)
+            .add_extension(x509.ExtendedKeyUsage(usage), critical=False)
             .add_extension(alternatives, critical=False)
             .add_extension(_issued_by(self._key), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        write_whole(file, _pem(certificate) + _pem_key(key), PRIVATE)
+        return _pem(certificate) + _pem_key(key)
+
+    @property
+    def public_pem(self) -> bytes:
+        """What others must trust."""
+        return _pem(self.certificate)
 
 
 def authority_of(folder: Path, now: datetime) -> CertificateAuthority:
@@ -112,9 +138,25 @@ def _loaded(file: Path) -> CertificateAuthority:
     return CertificateAuthority(certificate, key)
 
 
+def authority_of_secret(secret: bytes, now: datetime) -> CertificateAuthority:
+    """An authority that all who know the secret have, and nobody else: its private key
+    is made from the secret."""
+    derived = HKDF(hashes.SHA256(), _SCALAR_BYTES, None, _PURPOSE).derive(secret)
+    # More bytes than the order of the curve has, so that all numbers are as likely.
+    number = int.from_bytes(derived, "big") % (_CURVE_ORDER - 1) + 1
+    key = ec.derive_private_key(number, ec.SECP256R1())
+    return CertificateAuthority(_self_signed(key, now), key)
+
+
 def _make(file: Path, now: datetime) -> CertificateAuthority:
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = (
+    certificate = _self_signed(key, now)
+    write_whole(file, _pem(certificate) + _pem_key(key), PRIVATE)
+    return CertificateAuthority(certificate, key)
+
+
+def _self_signed(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
+    return (
         _builder(_AUTHORITY_NAME, key, now, now + _AUTHORITY_LIFE)
         .issuer_name(_named(_AUTHORITY_NAME))
         .add_extension(x509.BasicConstraints(True, 0), critical=True)
@@ -122,8 +164,6 @@ def _make(file: Path, now: datetime) -> CertificateAuthority:
         .add_extension(_issued_by(key), critical=False)
         .sign(key, hashes.SHA256())
     )
-    write_whole(file, _pem(certificate) + _pem_key(key), PRIVATE)
-    return CertificateAuthority(certificate, key)
 
 
 def _builder(

@@ -14,16 +14,21 @@ import os
 import socket
 import ssl
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from twinbus.config.config import Config, ConfigError
+from twinbus.doors.arrived_at import note_names
 from twinbus.instants import instant_of
 
 JAVA_PASSWORD: Final = "changeit"
 """The password of Java's trust store, the same as for Java's own: it protects no
 secret, but Java needs one."""
+
+_SOON: Final = timedelta(days=14)
+"""Before the end of a certificate that was given: those that are renewed by programs
+are renewed a month before."""
 
 _WILDCARDS: Final = ("", "0.0.0.0", "::")
 
@@ -32,6 +37,7 @@ def tls_context(config: Config, now: int) -> ssl.SSLContext:
     """The TLS context of the listener. Creates missing files. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    note_names(context)
     if config.tls_cert:
         chain, key = Path(config.tls_cert), Path(config.tls_key or config.tls_cert)
     else:
@@ -50,6 +56,28 @@ def tls_context(config: Config, now: int) -> ssl.SSLContext:
         missing = key if chain.exists() else chain
         raise ConfigError(f"{missing} can't be read: {why}.") from None
     return context
+
+
+def expiry_warning(config: Config, now: int) -> str | None:
+    """About a certificate that was given, and that clients refuse or soon will."""
+    if not config.tls_cert:
+        return None
+    # The import takes a tenth of a second, and only TLS needs it.
+    from cryptography import x509
+
+    try:
+        pem = Path(config.tls_cert).read_bytes()
+        ends = x509.load_pem_x509_certificate(pem).not_valid_after_utc
+    except (OSError, ValueError):
+        return None
+    left = ends - instant_of(now)
+    if left > _SOON:
+        return None
+    verb = "ended" if left.total_seconds() < 0 else "ends"
+    return (
+        f"The certificate in {config.tls_cert} {verb} on {ends:%Y-%m-%d}, and clients "
+        "refuse it from then on. Replace the file: it is read again while the bus runs."
+    )
 
 
 def name_port(context: ssl.SSLContext, config: Config, port: int, now: int) -> None:
@@ -107,6 +135,11 @@ def _names(config: Config) -> set[str]:
     hosts = {"localhost", "127.0.0.1", "::1", socket.gethostname()}
     if config.host not in _WILDCARDS:
         hosts.add(config.host)
+    hosts |= {
+        f"{name}.{host}"
+        for name in config.namespaces
+        for host in ("localhost", socket.gethostname())
+    }
     # Certificates contain ASCII names only.
     hosts = {host for host in hosts if host and host.isascii()}
     ports = {config.port, config.http_port, config.tls_port} - {0}

@@ -1,14 +1,18 @@
-"""Asks other brokers to make fragments of entities, and to follow the catalog."""
+"""Asks other brokers to make fragments of entities, to follow the catalog, to tell what
+is in their fragments, and to change rules."""
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from twinbus.amqp.messaging import AmqpValue, Message
 from twinbus.broker.changes import FragmentRecord
 from twinbus.cluster.broker_directory import BrokerDirectory
 from twinbus.entities.entity import Entity
+from twinbus.entities.shown_leases import ShownLease
+from twinbus.entities.subscription import Subscription
 from twinbus.errors import FragmentUnavailable, from_condition
 from twinbus.peers.peers import Peers
 from twinbus.rules.rule import Rule
@@ -21,6 +25,9 @@ _FOLLOW_SECONDS: Final = 2.0
 
 _COUNT_SECONDS: Final = 1.0
 """How long others may take to tell what is in their fragments."""
+
+_NAMED: Final = 100
+"""Entities that are named in a question; if there are more, it is about all."""
 
 
 class ClusterEntities:
@@ -48,38 +55,62 @@ class ClusterEntities:
         for address in addresses:
             assert address is not None
             answer = await self._ask(address, "make-fragments", value)
-            properties = answer.application_properties or {}
-            if properties.get("statusCode") != 200:
-                condition = str(properties.get("errorCondition"))
-                text = str(properties.get("statusDescription"))
-                raise from_condition(condition, text, entity_path=record.path)
+            _check(answer, record.path)
 
-    async def ask_for_counts(self, entity: Entity) -> None:
-        addresses = {
-            self._directory.address_of(home.store_uuid)
-            for home in entity.homes()
-            if not home.is_serving
-        }
-        answers = await asyncio.gather(
-            *(
-                self._ask(one, "fragment-counts", {"path": entity.path}, _COUNT_SECONDS)
-                for one in addresses
-                if one is not None
-            ),
-            return_exceptions=True,
-        )
-        entity.learn_elsewhere(
-            FragmentRecord(**{**one, "generation": entity.record.generation})
-            for answer in answers
-            if isinstance(answer, Message)
-            for one in _result(answer)
-        )
+    async def tell(
+        self, entities: Sequence[Entity], *, with_links: bool = False
+    ) -> bool:
+        every = self._addresses() if with_links else set()
+        asked = {entity: every | self._owners_elsewhere(entity) for entity in entities}
+        addresses = list(dict.fromkeys(chain.from_iterable(asked.values())))
+        asking = (self._about(one, asked) for one in addresses)
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        learned: dict[str, list[dict[str, Any]]] = {}
+        for answer in answers:
+            if not isinstance(answer, BaseException):
+                for about in answer:
+                    learned.setdefault(about["generation"], []).append(about)
+        for entity in entities:
+            _learn(entity, learned.get(entity.record.generation.hex(), []))
+        return all(not isinstance(answer, BaseException) for answer in answers)
+
+    def _addresses(self) -> set[str]:
+        return {one.address for one in self._directory.others() if one.address}
+
+    def _owners_elsewhere(self, entity: Entity) -> set[str]:
+        """The addresses of other brokers that have fragments of it."""
+        homes = [home for home in entity.homes() if not home.is_serving]
+        found = {self._directory.address_of(home.store_uuid) for home in homes}
+        return {address for address in found if address is not None}
+
+    async def _about(
+        self, address: str, asked_of: Mapping[Entity, set[str]]
+    ) -> list[dict[str, Any]]:
+        """What one broker says of those of the entities that it is asked of."""
+        paths = [entity.path for entity, some in asked_of.items() if address in some]
+        asked = paths if len(paths) <= _NAMED else []
+        value: dict[str, object] = {"paths": json.dumps(asked)}
+        answer = await self._ask(address, "about-entities", value, _COUNT_SECONDS)
+        _check(answer, "")
+        found: list[dict[str, Any]] = _result(answer)
+        return found
+
+    async def change_rule(
+        self, store_uuid: bytes, operation: str, path: str, rule: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        address = self._directory.address_of(store_uuid)
+        if address is None:
+            raise FragmentUnavailable.none_left(path)
+        value: dict[str, object] = {"path": path, "rule": json.dumps(rule)}
+        answer = await self._ask(address, operation, value)
+        _check(answer, path)
+        kept: Mapping[str, Any] = _result(answer)
+        return kept
 
     async def follow(self) -> None:
         asking = [
-            self._ask(broker.address, "follow", {}, _FOLLOW_SECONDS)
-            for broker in self._directory.others()
-            if broker.address
+            self._ask(address, "follow", {}, _FOLLOW_SECONDS)
+            for address in self._addresses()
         ]
         await asyncio.gather(*asking, return_exceptions=True)
 
@@ -97,11 +128,33 @@ class ClusterEntities:
         return await self._peers.request(address, _NODE, message, timeout_seconds)
 
 
-def _result(answer: Message) -> list[dict[str, Any]]:
-    """What a broker says of its fragments; nothing if it refuses."""
+def _check(answer: Message, path: str) -> None:
+    """Raises the error of the other broker."""
+    properties: dict[Any, Any] = answer.application_properties or {}
+    if properties.get("statusCode") != 200:
+        condition = str(properties.get("errorCondition"))
+        text = str(properties.get("statusDescription"))
+        raise from_condition(condition, text, entity_path=path)
+
+
+def _result(answer: Message) -> Any:
     body = answer.body
-    value = body.value if isinstance(body, AmqpValue) else None
-    if not isinstance(value, dict) or "result" not in value:
-        return []
-    found: list[dict[str, Any]] = json.loads(str(value["result"]))
-    return found
+    assert isinstance(body, AmqpValue) and isinstance(body.value, dict)
+    return json.loads(str(body.value["result"]))
+
+
+def _learn(entity: Entity, told: Sequence[Mapping[str, Any]]) -> None:
+    """What all brokers that have fragments of it have told."""
+    entity.learn_elsewhere(
+        (
+            FragmentRecord(**{**record, "generation": entity.record.generation})
+            for about in told
+            for record in about["records"]
+        ),
+        # Brokers of an older version do not tell.
+        (ShownLease(**lease) for about in told for lease in about.get("leases", ())),
+        max((about.get("used_at", 0) for about in told), default=0),
+    )
+    for about in told:
+        if isinstance(entity, Subscription) and about["rules"] is not None:
+            entity.learn_rules(about["rules"])

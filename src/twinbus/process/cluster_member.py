@@ -11,6 +11,7 @@ from twinbus.clock import Clock
 from twinbus.cluster.announcement import Announcement
 from twinbus.cluster.broker import Broker
 from twinbus.cluster.shared_store import SharedStore
+from twinbus.cluster.terms import TERM_MS
 from twinbus.doors.http.health import CheckedStore
 from twinbus.entities.namespace import Namespace
 from twinbus.owner.store_owner import StoreOwner
@@ -38,6 +39,7 @@ def cluster_member(
         clock,
         os.urandom(_UUID_BYTES),
         name=seat.name,
+        namespace=namespace.name,
         formats=readable_formats(CATALOG_FORMAT.version),
         follow=namespace.follower.follow,
         on_fatal=on_fatal,
@@ -48,14 +50,24 @@ def cluster_member(
 def checked_stores(owners: Iterable[StoreOwner]) -> list[CheckedStore]:
     """For health checks. What another broker has is that one's business."""
     return [
-        CheckedStore(name=owner.name, commit=partial(_commit_if_owned, owner))
+        CheckedStore(
+            name=owner.name, commit=owner.durable, is_here=partial(_is_here, owner)
+        )
         for owner in owners
     ]
 
 
-async def _commit_if_owned(owner: StoreOwner) -> None:
-    if owner.is_wanted:
-        await owner.durable()
+def _is_here(owner: StoreOwner) -> bool:
+    return owner.is_wanted
+
+
+def catalog_trouble(broker: Broker | None) -> str:
+    """For health checks: why this broker cannot use the catalog, or empty. Then others
+    have not heard of it for so long that they take its stores."""
+    unheard_ms = 0 if broker is None else broker.unheard_ms()
+    if unheard_ms < TERM_MS:
+        return ""
+    return f"it could not be reached for {unheard_ms // 1000} seconds."
 
 
 class ClusterMetrics:

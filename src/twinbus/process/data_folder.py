@@ -3,6 +3,9 @@
 root-key              key of the root rule, readable by the owner only
 messages.sqlite3      the embedded store; -confirmed: its last commit, -reserve: room
 catalog.sqlite3       which entities exist
+
+With a catalog elsewhere the key is in that catalog: those who share it have data
+folders of their own, and clients have one key. The first of them puts its key there.
 """
 
 import base64
@@ -13,13 +16,15 @@ from pathlib import Path
 
 from twinbus.config.config import Config, ConfigError
 from twinbus.owner.sharing import Sharing
+from twinbus.process.restore_mark import refuse_unfinished
 from twinbus.store.base import Store, StoreError
 from twinbus.store.catalog import Catalog
+from twinbus.store.catalog_move import MovableCatalog
 from twinbus.store.memory_catalog import MemoryCatalog
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_apart import ApartLog
 from twinbus.store.sqlite_catalog import SqliteCatalog
-from twinbus.store.urls import is_volatile, open_store_urls
+from twinbus.store.urls import is_volatile, open_catalog_url, open_store_urls
 
 _KEY_BYTES = 32
 
@@ -33,6 +38,8 @@ class RootKey:
     file: Path | None = None
     # The key was made now, so no client has it yet.
     is_new: bool = False
+    # The catalog that has it, for people; empty if it is not there.
+    catalog: str = ""
     # Other users can read the file.
     is_exposed: bool = False
 
@@ -49,6 +56,11 @@ def kept_root_key(data: Path) -> RootKey:
     mode = file.stat().st_mode
     is_exposed = bool(mode & (stat.S_IRWXG | stat.S_IRWXO))
     return RootKey(text=text, file=file, is_exposed=is_exposed)
+
+
+def keep_root_key(data: Path, key: str) -> None:
+    """Put it into a data folder that has none. Raises OSError."""
+    _write_key(data / "root-key", key)
 
 
 class DataFolder:
@@ -75,6 +87,8 @@ class DataFolder:
             return RootKey(text=self._config.key)
         if self._is_volatile:
             return RootKey(text=_new_key(), is_new=True)
+        if self._config.catalog:
+            return self._shared_root_key()
         data = self._made()
         try:
             return kept_root_key(data)
@@ -87,8 +101,24 @@ class DataFolder:
                 "readable, or give a key with --key or TWINBUS_KEY."
             ) from None
 
+    def _shared_root_key(self) -> RootKey:
+        """That of the catalog. What is proposed counts if the catalog has none; before
+        there is a catalog nothing is kept."""
+        catalog = self.kept_catalog()
+        made = ""
+        try:
+            proposed = kept_root_key(self._path).text
+        except OSError:
+            proposed = made = _new_key()
+        try:
+            text = catalog.root_key(proposed) if catalog.exists() else proposed
+        except StoreError as error:
+            raise ConfigError(str(error)) from None
+        return RootKey(text=text, catalog=catalog.location, is_new=text == made)
+
     def stores(self, sharing: Sharing = Sharing.ALONE) -> list[Store]:
-        """Those of the configuration, or the one in the folder."""
+        """Those of the configuration, or the one in the folder. Raises ConfigError."""
+        refuse_unfinished(self._path)
         is_alone = sharing is Sharing.ALONE
         if not is_alone and self._is_volatile:
             raise ConfigError(
@@ -108,9 +138,26 @@ class DataFolder:
         return [SqliteStore(file, ApartLog(file))]
 
     def catalog(self) -> Catalog:
-        if self._is_volatile:
-            return MemoryCatalog()
-        return SqliteCatalog(self._made() / "catalog.sqlite3")
+        """Raises ConfigError."""
+        if not self._is_volatile:
+            if not self._config.catalog:
+                self._made()
+            return self.kept_catalog()
+        if self._config.catalog:
+            raise ConfigError(
+                "memory: keeps nothing, and a catalog would keep its entities. Leave "
+                "out --catalog, or choose another --store."
+            )
+        return MemoryCatalog()
+
+    def kept_catalog(self) -> MovableCatalog:
+        """For those who only look, too: it makes nothing. Raises ConfigError."""
+        if not self._config.catalog:
+            return SqliteCatalog(self._path / "catalog.sqlite3")
+        try:
+            return open_catalog_url(self._config.catalog)
+        except StoreError as error:
+            raise ConfigError(f"catalog: {error}") from None
 
 
 def _new_key() -> str:

@@ -4,18 +4,23 @@ They are read from existing counters. No fragment is loaded for it.
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 
 from twinbus import __version__, compilation
 from twinbus.broker.fragment import MAIN
 from twinbus.clock import Clock
 from twinbus.doors.http.bus_metrics import (
     EntityFigures,
+    EntityName,
+    LeaseFigures,
     ProcessFigures,
     StoreFigures,
 )
 from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
-from twinbus.errors import STORE_IS_FULL, MessagingEntityNotFound
+from twinbus.entities.namespaces import Namespaces
+from twinbus.errors import STORE_IS_FULL
 from twinbus.owner.owners import Owners
 from twinbus.owner.store_health import StoreReport, report_of
 
@@ -25,19 +30,27 @@ class ServerFigures:
 
     def __init__(
         self,
-        namespace: Namespace,
+        namespaces: Namespaces,
         owners: Owners,
         clock: Clock,
         connection_count: Callable[[], int],
         *,
         is_strict: bool,
     ) -> None:
-        self._namespace = namespace
+        self._namespaces = namespaces
+        # The one whose clients ask. Only those of the default one see others.
+        self._asking = namespaces.default
         self._owners = owners
         self._clock = clock
         self._connection_count = connection_count
         self._is_strict = is_strict
         self._started_at = clock.now()
+
+    def seen_from(self, namespace: Namespace) -> "ServerFigures":
+        """The figures for those who have a key of this namespace."""
+        seen = copy(self)
+        seen._asking = namespace
+        return seen
 
     def process_figures(self) -> ProcessFigures:
         now = self._clock.now()
@@ -47,7 +60,7 @@ class ServerFigures:
         return ProcessFigures(
             version=__version__,
             form=compilation.describe().partition(":")[0],
-            namespace=self._namespace.name,
+            namespace=self._asking.name,
             is_strict=self._is_strict,
             started_at=self._started_at,
             connections=self._connection_count(),
@@ -72,19 +85,26 @@ class ServerFigures:
             error_age_seconds=age_ms / 1000 if report.failed_at else None,
         )
 
-    def entity_paths(self) -> list[str]:
-        return [entity.path for entity in self._namespace.entities()]
+    def entity_names(self) -> list[EntityName]:
+        """With the namespace, if there are several."""
+        if len(self._namespaces) == 1:
+            return [("", entity.path) for entity in self._asking.entities()]
+        is_default = self._asking is self._namespaces.default
+        shown = list(self._namespaces) if is_default else [self._asking]
+        return [(one.name, entity.path) for one in shown for entity in one.entities()]
 
-    def entity_figures(self, paths: Sequence[str]) -> list[EntityFigures]:
+    def entity_figures(self, names: Sequence[EntityName]) -> list[EntityFigures]:
         found: list[EntityFigures] = []
-        for path in paths:
-            try:
-                found.append(self._figures(self._namespace.entity(path)))
-            except MessagingEntityNotFound:
-                continue  # deleted meanwhile
+        for name, path in names:
+            namespace = self._namespaces.named(name) if name else self._asking
+            entity = None if namespace is None else namespace.find(path)
+            # It may be deleted meanwhile.
+            if entity is not None:
+                found.append(replace(self._figures(entity), namespace=name))
         return found
 
     def _figures(self, entity: Entity) -> EntityFigures:
+        now = self._clock.now()
         main, counts = entity.all_counters(MAIN), entity.counts()
         return EntityFigures(
             path=entity.path,
@@ -99,4 +119,8 @@ class ServerFigures:
             size_bytes=entity.size_bytes(),
             enqueued=sum(one.next_sequence - 1 for one in main),
             pings=entity.ping_count,
+            leases=tuple(
+                LeaseFigures(lease.path, lease.reader, (lease.expires_at - now) / 1000)
+                for lease in entity.leases_here(now)
+            ),
         )

@@ -84,15 +84,18 @@ class Listener:
             self._loop.add_reader(listening, self._on_readable, listening)
 
 
-def listening_sockets(host: str, port: int) -> list[socket.socket]:
-    """One socket for each address of the host name. Raises OSError."""
+def listening_sockets(
+    host: str, port: int, *, is_shared: bool = False
+) -> list[socket.socket]:
+    """One socket for each address of the host name. `is_shared`: other processes may
+    listen at the same port, if they share it as well. Raises OSError."""
     found = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     opened: list[socket.socket] = []
     try:
         for family, _, _, _, address in dict.fromkeys(found):
-            opened.append(_listening_socket(family, address, port))
+            opened.append(_listening_socket(family, address, port, is_shared))
             # If any free port is used, all addresses get the port of the first.
             port = port or opened[0].getsockname()[1]
     except BaseException:
@@ -103,12 +106,14 @@ def listening_sockets(host: str, port: int) -> list[socket.socket]:
 
 
 def _listening_socket(
-    family: int, address: tuple[object, ...], port: int
+    family: int, address: tuple[object, ...], port: int, is_shared: bool
 ) -> socket.socket:
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setblocking(False)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_shared:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             # IPv4 has its own socket.
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

@@ -10,24 +10,32 @@ A catalog that cannot be read is renamed, never overwritten.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, cast
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.fragment_table import FragmentTable
+from twinbus.clock import SystemClock
 from twinbus.config.config import Config, ConfigError
 from twinbus.entities.recovery_plan import Found, Recovered, RecoveryPlan
 from twinbus.entities.subscription_rules import stored_rule
+from twinbus.owner.lease_keeper import LeaseKeeper
 from twinbus.process.data_folder import DataFolder
 from twinbus.rules.rule import default_rule
-from twinbus.store.base import FormatTooNew, Opened, StoreUnreadable
+from twinbus.store.base import FormatTooNew, Opened, Store, StoreUnreadable
 from twinbus.store.catalog import EntityRecord, Unfinished, stored_entity
-from twinbus.store.opening import open_store
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_catalog import SqliteCatalog
-from twinbus.store.urls import without_password
+from twinbus.store.survey import Survey
+from twinbus.store.urls import is_for_machines, without_password
 
 _SQLITE_FILES: Final = ("", "-wal", "-shm")
+
+
+class _Kept(Store, Protocol):
+    """A store that outlives its process."""
+
+    async def survey(self) -> Survey: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +62,7 @@ async def recover(config: Config, now: int, *, is_dry_run: bool) -> list[Recover
     """
     stores, catalog = _files(config)
     # All are looked at before anything is changed.
-    surveys = [store.survey() for store in stores]
+    surveys = [await store.survey() for store in stores]
     records, unfinished, is_unreadable = _look_at(catalog)
     uuids = frozenset(survey.store_uuid for survey in surveys)
     plans: list[RecoveryPlan] = []
@@ -91,7 +99,7 @@ async def recover(config: Config, now: int, *, is_dry_run: bool) -> list[Recover
     return recoveries
 
 
-def _files(config: Config) -> tuple[list[SqliteStore], SqliteCatalog]:
+def _files(config: Config) -> tuple[list[_Kept], SqliteCatalog]:
     """Raises ConfigError, StoreUnreadable."""
     if not config.data.is_dir():
         raise ConfigError(
@@ -100,12 +108,17 @@ def _files(config: Config) -> tuple[list[SqliteStore], SqliteCatalog]:
         )
     folder = DataFolder(config)
     stores, catalog = folder.stores(), folder.catalog()
-    kept = [store for store in stores if isinstance(store, SqliteStore)]
+    if is_for_machines(config.catalog):
+        raise ConfigError(
+            f"The catalog {catalog.location} is in a database. Restore a backup of "
+            "that: only a catalog in a file is made anew from its stores."
+        )
+    kept = [cast(_Kept, store) for store in stores if hasattr(store, "survey")]
     if len(kept) < len(stores) or not isinstance(catalog, SqliteCatalog):
         shown = ", ".join(map(without_password, config.store))
         raise ConfigError(f"The store '{shown}' keeps nothing that could be recovered.")
     for store in kept:
-        if not store.path.exists():
+        if isinstance(store, SqliteStore) and not store.path.exists():
             raise StoreUnreadable(
                 f"There is no message store {store.path}, so there is nothing to "
                 "recover from. Restore a backup of it, or give the right folder with "
@@ -144,9 +157,11 @@ def _set_aside(path: Path) -> None:
 
 
 async def _carry_out(
-    plan: RecoveryPlan, store: SqliteStore, catalog: SqliteCatalog, now: int
+    plan: RecoveryPlan, store: _Kept, catalog: SqliteCatalog, now: int
 ) -> None:
-    opened = await open_store(store, "twinbus recover", now)
+    # A broker that died may have a lease for a few seconds more.
+    keeper = LeaseKeeper(store, SystemClock())
+    opened = await keeper.take_from_the_dead("twinbus recover")
     try:
         changes = _changes(plan, opened, now)
         if not changes.is_empty():

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from twinbus.config.config import Config
+from twinbus.store.urls import is_for_machines
+
 _VARIABLE: Final = "_TWINBUS_SEAT"
 """From the supervisor to its brokers. Not a setting: it has descriptors in it."""
 
 PORT: Final = "port"
 HTTP_PORT: Final = "http_port"
 TLS_PORT: Final = "tls_port"
-
-FIRST: Final = "1"
-"""The name of the first broker of a supervisor."""
 
 Sockets = Mapping[str, list[socket.socket]]
 """Listening sockets, by the setting of their port."""
@@ -32,8 +32,9 @@ class Seat:
 
     # For people.
     name: str
-    # So many brokers are started together.
+    # So many brokers are started together, and this is one of them.
     broker_count: int = 1
+    number: int = 1
     # Those of the supervisor; none: it opens its own.
     sockets: Sockets = field(default_factory=dict)
     # Ends with the supervisor; -1: there is none.
@@ -54,6 +55,7 @@ class Seat:
         given = {
             "name": self.name,
             "broker_count": self.broker_count,
+            "number": self.number,
             "life_line": self.life_line,
             "sockets": {
                 setting: [one.fileno() for one in opened]
@@ -61,6 +63,13 @@ class Seat:
             },
         }
         return {_VARIABLE: json.dumps(given)}
+
+
+def own_name(name: str, config: Config) -> str:
+    """The name of a broker: with its machine, where there may be several."""
+    if not is_for_machines(config.catalog):
+        return name
+    return f"{name} on {socket.gethostname()}"
 
 
 def inherited_seat() -> Seat | None:
@@ -72,6 +81,7 @@ def inherited_seat() -> Seat | None:
     return Seat(
         name=given["name"],
         broker_count=given["broker_count"],
+        number=given["number"],
         life_line=given["life_line"],
         sockets={
             setting: [socket.socket(fileno=number) for number in numbers]

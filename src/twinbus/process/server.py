@@ -1,4 +1,4 @@
-"""The server: one namespace on its stores, from start to stop.
+"""The server: namespaces on their stores, from start to stop.
 
 Start: open the data, create the entities of the configuration, listen. It is ready when
 it can accept and deliver messages. Stop: accept no more connections, commit what was
@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import resource
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -17,52 +16,39 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from twinbus.auth.claims import AuthorizationRule, Claim
-from twinbus.broker.transaction import TransactionLimits
+from twinbus.auth.policy import Policy
+from twinbus.broker.descriptions.access_rule import (
+    RIGHTS,
+    ROOT_KEY_NAME,
+    AccessRule,
+)
 from twinbus.clock import Clock, SystemClock
 from twinbus.cluster.broker import Broker
+from twinbus.cluster.fitting import why_not_together
+from twinbus.cluster.running_brokers import running_brokers
 from twinbus.config.config import (
-    ROOT_KEY_NAME,
     Config,
     ConfigError,
     local_connection_string,
 )
-from twinbus.doors.amqp.amqp_connection import AmqpConnection
+from twinbus.config.entities import DeclaredEntities
 from twinbus.doors.amqp.faulty_connection import FaultyAmqpConnection
 from twinbus.doors.amqp.peer_door import PeerDoor, cluster_policy
 from twinbus.doors.connections import Connections, ServedConnection
-from twinbus.doors.http.administration.administration import Administration
-from twinbus.doors.http.bulk.bulk import Bulk
-from twinbus.doors.http.diagnosis_requests import DiagnosisRequests
-from twinbus.doors.http.fault_requests import FaultRequests
-from twinbus.doors.http.faulty_connection import FaultyCaller
-from twinbus.doors.http.gateway import Gateway
 from twinbus.doors.http.health import Health
 from twinbus.doors.http.held_bytes import HeldBytes
-from twinbus.doors.http.metrics import Metrics
-from twinbus.doors.memory_share import MemoryShare
-from twinbus.durations import duration_ms
+from twinbus.doors.http.http_connection import HttpConnection
+from twinbus.doors.visitor import Visits
 from twinbus.entities.declared_entities import make_declared
-from twinbus.entities.entity_access import authorization_rule
 from twinbus.entities.namespace import Namespace
-from twinbus.entities.partitioning import Partitioning
-from twinbus.entities.topic_quotas import TopicQuotas
+from twinbus.entities.namespace_making import NamespaceMaking
+from twinbus.entities.namespaces import Namespaces
 from twinbus.errors import ConnectionForced, ServiceBusError
 from twinbus.faults.fault import InjectedFault
 from twinbus.faults.fault_table import FaultTable
 from twinbus.faults.faults import Faults
 from twinbus.faults.faulty_store import StoreGone, faulty_store
-from twinbus.limits import (
-    CLIENT_SPARED_BYTES,
-    CLIENTS_BYTES,
-    FILES_RESERVED,
-    STRANGER_SPARED_BYTES,
-    STRANGERS_BYTES,
-)
-from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
-from twinbus.operations.bulk.bulk_entities import BulkEntities
-from twinbus.outbox.transfer_log import TransferSettings
 from twinbus.owner.commit_meter import CommitMeter
 from twinbus.owner.owners import Owners
 from twinbus.owner.sharing import Sharing
@@ -71,24 +57,30 @@ from twinbus.owner.turns import Turns
 from twinbus.pairing.metrics import PairMetrics
 from twinbus.peers.peers import Peers
 from twinbus.peers.relay import store_moved
-from twinbus.process.arrival import Arrival
+from twinbus.process import server_settings
+from twinbus.process.arrival import Arrival, PeerDoors, websocket_door
 from twinbus.process.certificates import ca_file
 from twinbus.process.cluster_entities import ClusterEntities
 from twinbus.process.cluster_member import (
     ClusterMetrics,
+    catalog_trouble,
     checked_stores,
     cluster_member,
 )
+from twinbus.process.cluster_outbox import ClusterOutbox
 from twinbus.process.data_folder import DataFolder
 from twinbus.process.figures import ServerFigures
+from twinbus.process.http_doors import HttpDoors
 from twinbus.process.listener import Listener
+from twinbus.process.namespace_ports import NamespacePorts
 from twinbus.process.pair_syphon import PairSyphon
+from twinbus.process.peer_address import peer_address, peer_sockets
+from twinbus.process.peer_tls import PeerTls, peer_tls
 from twinbus.process.seat import HTTP_PORT, PORT, TLS_PORT, Seat
 from twinbus.process.server_condition import ServerCondition
-from twinbus.process.server_diagnosis import ASKED_FOR, ServerDiagnosis
+from twinbus.process.server_diagnosis import ServerDiagnosis
 from twinbus.store.base import Store, StoreError
 from twinbus.store.catalog import Catalog
-from twinbus.throttling.thresholds import Thresholds
 from twinbus.throttling.throttle import Throttle
 
 _log = logging.getLogger(__name__)
@@ -129,8 +121,8 @@ class Server:
         self.turns = Turns(self.clock)
         self.peers = Peers(self.clock, self.outputs)
         self.handshake_ms = config.handshake_seconds * 1000
-        self.transaction_limits = _transaction_limits(config)
-        self.extensions = _extensions(config)
+        self.transaction_limits = server_settings.transaction_limits(config)
+        self.extensions = server_settings.extensions(config)
         self.entropy: Callable[[int], bytes] = os.urandom
         # None: no TLS.
         self.tls = tls
@@ -139,25 +131,36 @@ class Server:
         opened = folder.stores(sharing) if stores is None else stores
         self.owners = Owners([self._owner(store) for store in opened], sharing)
         self._catalog = catalog or folder.catalog()
-        self.namespace = self._made_namespace()
+        self.namespaces = self._made_namespaces()
+        # The default one.
+        self.namespace = self.namespaces.default
         self.throttle = self._throttle()
+        # The other brokers are known.
+        self._is_joined = False
         # None: no other broker shares the stores.
         self.broker = self._member(opened)
         # The syphon that this server runs, if it is configured.
         self.pair = _pair_of(config, self.clock)
-        self._connections = Connections(_places(config.max_connections))
-        self.figures = self._measured()
-        self.held = HeldBytes()
-        self.strangers_held = MemoryShare(
-            "that have shown no key",
-            *(STRANGERS_BYTES, STRANGER_SPARED_BYTES, self.clock),
+        self._connections = Connections(
+            server_settings.connection_places(config.max_connections)
         )
-        self.clients_held = _share_of_clients(config, self.clock)
+        self.figures = self._measured()
+        self.visits = Visits(self.clock, config.max_failed_attempts)
+        self.held = HeldBytes()
+        self.strangers_held = server_settings.share_of_strangers(self.clock)
+        self.clients_held = server_settings.share_of_clients(config, self.clock)
+        self._ports = self._ports_of_namespaces()
+        self.making = NamespaceMaking(self.namespaces, config.namespaces, self._ports)
         self.diagnosis = self._diagnosis()
         self.condition = ServerCondition(
             self.diagnosis, list(self.owners), self.clock, config.watchdog_seconds
         )
-        self.gateway = self._gateway()
+        trouble = partial(catalog_trouble, self.broker)
+        self.http = HttpDoors(self, Health(checked_stores(self.owners), trouble))
+        self.gateway = self.http.gateway
+        self.namespaces.on_entered = self._entered
+        self.namespaces.on_removed = self._removed
+        self.websockets = websocket_door(self, config.websocket_origins)
         self._listeners: list[Listener] = []
         self._ticking: asyncio.Task[None] | None = None
         self._connections_ticked_at = 0
@@ -196,9 +199,9 @@ class Server:
             send_id_window_ms=self.extensions.send_id_window_ms,
         )
 
-    def _made_namespace(self) -> Namespace:
+    def _made_namespaces(self) -> Namespaces:
         config = self._config
-        return Namespace(
+        return Namespaces(
             config.namespace,
             self._catalog,
             self.owners,
@@ -206,14 +209,9 @@ class Server:
             os.urandom,
             self.turns,
             rules=self._rules(),
-            max_entities=config.max_entities,
-            max_message_bytes=config.max_message_bytes,
-            max_entity_message_bytes=config.max_entity_message_bytes,
-            max_entity_megabytes=config.max_entity_megabytes,
-            topic_quotas=_topic_quotas(config),
-            partitioning=_partitioning(config),
-            transfer=_transfer_settings(config),
-            extensions=self.extensions,
+            limits=server_settings.namespace_limits(config, self.extensions),
+            rules_of_others=server_settings.rules_of_namespaces(config),
+            transfer=server_settings.transfer_settings(config),
         )
 
     def _member(self, stores: Sequence[Store]) -> Broker | None:
@@ -231,58 +229,78 @@ class Server:
     def _throttle(self) -> Throttle:
         owners = list(self.owners)
         throttle = Throttle(
-            _thresholds(self._config), owners, self._config.namespace, self.clock
+            server_settings.thresholds(self._config),
+            owners,
+            self._config.namespace,
+            self.clock,
         )
         for owner in owners:
             owner.health.meter = CommitMeter(throttle.spent)
         self.namespace.check_not_busy = throttle.check
         return throttle
 
-    def _gateway(self) -> Gateway:
-        return Gateway(
-            Administration(self.namespace, self.clock, os.urandom),
-            Health(checked_stores(self.owners)),
-            Metrics(self.figures, self.namespace, self.clock),
-            self._bulk(),
-            FaultRequests(self.namespace, self.clock, self.faults),
-            DiagnosisRequests(
-                self.namespace, self.clock, lambda: self.diagnosis.write(ASKED_FOR)
-            ),
+    # --- other namespaces -----------------------------------------------------
+
+    def _ports_of_namespaces(self) -> NamespacePorts:
+        is_shared = self.owners.sharing is Sharing.SHARED
+        return NamespacePorts(
+            self._config.host, self.namespaces, self._admit, is_shared=is_shared
         )
+
+    def _entered(self, namespace: Namespace) -> None:
+        """A namespace besides the default one was loaded or made."""
+        namespace.check_not_busy = self.throttle.check
+        if self._is_joined:
+            self._introduce(namespace)
+        self._ports.entered(namespace)
+
+    def _removed(self, namespace: Namespace) -> None:
+        self._ports.removed(namespace)
+        self.http.removed(namespace)
+        self.peers.leave(namespace.name)
+
+    def _introduce(self, namespace: Namespace) -> None:
+        """The namespace may have fragments at other brokers."""
+        assert self.broker is not None
+        is_default = namespace is self.namespace
+        peers = self.peers if is_default else self.peers.within(namespace.name)
+        others = ClusterEntities(peers, self.broker.directory)
+        namespace.stores.others = namespace.rules.others = others
+
+    async def _make_declared(self) -> None:
+        """What the configuration declares. Raises ConfigError."""
+        config, now = self._config, self.clock.now()
+        own = DeclaredEntities(queues=config.queues, topics=config.topics)
+        await make_declared(self.namespace, own, config.file, now)
+        for name, declared in config.namespaces.items():
+            try:
+                namespace = await self.making.declare(name, declared.ports)
+            except ServiceBusError as error:
+                raise ConfigError(f"[namespaces.{name}]: {error.text}") from None
+            await make_declared(namespace, declared.entities, config.file, now)
 
     def _diagnosis(self) -> ServerDiagnosis:
         return ServerDiagnosis(
             self._config,
-            self.root_key.text,
+            lambda: [one.policy for one in self.namespaces],
             self.clock,
             list(self.owners),
             lambda: [each.described() for each in self._connections],
         )
 
-    def _bulk(self) -> Bulk | None:
-        if self._config.strict:
-            return None
-        entities = BulkEntities(self.namespace)
-        if self.faults is None:
-            return Bulk(entities, self.clock, self.held)
-        caller = partial(FaultyCaller, self.faults)
-        return Bulk(entities, self.clock, self.held, caller)
-
     def _measured(self) -> ServerFigures:
         return ServerFigures(
-            self.namespace,
+            self.namespaces,
             self.owners,
             self.clock,
             lambda: len(self._connections),
             is_strict=self._config.strict,
         )
 
-    def _rules(self) -> tuple[AuthorizationRule, ...]:
-        root = AuthorizationRule(
-            key_name=ROOT_KEY_NAME, primary_key=self.root_key.text, claims=Claim.MANAGE
-        )
-        others = [authorization_rule(rule, "") for rule in self._config.rules]
-        return (root, *others)
+    def _rules(self) -> tuple[AccessRule, ...]:
+        key = self.root_key.text
+        root = AccessRule(key_name=ROOT_KEY_NAME, primary_key=key, rights=RIGHTS)
+        return (root, *self._config.rules)
 
     @property
     def broker_name(self) -> str:
@@ -303,6 +321,10 @@ class Server:
         self.diagnosis.loop = loop
         try:
             await self._open_data()
+            if self.root_key.catalog:
+                # One that was made now is kept as soon as there is a catalog.
+                folder = DataFolder(self._config)
+                folder.kept_catalog().root_key(self.root_key.text)
             self._listen()
             if self.broker is not None:
                 await self._join(self.broker)
@@ -324,36 +346,65 @@ class Server:
             await self._close_data()
 
     async def _open_data(self) -> None:
-        remembered = await self.namespace.remembered_stores()
+        remembered = await self.namespaces.remembered_stores()
         description = f"twinbus serve, namespace {self._config.namespace}"
         if self._seat.name:
             description += f", broker {self._seat.name}"
         await self.owners.open(description, remembered)
-        await self.namespace.open()
+        if self.broker is not None:
+            await self._meet(self.broker)
+        await self.namespaces.open()
         self.owners.start()
-        self.namespace.start()
+        self.namespaces.start()
         # Brokers that share stores find them made.
         if self.broker is None:
-            await make_declared(self.namespace, self._config, self.clock.now())
+            await self._make_declared()
+
+    async def _meet(self, broker: Broker) -> None:
+        """Others may be there: listen to them, and see whether this one fits. Nothing
+        was written yet. Raises StoreError, OSError, ConfigError."""
+        key = await self._catalog.cluster_key()
+        tls = peer_tls(key, self.clock.now())
+        policy = cluster_policy(key)
+        self.http.join(key, policy)
+        broker.address = self._listen_to_peers(policy, tls)
+        me, running = broker.announcement(), await running_brokers(self._catalog)
+        mismatch = why_not_together(me, running, broker.places())
+        if mismatch:
+            raise ConfigError(mismatch)
+        log_of = self.namespace.transfer_log.log_of
+        self.peers.join(broker.directory.address_of, key, tls.to, log_of)
 
     async def _join(self, broker: Broker) -> None:
-        """Raises StoreError, OSError."""
-        host = self._config.host
-        key = await self._catalog.cluster_key()
-        policy = cluster_policy(key)
-
-        def admit(connected: socket.socket) -> None:
-            self._admit(connected, lambda: PeerDoor(self, policy))
-
-        own = Listener.at(host, 0, admit)
-        self._listeners.append(own)
-        self.peers.join(broker.directory.address_of, key)
-        others = ClusterEntities(self.peers, broker.directory)
-        self.namespace.stores.others = self.namespace.follower.others = others
-        broker.address = f"{host}:{own.port}"
-        self.gateway.metrics.registry.register(ClusterMetrics(broker, self.owners))
+        """Raises StoreError."""
+        self._is_joined = True
+        for namespace in self.namespaces:
+            self._introduce(namespace)
+        self.namespace.follower.others = self.namespace.stores.others
+        outbox = ClusterOutbox(self.peers, broker.directory)
+        self.namespace.transfer_log.elsewhere = outbox
+        self.http.default.gateway.metrics.registry.register(
+            ClusterMetrics(broker, self.owners)
+        )
         await self.namespace.follower.follow()
         await broker.join()
+
+    def _listen_to_peers(self, policy: Policy, tls: PeerTls) -> str:
+        """The address for other brokers. Raises OSError."""
+        sockets = peer_sockets(self._config, self._seat)
+        address = peer_address(self._config, sockets[0].getsockname()[1])
+        doors = self._peer_doors(policy, tls.accepting_at(address))
+        admit = partial(self._admit, for_peers=doors)
+        self._listeners.append(Listener(sockets, admit))
+        return address
+
+    def _peer_doors(self, policy: Policy, tls: ssl.SSLContext | None) -> PeerDoors:
+        gateway = self.http.peer_gateway()
+        return PeerDoors(
+            amqp=lambda: PeerDoor(self, policy),
+            http=lambda: HttpConnection(self, gateway),
+            tls=tls,
+        )
 
     async def _start_pair(self, pair: PairSyphon) -> None:
         """Raises ConfigError."""
@@ -364,7 +415,9 @@ class Server:
                 self.namespace,
                 self.connection_string,
                 str(authority) if is_own else None,
-                PairMetrics(self.gateway.metrics.registry).of(pair.primary_name),
+                PairMetrics(self.http.default.gateway.metrics.registry).of(
+                    pair.primary_name
+                ),
             )
         except ServiceBusError as error:
             await self.stop()
@@ -377,6 +430,7 @@ class Server:
             self.http_port = self._listen_on(HTTP_PORT, self._config.http_port)
         if self.tls is not None and self._config.tls_port not in (0, self.port):
             self.tls_port = self._listen_on(TLS_PORT, self._config.tls_port)
+        self._ports.listen()
 
     def _listen_on(self, setting: str, port: int) -> int:
         inherited = self._seat.sockets.get(setting)
@@ -390,7 +444,7 @@ class Server:
     def _admit(
         self,
         connected: socket.socket,
-        for_peers: Callable[[], AmqpConnection] | None = None,
+        for_peers: PeerDoors | None = None,
     ) -> None:
         """The check is here and not in `joined`, because for a moment a connection and
         its Arrival are both counted."""
@@ -443,14 +497,16 @@ class Server:
 
     def tick(self) -> None:
         """Do what is due."""
-        self.condition.tick()
+        # First: an owner that finds its lease over by now is not sick.
         self.owners.tick()
+        self.condition.tick()
         self.throttle.tick()
         monotonic = self.clock.monotonic()
         if monotonic - self._connections_ticked_at >= _CONNECTION_TICK_MS:
             self._connections_ticked_at = monotonic
             now = self.clock.now()
-            self.namespace.tick(now)
+            self.namespaces.tick(now)
+            self.http.tick()
             for connection in self._connections:
                 connection.tick(now, monotonic)
             if self.peers.is_cluster:
@@ -460,14 +516,18 @@ class Server:
 
     def _detach_moved(self) -> None:
         """Lead clients to where stores are served now."""
-        moved, returned = self.peers.moves.look(self.owners)
-        if not moved and not returned:
+        moved, returned, left = self.peers.moves.look(self.owners)
+        if not moved and not returned and not left:
             return
-        for entity in list(self.namespace.entities()):
-            if not moved.isdisjoint(entity.homes()):
+        for entity in list(self.namespaces.entities()):
+            homes = entity.homes()
+            if not moved.isdisjoint(homes):
                 entity.detach_all(store_moved(entity.path))
-            elif entity.is_partitioned and not returned.isdisjoint(entity.homes()):
+            elif entity.is_partitioned and not returned.isdisjoint(homes):
                 entity.detach_receivers(store_moved(entity.path))
+            elif not entity.is_partitioned and not left.isdisjoint(homes):
+                # What they send may be kept until the store is served again.
+                entity.detach_senders(store_moved(entity.path))
 
     # --- stop -----------------------------------------------------------------
 
@@ -492,11 +552,13 @@ class Server:
         if self._ticking is not None:
             self._ticking.cancel()
         self.condition.stop()
+        self.http.stop_waiting()
         await self._finish()
         await self._close_connections()
         await self._close_data()
 
     def _close_listeners(self) -> None:
+        self._ports.close()
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
@@ -544,7 +606,7 @@ class Server:
         await self.owners.stop()
         if self.broker is not None:
             await self.broker.leave()
-        await self.namespace.close()
+        await self.namespaces.close()
 
 
 async def _cancel(requests: list[asyncio.Task[None]]) -> None:
@@ -562,74 +624,3 @@ def _pair_of(config: Config, clock: Clock) -> PairSyphon | None:
     except ValueError as error:
         text = str(error).replace("the option primary_name", "primary_name")
         raise ConfigError(f"[pair]: {text}") from None
-
-
-def _share_of_clients(config: Config, clock: Clock) -> MemoryShare:
-    largest = max(config.max_message_bytes, config.max_entity_message_bytes)
-    limit = max(CLIENTS_BYTES, 2 * largest)
-    return MemoryShare("of clients", limit, CLIENT_SPARED_BYTES, clock)
-
-
-def _places(max_connections: int) -> int:
-    """As many connections as configured, limited by the number of files that the
-    process may open: without free files it could accept no client at all."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if files == resource.RLIM_INFINITY or files - FILES_RESERVED >= max_connections:
-        return max_connections
-    places = max(files - FILES_RESERVED, 1)
-    _log.warning(
-        "max_connections is %d, but the process may open %d files only: there is room "
-        "for %d connections. Raise the limit of open files (ulimit -n).",
-        *(max_connections, files, places),
-    )
-    return places
-
-
-def _thresholds(config: Config) -> Thresholds:
-    return Thresholds(
-        cpu_percent=config.throttle_cpu_percent,
-        memory_percent=config.throttle_memory_percent,
-        commit_ms=config.throttle_commit_ms,
-        free_megabytes=config.throttle_free_megabytes,
-        operations_per_second=config.throttle_operations,
-        burst=config.throttle_burst or config.throttle_operations,
-    )
-
-
-def _topic_quotas(config: Config) -> TopicQuotas:
-    return TopicQuotas(
-        subscriptions=config.max_subscriptions_per_topic,
-        sql_rules=config.max_sql_rules_per_topic,
-        correlation_rules=config.max_correlation_rules_per_topic,
-    )
-
-
-def _partitioning(config: Config) -> Partitioning:
-    return Partitioning(
-        fragment_count=config.fragments,
-        max_entities=config.max_partitioned_entities,
-        is_forced=config.partition_all,
-    )
-
-
-def _transaction_limits(config: Config) -> TransactionLimits:
-    return TransactionLimits(
-        config.transaction_seconds * 1000,
-        config.max_transaction_messages,
-        config.max_transaction_bytes,
-        config.max_transactions,
-    )
-
-
-def _transfer_settings(config: Config) -> TransferSettings:
-    return TransferSettings(
-        conventional=config.transfer_conventional.lower() == "on",
-        keyed=config.transfer_keyed.lower() == "on",
-        limit_ms=duration_ms(config.transfer_limit),
-    )
-
-
-def _extensions(config: Config) -> Extensions:
-    return Extensions(
-        is_strict=config.strict, send_id_window_ms=duration_ms(config.send_id_window)
-    )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from twinbus.auth.policy import Policy
 from twinbus.clock import Clock
 from twinbus.config.config import Config
 from twinbus.diagnosis.bundle import FOLDER, write_bundle
@@ -25,7 +26,7 @@ class ServerDiagnosis:
     def __init__(
         self,
         config: Config,
-        root_key: str,
+        policies: Callable[[], Iterable[Policy]],
         clock: Clock,
         owners: Sequence[StoreOwner],
         connections: Callable[[], Iterable[str]],
@@ -35,7 +36,8 @@ class ServerDiagnosis:
         self._owners = owners
         # Describes those that are open.
         self._connections = connections
-        self._secrets = _secrets(config, root_key)
+        # Rules of all namespaces with their keys, which are not written.
+        self._policies = policies
         # Set when the server starts: a thread asks, too.
         self.loop: asyncio.AbstractEventLoop | None = None
 
@@ -56,7 +58,7 @@ class ServerDiagnosis:
             self._config.data,
             why,
             parts,
-            self._secrets,
+            _secrets(self._config, self._policies()),
             now=self._clock.now(),
             kept_count=self._config.max_diagnoses,
         ).absolute()
@@ -72,10 +74,11 @@ class ServerDiagnosis:
             _log.log(level, "%s; a diagnosis is in %s", why.text, folder)
 
 
-def _secrets(config: Config, root_key: str) -> tuple[str, ...]:
-    keys = [root_key, config.key]
-    for rule in config.rules:
-        keys += [rule.primary_key, rule.secondary_key]
+def _secrets(config: Config, policies: Iterable[Policy]) -> tuple[str, ...]:
+    keys = [config.key]
+    for policy in policies:
+        keys += policy.secrets()
+    keys += [one.key for one in config.namespaces.values()]
     if config.pair is not None:
         keys += [config.pair.primary, config.pair.secondary]
     return tuple(key for key in keys if key)

@@ -1,7 +1,7 @@
 """The supervisor: starts several brokers on one machine, and starts them again.
 
     start: open the listening sockets, prepare the stores, start all brokers
-    ready: all brokers are announced, and all stores have an owner
+    ready: all brokers know who serves which store, and none is about to move
     a broker ends: start another one in its place
     a broker is frozen: kill it
     stop: SIGTERM to all brokers, which give their stores back
@@ -18,14 +18,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from twinbus.clock import Clock, SystemClock
+from twinbus.cluster.announcement import Announcement
 from twinbus.cluster.broker_directory import BrokerDirectory
 from twinbus.cluster.membership import Membership
 from twinbus.cluster.restarts import Restarts
+from twinbus.cluster.running_brokers import announced_brokers
 from twinbus.process.broker_process import BrokerProcess
-from twinbus.process.preparation import announced_brokers
 from twinbus.process.seat import Seat, Sockets
 from twinbus.store.base import StoreError
 from twinbus.store.catalog import Catalog
+from twinbus.store.process_identity import is_visible
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +57,7 @@ class Supervisor:
         arguments: Sequence[str],
         *,
         tell: Callable[[str], None],
+        name_of: Callable[[str], str],
         name_exit: Callable[[int], str],
         clock: Clock | None = None,
     ) -> None:
@@ -66,6 +69,8 @@ class Supervisor:
         self._broker_count = broker_count
         self._arguments = arguments
         self._tell = tell
+        # The name that a broker with that number announces.
+        self._name_of = name_of
         # What an exit code means, for people.
         self._name_exit = name_exit
         self._clock = clock or SystemClock()
@@ -77,6 +82,7 @@ class Supervisor:
         self.is_ready = False
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._reloading: asyncio.Task[None] | None = None
 
     # --- life -----------------------------------------------------------------
 
@@ -99,6 +105,22 @@ class Supervisor:
     async def run(self) -> None:
         """Until it is cancelled. Raises what is a bug."""
         await asyncio.gather(*self._tasks)
+
+    def reload(self) -> None:
+        """Have all brokers read the certificate again."""
+        self._reloading = asyncio.create_task(self._reload())
+
+    async def _reload(self) -> None:
+        """One that is not announced may not heed the signal yet, and would be ended by
+        it; it reads the certificate when it starts."""
+        try:
+            announced = await announced_brokers(self._catalog)
+        except StoreError as error:
+            _log.warning("the certificate is not read again: %s", error)
+            return
+        for broker in list(self._brokers.values()):
+            if any(_is_among({broker.pid}, one) for one in announced):
+                broker.signal(signal.SIGHUP)
 
     async def stop(self) -> None:
         """Stop all brokers, and wait for their end."""
@@ -138,8 +160,9 @@ class Supervisor:
 
     async def _run_once(self, name: str, restarts: Restarts) -> int:
         seat = Seat(
-            name=name,
+            name=self._name_of(name),
             broker_count=self._broker_count,
+            number=int(name),
             sockets=self._sockets,
             life_line=self._life_line,
         )
@@ -157,15 +180,17 @@ class Supervisor:
     # --- watching -------------------------------------------------------------
 
     async def _until_ready(self) -> None:
-        """All brokers answer, and all stores are served."""
+        """All brokers answer, and all stores are served, as each of them knows: a
+        client may be connected to any of them."""
         directory = BrokerDirectory(me=b"")
         while True:
             pids = {broker.pid for broker in list(self._brokers.values())}
             brokers = await announced_brokers(self._catalog)
-            own = [one for one in brokers if one.process.pid in pids]
+            own = [one for one in brokers if _is_among(pids, one)]
             directory.learn(brokers)
             is_complete = len(own) == self._broker_count
-            if is_complete and directory.serves_all(self._store_uuids):
+            is_known = is_complete and all(one.is_settled for one in own)
+            if is_known and directory.serves_all(self._store_uuids):
                 return
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -186,9 +211,15 @@ class Supervisor:
         if not self._membership.alive():
             # Then it is the catalog that nobody can write to.
             return
-        silent = self._membership.silent()
-        pids = {one.process.pid for one in brokers if one.broker_uuid in silent}
+        silent = [
+            one for one in brokers if one.broker_uuid in self._membership.silent()
+        ]
         for broker in list(self._brokers.values()):
-            if broker.pid in pids:
+            if any(_is_among({broker.pid}, one) for one in silent):
                 _log.error("broker %s is frozen, and is killed", broker.seat.name)
                 broker.signal(signal.SIGKILL)
+
+
+def _is_among(pids: set[int], broker: Announcement) -> bool:
+    """It is one of these processes, and not one of another machine."""
+    return broker.process.pid in pids and is_visible(broker.process)

@@ -114,6 +114,21 @@ _ERROR_PARTS: Final = (
     ),
 )
 
+PAUSING_MODULES: Final = (
+    (f"{_SDK}._servicebus_sender", "time"),
+    (f"{_SDK}._servicebus_receiver", "time"),
+    (f"{_SDK}._pyamqp.client", "time"),
+    (f"{_SDK}.aio._servicebus_sender_async", "asyncio"),
+    (f"{_SDK}.aio._servicebus_receiver_async", "asyncio"),
+    (f"{_SDK}._pyamqp.aio._client_async", "asyncio"),
+)
+"""Modules that sleep while a link opens or closes, and the module they do it by."""
+
+_PAUSE_PARTS: Final = tuple(
+    PrivatePart(module, name, "tests need not wait for the pauses of the SDK")
+    for module, name in PAUSING_MODULES
+)
+
 _LINK_PARTS: Final = (
     *_of(_ASYNC_LINKS, "_open", "`async with` opens without a time-out"),
     *_of(_ASYNC_LINKS, "_do_retryable_operation", "opens with a time-out"),
@@ -164,5 +179,6 @@ PRIVATE_PARTS: Final = (
     *_MESSAGE_PARTS,
     *_ERROR_PARTS,
     *_LINK_PARTS,
+    *_PAUSE_PARTS,
     *_BLOCKING_LINK_PARTS,
 )

@@ -8,9 +8,11 @@ that advancing the time does not disconnect an idle SDK.
 
 import asyncio
 import shutil
+import socket
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -19,22 +21,22 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
-from twinbus.broker.descriptions.access_rule import AccessRule
+from twinbus.broker.descriptions.access_rule import ROOT_KEY_NAME, AccessRule
 from twinbus.clock import SystemClock
-from twinbus.config.config import ROOT_KEY_NAME, Config
-from twinbus.config.entities import entity_properties
+from twinbus.config.config import Config
+from twinbus.entities.namespace import Namespace
 from twinbus.errors import InternalError, ServerBusy
 from twinbus.instants import instant_of
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.process.certificates import ca_file, tls_context
 from twinbus.process.server import Server
-from twinbus.rules.rule import Rule
 from twinbus.store.base import Store
 from twinbus.store.memory import MemoryDisk, MemoryStore
 from twinbus.store.memory_catalog import MemoryCatalog
+from twinbus.testing.bus_entities import BusEntities, delete_all
+from twinbus.testing.bus_namespace import BusNamespace
 from twinbus.testing.clock import ManualClock
 from twinbus.testing.faults import BusFaults
-from twinbus.testing.rules import rule
 
 T = TypeVar("T")
 
@@ -55,7 +57,7 @@ class _BusClock:
         return self._system.monotonic()
 
 
-class Bus:
+class Bus(BusEntities):
     """A bus for tests, to be used in a `with` statement."""
 
     def __init__(
@@ -84,11 +86,16 @@ class Bus:
         self.key = "key-of-the-test-bus"
         self.port = 0
         # One for each store, used with stores in memory.
-        self._disks = [MemoryDisk() for _ in range(stores)]
+        self._disks = [
+            MemoryDisk(name=str(number) if stores > 1 else "")
+            for number in range(1, stores + 1)
+        ]
         self._catalog = MemoryCatalog()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._server: Server | None = None
+        # Gives back the port of a bus that is stopped.
+        self._release_port: Callable[[], object] = lambda: None
 
     # --- life -----------------------------------------------------------------
 
@@ -98,10 +105,12 @@ class Bus:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
+        self._release_port()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self) -> None:
         """Start the server; the port stays the same after a restart."""
+        self._release_port()
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="twinbus", daemon=True
@@ -150,11 +159,38 @@ class Bus:
         thread.join(_WAIT_SECONDS)
         loop.close()
         self._loop = self._thread = self._server = None
+        self._keep_port()
 
     def restart(self) -> None:
         """Stop and start again on the same data and port."""
         self.stop()
         self.start()
+
+    def _keep_port(self) -> None:
+        """Let nobody else take the port until the next start; connecting is refused."""
+        kept = socket.socket()
+        self._release_port = weakref.finalize(self, kept.close)
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Somebody may have been quicker; then the next start says so.
+        with suppress(OSError):
+            kept.bind(("127.0.0.1", self.port))
+
+    def reset(self) -> None:
+        """Make it as it was at the start, for the next test: no entities, no further
+        namespaces, no faults, and the time of the machine. Links to entities are
+        detached, clients stay."""
+        self._run(self._reset())
+
+    async def _reset(self) -> None:
+        server = self.server
+        if server.faults is not None:
+            server.faults.table.clear(None)
+        for namespace in server.namespaces:
+            if namespace is not server.namespace:
+                await server.making.remove(namespace.name)
+        await delete_all(server.namespace)
+        # Tokens of clients end by the machine's time.
+        self.clock.jump(SystemClock().now() - self.clock.now())
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None, "the bus is not running"
@@ -191,73 +227,17 @@ class Bus:
             f"SharedAccessKey={key};UseDevelopmentEmulator=true"
         )
 
-    # --- entities -------------------------------------------------------------
+    # --- namespaces -----------------------------------------------------------
 
-    def create_queue(self, path: str, **properties: Any) -> None:
-        """Create a queue; properties as in the SDK's `QueueProperties`."""
-        self._run(
-            self.server.namespace.create_queue(path, entity_properties(properties))
-        )
+    def _served(self) -> Namespace:
+        return self.server.namespace
 
-    def update_queue(self, path: str, **properties: Any) -> None:
-        self._run(
-            self.server.namespace.update_queue(path, entity_properties(properties))
-        )
-
-    def delete_queue(self, path: str) -> None:
-        self._run(self.server.namespace.delete_queue(path))
-
-    def create_topic(self, path: str, **properties: Any) -> None:
-        """Create a topic; properties as in the SDK's `TopicProperties`."""
-        self._run(
-            self.server.namespace.create_topic(path, entity_properties(properties))
-        )
-
-    def update_topic(self, path: str, **properties: Any) -> None:
-        self._run(
-            self.server.namespace.update_topic(path, entity_properties(properties))
-        )
-
-    def delete_topic(self, path: str) -> None:
-        """Delete a topic with its subscriptions."""
-        self._run(self.server.namespace.delete_topic(path))
-
-    def create_subscription(
-        self,
-        topic: str,
-        name: str,
-        rules: Sequence[Rule] | None = None,
-        **properties: Any,
-    ) -> None:
-        """Create a subscription; properties as in the SDK's `SubscriptionProperties`.
-        Without `rules` it gets all messages, with an empty list none."""
-        self._run(
-            self.server.namespace.create_subscription(
-                topic, name, entity_properties(properties), rules
-            )
-        )
-
-    def update_subscription(self, topic: str, name: str, **properties: Any) -> None:
-        self._run(
-            self.server.namespace.update_subscription(
-                topic, name, entity_properties(properties)
-            )
-        )
-
-    def delete_subscription(self, topic: str, name: str) -> None:
-        self._run(self.server.namespace.delete_subscription(topic, name))
-
-    def add_rule(
-        self, topic: str, subscription: str, name: Rule | str, **parts: Any
-    ) -> None:
-        """Add a rule: one made by `rule`, or the arguments of `rule`."""
-        added = rule(name, **parts) if isinstance(name, str) else name
-        self._run(self.server.namespace.add_rule(topic, subscription, added))
-
-    def remove_rule(self, topic: str, subscription: str, name: str) -> None:
-        """Remove a rule. New subscriptions have `$Default`, which selects
-        everything."""
-        self._run(self.server.namespace.remove_rule(topic, subscription, name))
+    def namespace(self, name: str) -> BusNamespace:
+        """Make a further namespace, with a key and a port of its own; the one of that
+        name, if there is one. Names are letters, digits and hyphens."""
+        if self.server.namespaces.named(name) is None:
+            self._run(self.server.making.create(name, [0]))
+        return BusNamespace(self, name)
 
     # --- faults ---------------------------------------------------------------
 
@@ -296,14 +276,15 @@ class Bus:
         self._run(self._let_time_pass(round(seconds * 1000)))
 
     async def _let_time_pass(self, milliseconds: int) -> None:
-        owners, namespace = self.server.owners, self.server.namespace
+        owners, namespaces = self.server.owners, self.server.namespaces
         # In the loop, so that the bus does not see the new time before its tick.
         self.clock.advance(milliseconds)
         # The server does this only now and then, by the machine's clock.
-        namespace.tick(self.clock.now())
+        namespaces.tick(self.clock.now())
         while True:
             self.server.tick()
-            await namespace.idle.finished()
+            for namespace in namespaces:
+                await namespace.idle.finished()
             serving = owners.serving()
             for owner in serving:
                 # One of several stores may be leaving.

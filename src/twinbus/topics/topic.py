@@ -169,6 +169,7 @@ class TopicRouter(Router):
             _fail(subscribed, fragment, message, error, now, changes)
             return
         copy.body_id = message.row_id
+        copy.uid = message.uid
         _put(fragment, copy, now, changes)
 
 
@@ -180,6 +181,7 @@ def _copy(message: Message, is_shared: bool) -> Message:
     copy = Message(message.raw, message.layout, message.ttl_ms, message.scheduled_at)
     copy.annex = message.annex
     copy.session_id = message.session_id
+    copy.uid = message.uid
     copy.body_id = message.row_id
     copy.is_shared = is_shared
     return copy

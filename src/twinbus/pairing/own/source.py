@@ -90,6 +90,10 @@ class OwnSource:
         return [self._known(received(delivery)) for delivery in deliveries]
 
     async def _attached(self) -> ClientReceiver:
+        if self._receiver is not None and self._receiver.is_entity_gone:
+            # A queue that was made since then has numbers of its own: under this one's
+            # name the primary would take its first messages for old ones.
+            self._receiver.check()
         if self._receiver is None or not self._receiver.usable:
             connection = await self._connection.get(self.path)
             self._receiver = await connection.receiver(self.path, credit=0)

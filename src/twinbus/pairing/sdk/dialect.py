@@ -25,6 +25,9 @@ class SdkDialect:
     def session_id(self, message: ServiceBusMessage) -> str | None:
         return message.session_id
 
+    def message_id(self, message: ServiceBusMessage) -> str | None:
+        return message.message_id
+
     def detour(self, message: ServiceBusMessage) -> Detour | None:
         try:
             return messages.detour_of(message)

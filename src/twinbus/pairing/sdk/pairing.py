@@ -30,6 +30,7 @@ from twinbus.pairing.sdk.dialect import SdkDialect
 from twinbus.pairing.sdk.namespace import SdkNamespace
 from twinbus.pairing.sdk.patience import Patience
 from twinbus.pairing.sdk.twins import SecondaryAdministration, is_asynchronous, twin_of
+from twinbus.pairing.send_log import SendLog
 from twinbus.pairing.status import PairStatus
 from twinbus.pairing.syphon.service import SyphonService
 from twinbus.pairing.syphon.settings import SyphonSettings
@@ -63,6 +64,9 @@ class Pairing:
             clock=SystemClock(),
             random=Random(),
             entropy=token_bytes,
+            send_log=None
+            if options.send_log is None
+            else SendLog(options.send_log, name, SystemClock()),
         )
         if options.on_event is not None:
             self.pair.report.add(options.on_event)
