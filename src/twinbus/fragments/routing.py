@@ -186,19 +186,27 @@ class Routing:
         found = [self.find(index) for index in range(self.fragment_count)]
         return [fragment for fragment in found if fragment is not None]
 
-    def any_fragment(self, refused_by: list[Home] | None = None) -> Fragment:
+    def any_fragment(
+        self,
+        refused_by: list[Home] | None = None,
+        full: list[Fragment] | None = None,
+    ) -> Fragment:
         """The fragment for messages without a key, in a store that has not refused
-        them. Raises FragmentUnavailable if there is none."""
+        them, and none of those that are full. Raises FragmentUnavailable if there is
+        none."""
         current = self._current
         if (
             current is not None
             and current.home.changes is self._batch
             and current.home.is_serving
             and (refused_by is None or current.home not in refused_by)
+            and (full is None or current not in full)
             and not self._should_look(current)
         ):
             return current
-        chosen = self._choose([] if refused_by is None else refused_by)
+        chosen = self._choose(
+            [] if refused_by is None else refused_by, [] if full is None else full
+        )
         self._current = chosen
         self._batch = chosen.home.changes
         return chosen
@@ -215,18 +223,14 @@ class Routing:
         self._kept_count = 0
         return True
 
-    def leave_current(self) -> None:
-        """Go on to the next fragment: this one has no room."""
-        self._current = None
-
-    def _choose(self, refused_by: list[Home]) -> Fragment:
+    def _choose(self, refused_by: list[Home], full: list[Fragment]) -> Fragment:
         busy: Fragment | None = None
         for step in range(self.fragment_count):
             index = (self._next_index + step) % self.fragment_count
             fragment = self.find(index)
             if fragment is None or not fragment.home.is_serving:
                 continue
-            if fragment.home in refused_by:
+            if fragment.home in refused_by or fragment in full:
                 continue
             if not fragment.home.is_committing:
                 self._next_index = index + 1

@@ -18,7 +18,12 @@ from twinbus.broker.fragment_settings import FragmentSettings
 from twinbus.broker.home import Home, commit_soon
 from twinbus.broker.message import Message
 from twinbus.broker.transaction import Transaction, Work
-from twinbus.errors import FragmentUnavailable, ServiceBusError, StoreRefused
+from twinbus.errors import (
+    FragmentUnavailable,
+    ServerBusy,
+    ServiceBusError,
+    StoreRefused,
+)
 from twinbus.fragments.routing import Routing
 from twinbus.fragments.transaction_key import index_in_transaction
 from twinbus.links.detour import StoreDetour
@@ -408,18 +413,22 @@ def any_with_room(
     """A fragment that takes messages without a key, in a store that has not refused
     them. Raises the error of the last one that does not."""
     refusal: ServiceBusError | None = None
-    for _ in range(routing.fragment_count):
+    full: list[Fragment] = []
+    while True:
         try:
-            fragment = routing.any_fragment(refused_by)
-            check_room(fragment, size_bytes, now)
-            return fragment
+            fragment = routing.any_fragment(refused_by, full)
         except FragmentUnavailable as error:
             raise refusal or error from None
-        except ServiceBusError as error:
+        try:
+            check_room(fragment, size_bytes, now)
+            return fragment
+        except ServerBusy as error:
+            # No other fragment of this store takes them either.
+            refused_by = [fragment.home, *(refused_by or ())]
             refusal = error
-            routing.leave_current()
-    assert refusal is not None
-    raise refusal
+        except ServiceBusError as error:
+            full.append(fragment)
+            refusal = error
 
 
 def size_of(messages: list[Message]) -> int:

@@ -1,5 +1,7 @@
 """Sending to a partitioned queue: by key, in turns, and past a store that fails."""
 
+from collections.abc import Callable
+
 import pytest
 
 from twinbus.amqp.link import Link
@@ -9,7 +11,7 @@ from twinbus.amqp.types import Symbol
 from twinbus.errors import InternalError, StoreRefused
 from twinbus.fragments.hashing import fragment_index
 
-from .world import PartitionedWorld
+from .world import LocalHome, PartitionedWorld
 
 
 @pytest.fixture
@@ -129,6 +131,29 @@ def test_full_store_is_passed_over(world: PartitionedWorld) -> None:
     world.pump()
     world.commit()
     assert world.counts() == [0, 0, 1]
+    assert world.verdicts() == [(0, 0, Accepted())]
+
+
+def throttled(home: LocalHome) -> None:
+    home.refuses_until = 1 << 62
+
+
+def over_quota(home: LocalHome) -> None:
+    home.fragment._quota.used_bytes = home.fragment.settings.max_size_bytes
+
+
+@pytest.mark.parametrize("refuse", [throttled, over_quota])
+def test_store_that_is_committing_is_used_if_the_idle_ones_refuse(
+    world: PartitionedWorld, refuse: Callable[[LocalHome], None]
+) -> None:
+    world.homes[0].is_committing = True
+    for home in world.homes[1:]:
+        refuse(home)
+    link, _ = world.sender()
+    send(link)
+    world.pump()
+    world.commit()
+    assert world.counts() == [1, 0, 0]
     assert world.verdicts() == [(0, 0, Accepted())]
 
 
