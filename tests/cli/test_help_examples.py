@@ -13,7 +13,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +99,7 @@ class ExampleBus:
     def begin(self, line: str) -> None:
         """Entities, messages and leases as the line needs them."""
         ask_own(self.flags, "DELETE", "/$faults")
-        for entity in ask(self.plain, "list-entities", {}):
-            if entity["kind"] != "subscription":
-                ask(self.plain, "delete-entity", {"path": entity["path"]})
+        _when_stores_are_back(self._delete_entities)
         said = (text for made, text in MAKES.items() if re.fullmatch(made, line))
         names = next(said, USUAL).split()
         for name in names:
@@ -141,16 +139,15 @@ class ExampleBus:
         if name in ("billing", "audit"):
             kind, path = "subscription", f"{_TOPIC}/Subscriptions/{name}"
         arguments = {"path": path, "properties": "{}"}
-        ends_at = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                ask(self.plain, f"create-{kind}", arguments)
-                return
-            except Failure:
-                # A store that a fault took away comes back a moment later.
-                if time.monotonic() > ends_at:
-                    raise
-                time.sleep(0.1)
+        ask(self.plain, f"create-{kind}", arguments)
+
+    def _delete_entities(self) -> None:
+        for entity in ask(self.plain, "list-entities", {}):
+            if entity["kind"] != "subscription":
+                ask(self.plain, "delete-entity", {"path": entity["path"]})
+        # What is created next needs the store, also where nothing is left to delete.
+        ask(self.plain, "create-queue", {"path": "orders", "properties": "{}"})
+        ask(self.plain, "delete-entity", {"path": "orders"})
 
     async def _fill(self) -> None:
         """Ten messages and eight dead letters in `orders`, one message of `events`."""
@@ -208,6 +205,18 @@ class ExampleBus:
             "XDG_CONFIG_HOME": str(config.parent),
             "SSL_CERT_FILE": str(self.folder / "data" / "tls" / "ca.pem"),
         }
+
+
+def _when_stores_are_back(work: Callable[[], None]) -> None:
+    """A store that a fault took away comes back a moment after the fault is cleared."""
+    ends_at = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return work()
+        except Failure:
+            if time.monotonic() > ends_at:
+                raise
+            time.sleep(0.1)
 
 
 def _nothing(_: object) -> None:
