@@ -167,6 +167,9 @@ class Namespaces:
     ) -> Callable[[], None]:
         """A store is opened that was away, or with another broker. Raises StoreError;
         returns what is to be done when it serves."""
+        # In this order: the rules of a subscription that were read from the store go to
+        # those that are known when it serves.
+        await self._entries.end_creations(owner)
         await self.ground.follower.follow()
         return await self._entries.check_late(owner, stored)
 

@@ -156,6 +156,15 @@ class StoreEntries:
             if record.kind == NAMESPACE and is_here and copy not in stored:
                 owner.changes.entities_put.append(copy)
 
+    async def end_creations(self, owner: StoreOwner) -> None:
+        """What is being created in a store that was with another broker either is in
+        the catalog after this, or never will be. Raises StoreError."""
+        noted = await self._catalog.unfinished()
+        if owner.is_shared and any(_is_intent_in(one, owner) for one in noted):
+            # A predecessor that still runs cannot finish its creations any more: the
+            # catalog refuses those who do not know the last version.
+            await self._catalog.put()
+
     async def check_late(
         self, owner: StoreOwner, stored: list[StoredEntity]
     ) -> Callable[[], None]:
@@ -163,11 +172,6 @@ class StoreEntries:
         is to be done when it serves."""
         await self._namespaces.ground.transfer_log.take_in(owner)
         noted = await self._catalog.unfinished()
-        if owner.is_shared and any(_is_intent_in(one, owner) for one in noted):
-            # A predecessor that still runs cannot finish its creations any more: the
-            # catalog refuses those who do not know the last version.
-            await self._catalog.put()
-            noted = await self._catalog.unfinished()
         records = (await self._catalog.snapshot()).entities
         found = self.check(owner, stored, records, noted)
         return partial(self._begin_late, owner, found, stored, records)

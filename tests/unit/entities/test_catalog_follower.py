@@ -1,5 +1,7 @@
 """What one broker does to the entities, others follow."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from twinbus.errors import (
     ServiceBusError,
 )
 from twinbus.rules.rule import Rule, default_rule
+from twinbus.store.catalog import EntityRecord
 
 SOON_MS = 5 * BEAT_MS
 
@@ -184,5 +187,46 @@ async def test_rules_come_with_the_store(world: ClusterWorld) -> None:
     await world.pass_time(BEAT_MS)
     await world.leave(a)
     await world.until(world.is_shared_equally, SOON_MS)
+    found: list[Rule] = b.namespace.subscription("t", "s").rules()
+    assert [one.name for one in found] == [rule.name]
+
+
+async def test_rules_come_with_the_store_while_a_subscription_is_entered(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The successor has followed the catalog already, and does not serve yet."""
+    a, b = both(world)
+    await a.namespace.create_topic("t", {})
+    await world.pass_time(BEAT_MS)
+    put = a.namespace.follower.put
+    entries = b.namespaces._entries
+    check_late = entries.check_late
+    waits, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def check_when_told(*given: object) -> object:
+        waits.set()
+        await goes_on.wait()
+        return await check_late(*given)  # type: ignore[arg-type]
+
+    async def put_late(record: EntityRecord) -> None:
+        a.is_frozen = True
+        for path in list(a.served()):
+            free_lease(path)
+        await world.until(waits.is_set, 3 * 6_000)
+        try:
+            await put(record)
+        finally:
+            goes_on.set()
+
+    monkeypatch.setattr(entries, "check_late", check_when_told)
+    monkeypatch.setattr(a.namespace.follower, "put", put_late)
+    rule = default_rule(a.clock.now())
+    with contextlib.suppress(ServerBusy):
+        await a.namespace.create_subscription("t", "s", {}, [rule])
+    monkeypatch.undo()
+    await world.until(lambda: len(b.served()) == 4, 3 * 6_000)
+    await world.pass_time(2 * SOON_MS)
+    if "t/Subscriptions/s" not in names(b):
+        await b.namespace.create_subscription("t", "s", {}, [rule])
     found: list[Rule] = b.namespace.subscription("t", "s").rules()
     assert [one.name for one in found] == [rule.name]
