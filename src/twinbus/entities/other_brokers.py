@@ -44,7 +44,8 @@ class OtherBrokers(Protocol):
         ...
 
     async def follow(self) -> None:
-        """Tell them that the catalog has changed, and wait for a moment."""
+        """Tell them that the catalog has changed, and wait until they know it. Those
+        that do not answer for long follow by themselves."""
         ...
 
 

@@ -2,6 +2,7 @@
 is in their fragments, and to change rules."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -13,15 +14,22 @@ from twinbus.cluster.broker_directory import BrokerDirectory
 from twinbus.entities.entity import Entity
 from twinbus.entities.shown_leases import ShownLease
 from twinbus.entities.subscription import Subscription
-from twinbus.errors import FragmentUnavailable, from_condition
+from twinbus.errors import (
+    FragmentUnavailable,
+    ServiceBusError,
+    from_condition,
+)
 from twinbus.peers.peers import Peers
 from twinbus.rules.rule import Rule
 from twinbus.store.catalog import EntityRecord, stored_entity
 
 _NODE: Final = "$management"
 
-_FOLLOW_SECONDS: Final = 2.0
-"""A broker that takes longer follows by itself, within a second."""
+_FOLLOW_SECONDS: Final = 10.0
+"""So long a change waits for brokers that do not know it yet. One that is frozen for
+that long has been replaced."""
+
+_ASK_AGAIN_SECONDS: Final = 0.1
 
 _COUNT_SECONDS: Final = 1.0
 """How long others may take to tell what is in their fragments."""
@@ -108,11 +116,23 @@ class ClusterEntities:
         return kept
 
     async def follow(self) -> None:
-        asking = [
-            self._ask(address, "follow", {}, _FOLLOW_SECONDS)
-            for address in self._addresses()
-        ]
-        await asyncio.gather(*asking, return_exceptions=True)
+        waiting = (self._followed_by(address) for address in self._addresses())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FOLLOW_SECONDS):
+                await asyncio.gather(*waiting)
+
+    async def _followed_by(self, address: str) -> None:
+        """Wait until this broker knows the change, or has gone. A topic whose owner has
+        not heard of a subscription would take messages, and drop them."""
+        while address in self._addresses():
+            try:
+                _check(await self._ask(address, "follow", {}), "")
+                return
+            except ServiceBusError as error:
+                if isinstance(error.__cause__, ConnectionRefusedError):
+                    # It has ended, and reads all of the catalog when it starts again.
+                    return
+                await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
     async def _ask(
         self,
