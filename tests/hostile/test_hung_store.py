@@ -19,10 +19,10 @@ from twinbus.process.server import Server
 from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_apart import ApartLog
 
-PATIENCE_SECONDS = 0.5
+PATIENCE_SECONDS = 3
 """Instead of ten seconds."""
 
-SLOWEST_SECONDS = 0.4
+SLOWEST_SECONDS = 2.5
 """Far above what a send takes, and below the time for which a sync hangs."""
 
 

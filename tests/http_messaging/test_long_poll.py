@@ -121,7 +121,7 @@ def test_server_that_stops_ends_the_wait(bus: Bus, call: Caller, queue: str) -> 
     bus.restart()
     reading.join()
     assert answers == [204]
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 30
     again = Caller.of(bus)
     again.send(queue, b"x")
     assert again.take(queue).body == b"x"

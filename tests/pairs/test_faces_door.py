@@ -204,7 +204,8 @@ async def test_a_call_ends_when_its_time_does(silent: SdkNamespace, call: Any) -
     with pytest.raises((TimeoutError, exceptions.ServiceBusError)) as raised:
         await call(silent.door("orders"), 0.3)
     assert kind_of(raised.value) is FailureKind.TIMEOUT
-    assert loop.time() - start < 1.5
+    # The SDK itself would try for a minute.
+    assert loop.time() - start < LIMIT
 
 
 async def test_a_call_that_is_cancelled_is_left_at_once(silent: SdkNamespace) -> None:
@@ -217,4 +218,4 @@ async def test_a_call_that_is_cancelled_is_left_at_once(silent: SdkNamespace) ->
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert loop.time() - start < 0.5
+    assert loop.time() - start < LIMIT / 2, "the call waited for its limit"

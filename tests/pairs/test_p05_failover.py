@@ -337,15 +337,15 @@ async def test_after_failover_nothing_but_pings_goes_to_the_primary(
 ) -> None:
     """P8: sends to the primary stop; each later send is as fast as the secondary."""
     queue = world.queue()
-    client = await world.pair(ping_primary_interval=30, **HASTY)
+    client = await world.pair(ping_primary_interval=60, attempt_timeout=10)
     world.way.black_hole()
     async with client.get_queue_sender(queue) as sender:
         await sender.send_messages(message("first"))
         lap = timed()
         for number in range(20):
             await sender.send_messages(message(f"m-{number}"))
-        # One attempt at the primary would take three seconds.
-        assert lap() < 2.9
+        # One attempt at the primary would take ten seconds.
+        assert lap() < 9.9
     assert len(await world.backlog()) == 21
 
 
@@ -436,7 +436,7 @@ async def test_a_secondary_that_was_away_for_a_moment_is_waited_for(
 async def test_health_is_shared_by_the_senders_of_a_pair(world: World) -> None:
     """P8: a new sender of an entity that has failed over diverts at once."""
     queue = world.queue()
-    client = await world.pair(ping_primary_interval=30, **HASTY)
+    client = await world.pair(ping_primary_interval=60, attempt_timeout=10)
     world.way.black_hole()
     async with client.get_queue_sender(queue) as first:
         await first.send_messages(message("first"))
@@ -444,7 +444,7 @@ async def test_health_is_shared_by_the_senders_of_a_pair(world: World) -> None:
     lap = timed()
     second = client.get_queue_sender(queue)
     await second.send_messages(message("second"))
-    assert lap() < 2.9
+    assert lap() < 9.9
     assert ids_of(await world.backlog()) == ["first", "second"]
 
 

@@ -19,7 +19,7 @@ from twinbus.store.sqlite import SqliteStore
 from twinbus.store.sqlite_apart import ApartLog
 from twinbus.testing import Bus
 
-_PATIENCE_SECONDS = 20
+_PATIENCE_SECONDS = 60
 
 
 class Disk:

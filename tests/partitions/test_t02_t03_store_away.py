@@ -13,7 +13,7 @@ from twinbus.testing import Bus
 
 from .conftest import FRAGMENTS, STORES, bus_on, drained, fragment_of
 
-_PATIENCE_SECONDS = 20
+_PATIENCE_SECONDS = 60
 _KEYS = [f"key-{number}" for number in range(200)]
 
 
