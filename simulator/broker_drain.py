@@ -27,8 +27,16 @@ async def listed(place: str, port: int) -> list[str]:
 
 async def drain(paths: list[str], find: FindBroker, random: Random) -> list[int]:
     """The numbers of all messages, each queue by way of some broker."""
+    taken = await drain_each(paths, find, random)
+    return [number for numbers in taken.values() for number in numbers]
+
+
+async def drain_each(
+    paths: list[str], find: FindBroker, random: Random
+) -> dict[str, list[int]]:
+    """The same by path."""
     drains = [_visit(path, find(random)) for path in paths]
-    return [number for taken in await asyncio.gather(*drains) for number in taken]
+    return dict(zip(paths, await asyncio.gather(*drains), strict=True))
 
 
 async def _visit(path: str, found: tuple[str, int] | None) -> list[int]:

@@ -15,10 +15,10 @@ messages are received by way of any broker, and counted.
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from simulator.broker_audit import LOCK_MS, BrokerAudit
 from simulator.broker_bulk import RangeAudit
@@ -33,6 +33,7 @@ from simulator.broker_places import places_for
 from simulator.broker_plots import Plot, plot_of
 from simulator.broker_seat import Seat
 from simulator.broker_store import FIRST_FORMAT, CommonStore
+from simulator.broker_subscribers import Subscriber
 from simulator.broker_troubles import Troubles
 from simulator.broker_visit import RANGES, SESSIONS, TAKEN
 from simulator.broker_visit import Troubles as ClientTroubles
@@ -42,7 +43,10 @@ from simulator.simulated_broker import SimulatedBroker
 from simulator.store_check import check_content, in_memory
 from simulator.trace import Trace
 from twinbus.broker.changes import StoredRule
+from twinbus.entities.namespace import Namespace
 from twinbus.owner.sharing import Sharing
+
+T = TypeVar("T")
 
 _OWNER_SECONDS: Final = 25.0
 """So soon each store has an owner, when nothing is in the way."""
@@ -98,7 +102,7 @@ class BrokersWorld:
             for number in range(self.first_count)
         ]
         self._paths: list[str] = []
-        self._clients: list[BrokerClient | Onlooker] = []
+        self._clients: list[BrokerClient | Onlooker | Subscriber] = []
         self._living: list[asyncio.Task[None]] = []
         # Clients do nothing that must be committed.
         self.is_quiet = False
@@ -252,9 +256,13 @@ class BrokersWorld:
         for path, properties in more.items():
             await broker.namespace.create_queue(path, {**PROPERTIES, **properties})
         self._paths = [queue.path for queue in broker.namespace.queues()]
+        await self._make_more(broker.namespace)
         # What is told to the catalog after a creation.
         await asyncio.sleep(2)
         await broker.close()
+
+    async def _make_more(self, namespace: Namespace) -> None:
+        """Entities of other worlds."""
 
     def _admit_clients(self) -> None:
         for number in range(self._random.randint(2, 4)):
@@ -386,8 +394,11 @@ class BrokersWorld:
 
     async def _drain(self) -> list[int]:
         paths = await self._check_entities()
+        random = Random(self._random.random())
+        return await self._at_the_end(drain(paths, self._some_broker, random))
+
+    async def _at_the_end(self, work: Coroutine[Any, Any, T]) -> T:
         process = self.new_process("drain")
-        work = drain(paths, self._some_broker, Random(self._random.random()))
         try:
             return await process.run(work)
         except ClientTroubles as error:

@@ -19,6 +19,7 @@ from typing import Final
 
 from simulator import requests
 from simulator.agreement import check_agreement
+from simulator.broker_topics_world import BrokerTopicsWorld
 from simulator.brokers_world import BrokersWorld
 from simulator.catalog import FaultyCatalog
 from simulator.clock import SimulatedClock
@@ -78,9 +79,19 @@ _OUTBOX: Final = "outbox"
 
 _BROKERS: Final = "brokers"
 
-KINDS: Final = (*_WORKLOADS, _PAIRS, _STORES, _PARTITIONS, _OUTBOX, _BROKERS)
+_BROKER_TOPICS: Final = "broker-topics"
 
-IN_MEMORY: Final = (_BROKERS,)
+_WORLDS_OF_BROKERS: Final = {
+    _BROKERS: BrokersWorld,
+    _BROKER_TOPICS: BrokerTopicsWorld,
+}
+
+KINDS: Final = (
+    *(*_WORKLOADS, _PAIRS, _STORES, _PARTITIONS, _OUTBOX),
+    *_WORLDS_OF_BROKERS,
+)
+
+IN_MEMORY: Final = tuple(_WORLDS_OF_BROKERS)
 """Kinds whose stores are never SQLite files."""
 
 
@@ -105,15 +116,15 @@ def run_world(
     With a folder, its disk consists of SQLite files. `plant` wraps the store in one
     with a fault, to see whether the auditor finds it.
     """
-    loop: VirtualLoop = ProcessLoop() if kind == _BROKERS else VirtualLoop()
+    loop: VirtualLoop = ProcessLoop() if kind in _WORLDS_OF_BROKERS else VirtualLoop()
     world: (
         World | PairWorld | StoresWorld | PartitionsWorld | OutboxWorld | BrokersWorld
     )
-    if kind == _BROKERS:
+    if kind in _WORLDS_OF_BROKERS:
         assert folder is None
         assert plant is None
         assert isinstance(loop, ProcessLoop)
-        world = BrokersWorld(seed, loop)
+        world = _WORLDS_OF_BROKERS[kind](seed, loop)
     elif kind == _STORES:
         world = StoresWorld(seed, loop, folder, plant)
     elif kind == _PARTITIONS:

@@ -21,6 +21,7 @@ from twinbus.owner.commit_outcome import refusal_of_commit
 from twinbus.owner.lease_keeper import LeaseKeeper
 from twinbus.owner.owner_state import OwnerState
 from twinbus.owner.store_owner import StoreOwner
+from twinbus.process.cluster_entities import ClusterEntities
 from twinbus.store import process_identity
 from twinbus.store.base import LeaseLost, StoreError
 from twinbus.store.lease import HeldLease
@@ -40,6 +41,8 @@ class Mistake:
     seed: int
     # What it says.
     what: str
+    # Of that world.
+    kind: str
 
 
 async def _commit_unfenced(self: MemoryStore, changes: Any) -> None:
@@ -104,10 +107,21 @@ async def _put_unseen(self: Any, *entities: Any, known: Any = None) -> None:
     await _put_honestly(self, *entities, known=None)
 
 
+async def _answer_before_others_know(self: ClusterEntities) -> None:
+    """Of a change of the entities."""
+
+
 def _mistake(
-    place: Any, name: str, mistake: Callable[..., Any], seed: int, what: str
+    place: Any,
+    name: str,
+    mistake: Callable[..., Any],
+    seed: int,
+    what: str,
+    kind: str = "brokers",
 ) -> Mistake:
-    return Mistake(place=place, name=name, mistake=mistake, seed=seed, what=what)
+    return Mistake(
+        place=place, name=name, mistake=mistake, seed=seed, what=what, kind=kind
+    )
 
 
 MISTAKES = {
@@ -166,5 +180,9 @@ MISTAKES = {
     "two brokers create the same queue": _mistake(
         *(MemoryCatalog, "put", _put_unseen),
         *(8, "twice|different entities|is there|a bug"),
+    ),
+    "a topic does not know its newest subscription": _mistake(
+        *(ClusterEntities, "follow", _answer_before_others_know),
+        *(2, "has not got", "broker-topics"),
     ),
 }

@@ -21,7 +21,7 @@ def check_found(mistake: Mistake) -> None:
     plot_count, found = len(Plot), list[str]()
     later = range(mistake.seed % plot_count, OTHERS * plot_count, plot_count)
     for seed in (mistake.seed, *later):
-        violation = run_world(seed, kind="brokers").violation
+        violation = run_world(seed, kind=mistake.kind).violation
         if violation is not None:
             found.append(str(violation))
             if re.search(mistake.what, found[-1]):

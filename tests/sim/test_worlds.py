@@ -29,6 +29,7 @@ SHARES = {
     "partitions": 4,
     "outbox": 4,
     "brokers": 1,
+    "broker-topics": 1,
 }
 """Of the seeds, by kind of world."""
 
@@ -41,7 +42,7 @@ SQLITE_SEEDS = max(3, SEEDS // 300)
 
 def seeds_of(kind: str) -> int:
     count = SEEDS * SHARES[kind] // sum(SHARES.values())
-    is_few = kind == "brokers" and SEEDS <= USUAL_SEEDS
+    is_few = kind in IN_MEMORY and SEEDS <= USUAL_SEEDS
     return min(count, FEW_BROKERS) if is_few else count
 
 
