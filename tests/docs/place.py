@@ -20,7 +20,7 @@ from bench.free_port import free_port
 from .pages import ROOT, Block
 
 # A bound against hanging; never waited out.
-PATIENCE_SECONDS = 240.0
+PATIENCE_SECONDS = 600.0
 
 _PORT = "5672"
 # What a page says is printed: the comment beside the call.

@@ -68,7 +68,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place.close()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "page", [as_parameter(page) for page in PAGES if page != SURVIVING], ids=page_name
 )
