@@ -201,12 +201,15 @@ class Unsettled:
 
     def __init__(self, source: Any) -> None:
         self._source = source
+        # Messages that the syphon has restored, and would settle.
+        self.restored = 0
         self.completed = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
     async def complete(self, messages: Sequence[Any]) -> None:
+        self.restored += len(messages)
         await asyncio.Event().wait()
         self.completed += len(messages)
 
