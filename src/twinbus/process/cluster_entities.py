@@ -60,8 +60,7 @@ class ClusterEntities:
             "definition": stored.definition,
             "rules": json.dumps([rule.to_json() for rule in rules]),
         }
-        for address in addresses:
-            assert address is not None
+        for address in sorted(filter(None, addresses)):
             answer = await self._ask(address, "make-fragments", value)
             _check(answer, record.path)
 
@@ -70,7 +69,7 @@ class ClusterEntities:
     ) -> bool:
         every = self._addresses() if with_links else set()
         asked = {entity: every | self._owners_elsewhere(entity) for entity in entities}
-        addresses = list(dict.fromkeys(chain.from_iterable(asked.values())))
+        addresses = sorted(set(chain.from_iterable(asked.values())))
         asking = (self._about(one, asked) for one in addresses)
         answers = await asyncio.gather(*asking, return_exceptions=True)
         learned: dict[str, list[dict[str, Any]]] = {}
@@ -116,7 +115,7 @@ class ClusterEntities:
         return kept
 
     async def follow(self) -> None:
-        waiting = (self._followed_by(address) for address in self._addresses())
+        waiting = (self._followed_by(address) for address in sorted(self._addresses()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FOLLOW_SECONDS):
                 await asyncio.gather(*waiting)
