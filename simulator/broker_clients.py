@@ -6,7 +6,6 @@ is. Transactions, bulk requests, and queues that come and go are in files of the
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from random import Random
 from typing import Any, Final
@@ -15,6 +14,7 @@ from uuid import UUID
 from simulator.broker_audit import BrokerAudit, Delivery, SessionHold
 from simulator.broker_bulk import BulkSteps, RangeAudit
 from simulator.broker_entities import EntityAudit, EntitySteps
+from simulator.broker_roaming import RoamingClient
 from simulator.broker_transactions import TransactionSteps
 from simulator.broker_visit import (
     RANGES,
@@ -31,7 +31,6 @@ from simulator.broker_visit import (
     now,
     payload_of,
     read_payload,
-    visited,
 )
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.messaging import Source
@@ -54,8 +53,11 @@ _PAUSES: Final = (0.001, 0.01, 0.1, 0.3, 1.0)
 _UUID: Final = 0x98
 
 
-class BrokerClient:
+class BrokerClient(RoamingClient):
     """One client."""
+
+    step_counts = (3, 30)
+    away_seconds = (0.01, 1.0)
 
     def __init__(
         self,
@@ -70,19 +72,14 @@ class BrokerClient:
         tell: Callable[[str], None],
         fail: Callable[[AssertionError], None],
     ) -> None:
-        self.name = name
-        self._random = random
+        super().__init__(name, random, find, fail, random.choice(_PATIENCES))
         self._audit, entities, ranges = audits
         self._paths = paths
-        self._find = find
         # Nothing may be asked for that must be committed.
         self._is_quiet = is_quiet
         # So often it does what only some clients do.
         self._rare_part = rare_part
         self._tell = tell
-        self._fail = fail
-        self.is_leaving = False
-        self._patience = random.choice(_PATIENCES)
         means = Means(
             name=name,
             random=random,
@@ -102,32 +99,11 @@ class BrokerClient:
         # Not the credit of the link: that is gone with its connection.
         self.open_credit = 0
 
-    async def live(self) -> None:
-        """Until it is told to leave."""
-        try:
-            while not self.is_leaving:
-                with contextlib.suppress(*Troubles):
-                    await self._visit()
-                await asyncio.sleep(self._random.uniform(0.01, 1.0))
-        except AssertionError as violation:
-            self._fail(violation)
+    def _pause(self) -> float:
+        return self._random.uniform(0, self._random.choice(_PAUSES))
 
-    async def _visit(self) -> None:
-        """Connect to a broker, and do some things there."""
-        found = self._find(self._random)
-        if found is None:
-            return
-        visit = await visited(found, self._patience)
-        try:
-            for _ in range(self._random.randint(3, 30)):
-                if not visit.connection.is_open or self.is_leaving:
-                    return
-                await self._step(visit)
-                pause = self._random.choice(_PAUSES)
-                await asyncio.sleep(self._random.uniform(0, pause))
-        finally:
-            self._note_lost(visit.receivers)
-            visit.connection.abort()
+    def _left(self, visit: Visit) -> None:
+        self._note_lost(visit.receivers)
 
     def _note_lost(self, receivers: dict[str, ClientReceiver]) -> None:
         """What was deleted at the broker, and may not have arrived."""

@@ -5,7 +5,6 @@ reach it, once, however its store moved meanwhile.
 """
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Final
 
 from simulator.broker_audit import SentMessage
 from simulator.broker_entities import PROPERTIES
+from simulator.broker_roaming import RoamingClient
 from simulator.broker_visit import (
     FindBroker,
     Troubles,
@@ -98,8 +98,10 @@ class SubscriptionAudit:
         }
 
 
-class Subscriber:
+class Subscriber(RoamingClient):
     """One client."""
+
+    step_counts = (1, 10)
 
     def __init__(
         self,
@@ -111,43 +113,18 @@ class Subscriber:
         tell: Callable[[str], None],
         fail: Callable[[AssertionError], None],
     ) -> None:
-        self.name = name
-        self._random = random
+        super().__init__(name, random, find, fail, random.choice(_PATIENCES))
         self._audit = audit
-        self._find = find
         # Nothing may be asked for that must be committed.
         self._is_quiet = is_quiet
         self._tell = tell
-        self._fail = fail
-        self._patience = random.choice(_PATIENCES)
-        self.is_leaving = False
 
-    async def live(self) -> None:
-        """Until it is told to leave."""
-        try:
-            while not self.is_leaving:
-                with contextlib.suppress(*Troubles):
-                    await self._visit()
-                await asyncio.sleep(self._random.uniform(0.01, 0.5))
-        except AssertionError as violation:
-            self._fail(violation)
-
-    async def _visit(self) -> None:
-        found = self._find(self._random)
-        if found is None:
-            return
-        visit = await visited(found, self._patience)
-        try:
-            for _ in range(self._random.randint(1, 10)):
-                if not visit.connection.is_open or self.is_leaving:
-                    return
-                if not self._is_quiet():
-                    await self._step(visit)
-                await asyncio.sleep(self._random.uniform(*_PAUSES))
-        finally:
-            visit.connection.abort()
+    def _pause(self) -> float:
+        return self._random.uniform(*_PAUSES)
 
     async def _step(self, visit: Visit) -> None:
+        if self._is_quiet():
+            return
         topic = self._random.choice(list(TOPICS))
         if self._random.random() < 0.3 and not self._audit.is_full:
             await self._subscribe(visit, topic)
