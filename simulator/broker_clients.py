@@ -272,7 +272,8 @@ class BrokerClient(RoamingClient):
         except NotAccepted as error:
             check_error(error, delivery.path)
             sent.is_perhaps_completed |= is_completed
-            self._tell(f"{how} {delivery.number} is refused: {error.error}")
+            told = error.error and error.error.condition
+            self._tell(f"{how} {delivery.number} is refused: {told}")
         except Troubles as error:
             sent.is_perhaps_completed |= is_completed
             self._tell(f"{how} {delivery.number} is unknown: {type(error).__name__}")
