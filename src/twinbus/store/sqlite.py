@@ -14,7 +14,7 @@ and `sqlite_errors.py` what SQLite's errors mean. Every statement is in
 
 import sqlite3
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
 from twinbus.broker.changes import ChangeSet
 from twinbus.store import sqlite_lease_row
@@ -39,6 +39,9 @@ from twinbus.store.sqlite_reads import SqliteReads
 from twinbus.store.survey import Survey
 
 __all__ = ["FORMAT", "SqliteStore"]
+
+_FEW_MESSAGES: Final = 4
+"""In a small commit."""
 
 
 @final
@@ -118,7 +121,9 @@ class SqliteStore(SqliteReads):
                 raise
             self._commit(changes)
         file.room.added(changes.pending_bytes)
-        await file.durable()
+        # Of large ones the loop collects the next one meanwhile.
+        messages = len(changes.active_added) + len(changes.active_removed)
+        await file.durable(is_small=messages <= _FEW_MESSAGES)
         if file.confirmed is not None:
             file.confirmed.note(changes.batch)
 

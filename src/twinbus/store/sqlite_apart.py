@@ -37,6 +37,12 @@ T = TypeVar("T")
 _COPY_BYTES: Final = 1024 * 1024
 
 _CLOCK: Final = SystemClock()
+_MOMENT_MS: Final = 1
+"""A small commit is waited for on the loop, for as long, if the last sync took no
+longer: one message on an idle queue is delivered sooner. A disk that begins to hang
+costs other stores a millisecond.
+"""
+
 _READER_MS: Final = 1_000
 """After a reader kept the log from being begun anew, it is tried again so much later:
 each try copies what it can, and commits wait for it."""
@@ -68,6 +74,8 @@ class ApartLog:
         self._descriptor = -1
         # Done when the thread has finished; None: it has nothing to do.
         self._busy: asyncio.Future[None] | None = None
+        # Of the last commit.
+        self._sync_ms = 0
         # It is time to copy the log into the file.
         self.is_long = False
         # Somebody reads from it, a backup for example: until then it grows.
@@ -78,24 +86,29 @@ class ApartLog:
     # --- on the loop ----------------------------------------------------------
 
     async def run(
-        self, call: Callable[[], T], patience_seconds: float | None = None
+        self,
+        call: Callable[[], T],
+        patience_seconds: float | None = None,
+        moment_seconds: float = 0.0,
     ) -> T:
         """Run this in the thread. Raises TimeoutError; without patience it waits
         however long it takes."""
         busy = self._busy = asyncio.get_running_loop().create_future()
         try:
-            return await self._thread.run(call, patience_seconds)
+            return await self._thread.run(call, patience_seconds, moment_seconds)
         finally:
             busy.set_result(None)
             if self._busy is busy:
                 self._busy = None
 
-    async def run_for_a_while(self, call: Callable[[], T]) -> T:
+    async def run_for_a_while(
+        self, call: Callable[[], T], moment_seconds: float = 0.0
+    ) -> T:
         """The same, but a store that takes too long is given up. Raises StoreError,
         also if the call raised OSError: then what is on disk is not known."""
         self._refuse_in_trouble()
         try:
-            return await self.run(call, self._patience_seconds)
+            return await self.run(call, self._patience_seconds, moment_seconds)
         except TimeoutError as error:
             self.trouble = (
                 f"{self._store}: its disk did not answer for "
@@ -106,9 +119,11 @@ class ApartLog:
             self.trouble = f"{self._store} could not be synced: {error}"
             raise StoreError(f"{self.trouble}.") from error
 
-    async def durable(self) -> None:
+    async def durable(self, *, is_small: bool) -> None:
         """Wait until all that was committed is on disk. Raises StoreError."""
-        await self.run_for_a_while(self._sync_log)
+        is_brief = is_small and self._sync_ms <= _MOMENT_MS
+        moment_ms = _MOMENT_MS if is_brief else 0
+        await self.run_for_a_while(self._sync_log, moment_ms / 1000)
 
     async def settled(self) -> None:
         """Wait until all that can be read is durable, and the connection is there for
@@ -134,7 +149,9 @@ class ApartLog:
     # --- in the thread --------------------------------------------------------
 
     def _sync_log(self) -> None:
+        began = _CLOCK.monotonic()
         self._sync(self._descriptor)
+        self._sync_ms = _CLOCK.monotonic() - began
         # Not on the loop: a page of an older log may have to be read from disk.
         self.is_long = _CLOCK.monotonic() >= self._grows_until and self._has_grown()
 

@@ -154,10 +154,10 @@ class SqliteConnection:
             # As where SQLite does it: the log grows, and the next write tries again.
             _log.info("%s: its log was not copied: %s", self.path, error)
 
-    async def durable(self) -> None:
+    async def durable(self, *, is_small: bool = False) -> None:
         """After a write. Raises StoreError if it may not be on disk."""
         if self.apart is not None:
-            await self.apart.durable()
+            await self.apart.durable(is_small=is_small)
 
     async def settled(self) -> None:
         """Before a read that runs beside a write: it must not see what may be lost.
