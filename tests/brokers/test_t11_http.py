@@ -2,6 +2,7 @@
 has reserved is held for the connection, and given back when it ends."""
 
 import asyncio
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -135,7 +136,8 @@ def test_t11_client_that_goes_takes_nothing_anywhere(
     for key in range(6):
         gone = caller(trio)
         gone.begin("POST", f"/{queue}/messages/head?timeout=60")
-        gone.socket.close()
+        gone.socket.shutdown(socket.SHUT_WR)
+        assert gone.socket.recv(1) == b"", "its broker has not seen that it goes"
         gone.close()
         call.send(queue, b"x", PartitionKey=str(key))
         answer = call.lock(queue, 20)
