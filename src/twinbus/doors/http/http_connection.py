@@ -177,6 +177,7 @@ class HttpConnection(asyncio.Protocol):
         if self._keep_alive.is_waiting:
             self._give_up()
             return False
+        self._keep_alive.is_half_closed = True
         if not self._is_ending:
             self._engine.receive_data(b"")
             self._advance()
@@ -395,6 +396,9 @@ class HttpConnection(asyncio.Protocol):
         except asyncio.CancelledError:
             # The client has gone, or the server stops.
             self.requests.clear()
+            if self._keep_alive.is_half_closed and self._transport is not None:
+                self._is_ending = True
+                self._transport.close()
             raise
         except Exception:
             _log.exception("a bug answered %s %s", request.method, request.path)

@@ -29,6 +29,8 @@ class KeepAlive:
         self._on_waiting = on_waiting
         # The request waits, and has changed nothing.
         self.is_waiting = False
+        # The client has closed its side. It can still read a response.
+        self.is_half_closed = False
         self._is_closed = False
         # By a key of whoever keeps it.
         self.kept: dict[object, Closable] = {}
@@ -37,7 +39,7 @@ class KeepAlive:
     def waiting(self) -> Iterator[None]:
         """The request may be cancelled in here, if the client goes. It is cancelled at
         once if the client has gone before."""
-        if self._is_closed:
+        if self._is_closed or self.is_half_closed:
             raise asyncio.CancelledError
         self.is_waiting = True
         self._on_waiting()

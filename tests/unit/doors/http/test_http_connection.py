@@ -548,6 +548,21 @@ async def test_end_of_the_stream_ends_a_request_that_waits(
     assert wire.written == b""
 
 
+async def test_request_does_not_begin_to_wait_after_the_end_of_the_stream(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    home.waits = True
+    home.may_answer.clear()
+    connection.data_received(GET)
+    (request,) = connection.requests
+    assert connection.eof_received(), "it could be one that does not wait"
+    await asyncio.gather(request, return_exceptions=True)
+    assert request.cancelled()
+    assert not connection.requests
+    assert wire.written == b""
+    assert wire.end == "close"
+
+
 async def test_lost_connection_ends_a_request_that_waits_and_what_is_kept(
     connection: HttpConnection, home: Home
 ) -> None:
