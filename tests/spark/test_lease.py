@@ -175,7 +175,7 @@ def test_a_lease_that_ends_within_a_batch_is_taken_again(
     def stand_still(batch: DataFrame, batch_id: int) -> None:
         collected(batch, batch_id)
         if not received:
-            namespace.bus.advance(3600)
+            namespace.bus.advance(600)
             received.extend(namespace.receive("orders", 2))
 
     stream = namespace.stream(
@@ -194,7 +194,7 @@ def test_messages_that_were_taken_after_the_lease_had_ended_are_told(
     namespace.send("orders", numbered("o", range(6)))
 
     def read_late(batch: DataFrame, batch_id: int) -> None:
-        namespace.bus.advance(3600)
+        namespace.bus.advance(600)
         assert len(namespace.receive("orders", 2)) == 2
         batch.collect()
 
