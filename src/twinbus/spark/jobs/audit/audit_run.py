@@ -27,11 +27,7 @@ from twinbus.spark.jobs.audit.audit_summary import (
 )
 from twinbus.spark.jobs.audit.audit_tables import FINDINGS, write_tables
 from twinbus.spark.jobs.audit.clock_offsets import ClockOffsets, clock_offsets
-from twinbus.spark.jobs.audit.entity_counts import (
-    COUNTS,
-    EntityCounts,
-    entity_counts,
-)
+from twinbus.spark.jobs.audit.entity_counts import EntityCounts, entity_counts
 from twinbus.spark.jobs.audit.judgement import (
     BEFORE_LAKE,
     BEFORE_LOG,
@@ -55,6 +51,7 @@ from twinbus.spark.jobs.audit.primary_names import (
     renamed_logs,
     renamed_rows,
 )
+from twinbus.spark.jobs.audit.row_weights import KINDS
 from twinbus.spark.jobs.audit.suspicions import suspicions_of
 from twinbus.spark.jobs.job_session import job_session
 from twinbus.spark.jobs.log_notes import check_namespaces, gap_lines, shown_instant
@@ -267,7 +264,7 @@ def _verdict(
     found: dict[tuple[str, str, str], int],
     is_blind: bool,
 ) -> EntityVerdict:
-    numbers = counts.counted if counts else dict.fromkeys(COUNTS, 0)
+    numbers = counts.counted if counts else dict.fromkeys(KINDS, 0)
     faults = {name: found.get((*place, name), 0) for name in (*FAULTS, UNKNOWN)}
     if any(faults[name] for name in FAULTS):
         verdict = FOUND

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from twinbus.spark.jobs.audit import row_meaning as meaning
+from twinbus.spark.jobs.audit.row_weights import is_kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 NOTICED_SECONDS: Final = 30.0
 """Less than this is no news: a syphon may take some seconds to settle."""
 
-_HERE: Final = f"{meaning.CREATED} AND NOT {meaning.IS_BACKLOG}"
+_HERE: Final = f"NOT is_backlog AND {is_kind('sent', 'restored')}"
+_LEFT: Final = f"is_backlog AND subqueue IS NULL AND {is_kind('completed')}"
+_CLAIM: Final = f"{is_kind('claimed')} AND operation = 'send'"
 _MOMENTS: Final = {
     "restored_at": f"max(IF({_HERE}, occurred_at, NULL))",
-    "left_at": f"max(IF({meaning.BROUGHT_BACK}, occurred_at, NULL))",
+    "left_at": f"max(IF({_LEFT}, occurred_at, NULL))",
     "stored_at": f"min(IF({_HERE}, occurred_at, NULL))",
-    "claimed_at": (
-        f"min(IF({meaning.CLAIM} AND operation = 'send', {meaning.CLAIMED_AT}, NULL))"
-    ),
+    "claimed_at": f"min(IF({_CLAIM}, {meaning.CLAIMED_AT}, NULL))",
 }
 
 
@@ -40,10 +41,11 @@ class ClockOffsets:
 
 
 def clock_offsets(rows: "DataFrame") -> ClockOffsets:
-    """Measure them on the rows of some messages."""
+    """Measure them on the rows of some messages, as `opened_rows` has them."""
     from pyspark.sql import functions as F
 
-    messages = rows.groupBy("message_uid").agg(
+    told = rows.withColumn("is_backlog", F.expr(meaning.IS_BACKLOG))
+    messages = told.groupBy("message_uid").agg(
         *(F.expr(text).alias(name) for name, text in _MOMENTS.items())
     )
     found = messages.select(

@@ -1,44 +1,15 @@
 """What happened at each entity, counted: without a look at single messages."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from twinbus.spark.jobs.audit import row_meaning as meaning
 from twinbus.spark.jobs.audit.opened_rows import ROWS
+from twinbus.spark.jobs.audit.row_weights import BALANCE, KIND, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame, Row
-
-COUNTS: Final = {
-    "claimed": meaning.CLAIM,
-    "sent": f"{meaning.CREATED} AND operation <> 'restore'",
-    "restored": f"{meaning.CREATED} AND operation = 'restore'",
-    "arrived": meaning.ARRIVED,
-    "completed": (
-        "NOT (source LIKE 'sender-%') AND result = 'ok' AND operation IN "
-        "('complete', 'receive_and_delete')"
-    ),
-    "expired": "result = 'ok' AND operation = 'expire'",
-    "removed": "result = 'ok' AND operation IN ('cancel', 'delete')",
-    "moved": meaning.MOVED,
-    "dead_lettered": meaning.BURIED,
-    "redelivered": (
-        "result = 'ok' AND operation = 'lock' AND coalesce(delivery_count > 1, false)"
-    ),
-}
-"""Conditions of the rows that are counted, by column."""
-
-
-_KIND: Final = (
-    "CASE "
-    + " ".join(
-        f"WHEN {text} THEN {number}" for number, text in enumerate(COUNTS.values())
-    )
-    + " END"
-)
-"""Which of them a row is; it is one at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +19,7 @@ class EntityCounts:
     entity_kind: str | None
     # What came and has not left.
     in_flight: int
-    # By the names of COUNTS.
+    # By the names of KINDS.
     counted: dict[str, int]
 
 
@@ -57,11 +28,7 @@ def entity_counts(rows: "DataFrame") -> dict[tuple[str, str], EntityCounts]:
     from pyspark.sql import functions as F
 
     kinds = rows.where("entity IS NOT NULL").groupBy(
-        "namespace",
-        "entity",
-        "entity_kind",
-        F.expr(_KIND).alias("kind"),
-        F.expr(meaning.BALANCE).alias("balance"),
+        *("namespace", "entity", "entity_kind", KIND, BALANCE)
     )
     found: dict[tuple[str, str], list[Row]] = {}
     for row in kinds.agg(F.sum(ROWS).alias(ROWS)).collect():
@@ -70,13 +37,12 @@ def entity_counts(rows: "DataFrame") -> dict[tuple[str, str], EntityCounts]:
 
 
 def _counts(groups: "Iterable[Row]") -> EntityCounts:
-    names = list(COUNTS)
-    counted = dict.fromkeys(names, 0)
+    counted = dict.fromkeys(KINDS, 0)
     in_flight, kinds = 0, set()
     for row in groups:
-        if row["kind"] is not None:
-            counted[names[row["kind"]]] += row[ROWS]
-        in_flight += row["balance"] * row[ROWS]
+        if row[KIND] is not None:
+            counted[KINDS[row[KIND]]] += row[ROWS]
+        in_flight += row[BALANCE] * row[ROWS]
         kinds.add(row["entity_kind"] or "")
     return EntityCounts(
         entity_kind=max(kinds) or None, in_flight=in_flight, counted=counted

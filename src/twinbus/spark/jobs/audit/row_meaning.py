@@ -56,3 +56,19 @@ CASE
   ELSE 0
 END
 """
+
+COUNTED: Final = {
+    "claimed": CLAIM,
+    "sent": f"{CREATED} AND operation <> 'restore'",
+    "restored": f"{CREATED} AND operation = 'restore'",
+    "arrived": ARRIVED,
+    "completed": f"{_IN_STORE} AND operation IN ('complete', 'receive_and_delete')",
+    "expired": f"{_IN_STORE} AND operation = 'expire'",
+    "removed": f"{_IN_STORE} AND operation IN ('cancel', 'delete')",
+    "moved": MOVED,
+    "dead_lettered": BURIED,
+    "redelivered": (
+        f"{_IN_STORE} AND operation = 'lock' AND coalesce(delivery_count > 1, false)"
+    ),
+}
+"""The columns of an entity's counts; a row counts in one of them at most."""

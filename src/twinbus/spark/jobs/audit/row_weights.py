@@ -1,8 +1,9 @@
-"""What a row counts for in the digests: the same as `row_meaning.py` says, but quickly.
+"""What a row counts for, in the digests and at its entity: the same as `row_meaning.py`
+says, but quickly.
 
-Every row of a log comes by here, so texts are compared once for each row, and what
-follows from them is arithmetic on small numbers. `tests/spark/test_audit_weights.py`
-holds both against each other.
+Every row of a log comes by here in both passes, so texts are compared once for each
+row, and what follows from them is arithmetic on small numbers.
+`tests/spark/test_audit_weights.py` holds both against each other.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -32,6 +33,7 @@ _TOLD: Final = {
 }
 
 _SENT: Final = "step IN (2, 4, 5, 9)"
+_CLAIMED: Final = "step IN (2, 4, 9)"
 WEIGHTS: Final = {
     # meaning.BALANCE
     "balance": (
@@ -41,7 +43,7 @@ WEIGHTS: Final = {
     ),
     # meaning.CLAIM, and what came to a place where somebody may have claimed it.
     "claims": (
-        "CASE WHEN is_sender THEN IF(step IN (2, 4, 9), -1, 0) "
+        f"CASE WHEN is_sender THEN IF({_CLAIMED}, -1, 0) "
         f"WHEN {_SENT} AND NOT is_backlog AND has_send_id THEN 1 ELSE 0 END"
     ),
     # meaning.DIVERTED and meaning.BROUGHT_BACK
@@ -61,6 +63,34 @@ WEIGHTS: Final = {
         "CAST(NOT is_sender AND is_backlog AND is_above AND step IN (1, 6) AS INT)"
     ),
 }
+_KINDS: Final = {
+    "claimed": f"is_sender AND {_CLAIMED}",
+    "sent": f"NOT is_sender AND {_CLAIMED}",
+    "restored": "NOT is_sender AND step = 5",
+    "arrived": "NOT is_sender AND is_above AND step = 3",
+    "completed": "NOT is_sender AND step IN (1, 6)",
+    "expired": "NOT is_sender AND step = 7",
+    "removed": "NOT is_sender AND step IN (11, 12)",
+    "moved": "NOT is_sender AND step IN (8, 10)",
+    "dead_lettered": "NOT is_sender AND NOT is_above AND step = 3",
+    "redelivered": "NOT is_sender AND is_redelivered",
+}
+"""meaning.COUNTED"""
+
+KINDS: Final = tuple(_KINDS)
+_KIND: Final = (
+    "CASE "
+    + " ".join(f"WHEN {text} THEN {KINDS.index(name)}" for name, text in _KINDS.items())
+    + " END"
+)
+KIND: Final = "kind"
+BALANCE: Final = "balance"
+
+
+def is_kind(*names: str) -> str:
+    """Whether a row is one of these KINDS, as an expression; false if it is none."""
+    numbers = ", ".join(str(KINDS.index(name)) for name in names)
+    return f"coalesce({KIND} IN ({numbers}), false)"
 
 
 def weighed(rows: "DataFrame", weights: tuple[str, ...], **more: str) -> "DataFrame":
@@ -73,4 +103,24 @@ def weighed(rows: "DataFrame", weights: tuple[str, ...], **more: str) -> "DataFr
     # Most locks and all renewals end here.
     return told.where("step IS NOT NULL").select(
         *more, *(F.expr(WEIGHTS[name]).alias(name) for name in weights)
+    )
+
+
+def counted(rows: "DataFrame") -> "DataFrame":
+    """All rows, and what each one counts for at its entity: `kind`, which of KINDS, if
+    any, and `balance`."""
+    from pyspark.sql import functions as F
+
+    told = {
+        **_TOLD,
+        "step": f"IF(result = 'ok', {_TOLD['step']}, NULL)",
+        "is_redelivered": (
+            "result = 'ok' AND operation = 'lock' AND "
+            "coalesce(delivery_count > 1, false)"
+        ),
+    }
+    found = rows.select("*", *(F.expr(text).alias(name) for name, text in told.items()))
+    balance = f"IF(step IS NULL, 0, {WEIGHTS['balance']})"
+    return found.select(
+        *rows.columns, F.expr(_KIND).alias(KIND), F.expr(balance).alias(BALANCE)
     )

@@ -7,6 +7,7 @@ depends on how far the logs reach, which `judgement.py` decides.
 from typing import TYPE_CHECKING, Final
 
 from twinbus.spark.jobs.audit import row_meaning as meaning
+from twinbus.spark.jobs.audit.row_weights import BALANCE, KIND, is_kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,20 +17,22 @@ STRAY: Final = "stray"
 DOUBLED: Final = "doubled"
 UNSOURCED: Final = "unsourced"
 
+_CLAIM: Final = is_kind("claimed")
+_BROUGHT_BACK: Final = f"is_backlog AND subqueue IS NULL AND {is_kind('completed')}"
+
 _PLACE: Final = {
-    "claims": f"sum(CAST({meaning.CLAIM} AS INT))",
-    "diverts": f"sum(CAST({meaning.DIVERTED} AS INT))",
-    "created": f"sum(CAST({meaning.CREATED} AS INT))",
-    "arrived": f"sum(CAST({meaning.ARRIVED} AS INT))",
-    "moved": f"sum(CAST({meaning.MOVED} AS INT))",
-    "balance": f"sum({meaning.BALANCE})",
-    "brought_back": f"sum(CAST({meaning.BROUGHT_BACK} AS INT))",
-    "buried": f"sum(CAST({meaning.BURIED} AS INT))",
-    "claimed_at": f"max(IF({meaning.CLAIM}, {meaning.CLAIMED_AT}, NULL))",
-    "brought_back_at": f"max(IF({meaning.BROUGHT_BACK}, occurred_at, NULL))",
+    "claims": f"count_if({_CLAIM})",
+    "diverts": f"count_if({_CLAIM} AND operation = 'divert')",
+    "created": f"count_if({is_kind('sent', 'restored')})",
+    "arrived": f"count_if({is_kind('arrived')})",
+    "moved": f"count_if({is_kind('moved')})",
+    "balance": f"sum({BALANCE})",
+    "brought_back": f"count_if({_BROUGHT_BACK})",
+    "buried": f"count_if({is_kind('dead_lettered')})",
+    "claimed_at": f"max(IF({_CLAIM}, {meaning.CLAIMED_AT}, NULL))",
+    "brought_back_at": f"max(IF({_BROUGHT_BACK}, occurred_at, NULL))",
     "last_at": "max(occurred_at)",
-    "is_backlog": f"any({meaning.IS_BACKLOG})",
-    "destination": f"max(IF({meaning.IS_BACKLOG}, destination, NULL))",
+    "destination": "max(IF(is_backlog, destination, NULL))",
 }
 """What a message did at one place."""
 
@@ -107,20 +110,26 @@ _SUSPICIONS: Final = (
 
 def suspicions_of(rows: "DataFrame") -> "DataFrame":
     """One row for each suspicion: message_uid, suspicion, namespace, entity (where the
-    message should be), found_at, at, is_diverted, and by whose clock."""
+    message should be), found_at, at, is_diverted, and by whose clock. `rows` is what
+    `opened_rows` has."""
     from pyspark.sql import functions as F
 
-    places = rows.groupBy("message_uid", "namespace", "entity").agg(
+    # Locks and renewals say nothing here.
+    counted = rows.where(f"{KIND} IS NOT NULL AND NOT {is_kind('redelivered')}")
+    told = counted.withColumn("is_backlog", F.expr(meaning.IS_BACKLOG))
+    places = told.groupBy("message_uid", "namespace", "entity", "is_backlog").agg(
         *(F.expr(text).alias(name) for name, text in _PLACE.items())
     )
-    named = F.struct("namespace", "entity", *_PLACE)
+    named = F.struct("namespace", "entity", "is_backlog", *_PLACE)
     messages = places.groupBy("message_uid").agg(
         F.collect_list(named).alias("places"),
         # The entity that was meant, for those that went astray.
         F.max(F.expr("IF(claims > 0, struct(namespace, entity), NULL)")).alias("meant"),
     )
-    for name, text in _MESSAGE.items():
-        messages = messages.withColumn(name, F.expr(text))
+    # At once: Spark would analyse the whole plan again for each column.
+    messages = messages.select(
+        "*", *(F.expr(text).alias(name) for name, text in _MESSAGE.items())
+    )
     found = F.expr(f"flatten(array({', '.join(_SUSPICIONS)}))")
     listed = messages.select(
         "message_uid", "meant", "wanted", F.explode(found).alias("s")
