@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from bench.load_client import Target
 from bench.processes import tree
 from twinbus.client.connection_string import ConnectionString
+from twinbus.spark.session_settings import SESSION_SETTINGS
 
 HEAP = "1g"
 
@@ -21,9 +22,11 @@ def spark_session() -> Iterator[SparkSession]:
     """A session with folders of its own, from its start to its end."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory(prefix="bench-spark-") as folder:
+        builder = SparkSession.builder.master("local[*]")
+        for name, value in SESSION_SETTINGS.items():
+            builder = builder.config(name, value)
         session = (
-            SparkSession.builder.master("local[*]")
-            .appName("bench")
+            builder.appName("bench")
             .config("spark.driver.memory", HEAP)
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")

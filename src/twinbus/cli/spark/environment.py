@@ -19,6 +19,7 @@ from twinbus.cli import exit_codes
 from twinbus.cli.connection_strings import connection_string
 from twinbus.cli.failure import Failure
 from twinbus.client.secret_reference import FILE
+from twinbus.spark.session_settings import SESSION_SETTINGS
 
 _QUIET: Final = {
     "spark.log.level": "ERROR",
@@ -85,7 +86,7 @@ def settings(master: str, conf: Sequence[str], archive: Path) -> dict[str, str]:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    found = {**_QUIET, **(_LOCAL if is_local else {})}
+    found = {**_QUIET, **SESSION_SETTINGS, **(_LOCAL if is_local else {})}
     if not is_local:
         from twinbus.spark.packaging import write_archive
 
