@@ -30,6 +30,8 @@ BUCKET: Final = "bucket"
 CLAIMED: Final = "claimed"
 BROUGHT_BACK: Final = "brought_back"
 _LOW: Final = "4294967295L"
+# All other hashes of a message start from it: to hash its text again takes longer.
+_UID: Final = "xxhash64(message_uid)"
 
 # Without claims: for which entity it came to the backlog, and to which one it was
 # restored. Not every log calls it so; then all of the backlog is opened.
@@ -46,7 +48,7 @@ def with_bucket(rows: "DataFrame", buckets: int) -> "DataFrame":
     """The rows about messages, with their buckets."""
     from pyspark.sql import functions as F
 
-    bucket = f"CAST(xxhash64(message_uid) & {buckets - 1}L AS INT)"
+    bucket = f"CAST({_UID} & {buckets - 1}L AS INT)"
     return rows.where("message_uid IS NOT NULL").withColumn(BUCKET, F.expr(bucket))
 
 
@@ -58,13 +60,13 @@ def digests_of(rows: "DataFrame", *, has_claims: bool) -> "DataFrame":
     if has_claims:
         kinds: tuple[str, ...] = ("balance", "claims", "claimed_detours")
         kinds += ("arrivals", BROUGHT_BACK)
-        detour = "xxhash64(message_uid)"
+        detour = _UID
     else:
         kinds = ("balance", "logged_detours", BROUGHT_BACK)
-        detour = f"xxhash64(message_uid, {_LOGGED_TARGET})"
+        detour = f"xxhash64({_UID}, {_LOGGED_TARGET})"
     hashes = {
-        "place": "xxhash64(message_uid, namespace, entity)",
-        "sent": "xxhash64(message_uid, entity)",
+        "place": f"xxhash64({_UID}, namespace, entity)",
+        "sent": f"xxhash64({_UID}, entity)",
         "detour": detour,
     }
     found = weighed(rows, kinds, **{BUCKET: BUCKET}, **hashes)
