@@ -2,10 +2,10 @@
 
 Rounds take turns: a scan of all columns, the audit, the meter. Both jobs may take at
 most three times as long as the scan, if the log has five million rows or more: for
-smaller ones it is the start of queries that takes the time. The processor time, Spark's and Python's together,
-is shown beside it: it depends less on who else uses the machine. Logs of several sizes
-show whether memory grows with them: the heap is the same for all, and small. The exit
-code says whether it is good enough.
+smaller ones it is the start of queries that takes the time. The processor time, Spark's
+and Python's together, is shown beside it: it depends less on who else uses the machine.
+Logs of several sizes show whether memory grows with them: the heap is the same for all,
+and small. The exit code says whether it is good enough.
 """
 
 import argparse
