@@ -4,10 +4,14 @@ shipped to them."""
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pairs.syphon_world import PRIMARY, backlog, diverted
+from pyspark.sql import SparkSession
 
+from bench.operation_logs import LogOptions, generate
+from twinbus.spark.jobs import meter
 from twinbus.spark.packaging import write_archive
 from twinbus.testing import Bus
 
@@ -105,3 +109,28 @@ def test_report_is_made_with_nothing_changed_but_the_master(
     told = json.loads(printed)
     assert (told["diverted"], told["restored"]) == (DIVERTED, DIVERTED)
     assert (out / "report.html").stat().st_size > 100_000
+
+
+@pytest.mark.nightly("the syphon and a job with its package are shipped alike")
+def test_meter_and_audit_come_to_the_same_as_on_one_machine(
+    cluster: StandaloneCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    made = generate(tmp_path / "logs", LogOptions(rows=20_000, seed=3))
+    logs = tuple(map(str, made.folders))
+
+    def run(job: str) -> dict[str, Any]:
+        command = [
+            *(sys.executable, "-m", "twinbus", "spark", job, *logs, "--json"),
+            *("--master", cluster.url, *cluster.settings()),
+        ]
+        content: dict[str, Any] = json.loads(cluster.run(command))
+        return content
+
+    audited = run("audit")
+    assert audited["rows"] == made.rows
+    assert audited["verdict"] == "nothing lost or doubled"
+    assert sum(one["in_flight"] for one in audited["entities"]) >= made.in_flight
+    here = meter.run(spark, meter.MeterOptions(logs=logs)).as_json()
+    there = run("meter")
+    for name in ("totals", "lines", "pair", "pair_costs"):
+        assert there[name] == json.loads(json.dumps(here[name])), name
