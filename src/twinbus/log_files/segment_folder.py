@@ -56,6 +56,9 @@ class SegmentFolder:
         # The last segment.
         self.number = 0
         self.last_batch = 0
+        # What its JSON says, and until when in milliseconds, if it was written here.
+        self._last: dict[str, Any] = {}
+        self._complete_until = 0
 
     # --- one writer -----------------------------------------------------------
 
@@ -161,7 +164,17 @@ class SegmentFolder:
             description["closed"] = True
         self._describe(number, description)
         self.number, self.last_batch = number, last_batch
+        self._last, self._complete_until = description, complete_until
         return description
+
+    def extend(self, complete_until: int) -> None:
+        """Nothing came since the last segment, which was written here: let it say
+        until when. Raises OSError."""
+        if not self._last or complete_until <= self._complete_until:
+            return
+        self._last = {**self._last, "complete_until": _iso(complete_until * 1000)}
+        self._describe(self.number, self._last)
+        self._complete_until = complete_until
 
     def _describe(self, number: int, description: Mapping[str, Any]) -> None:
         text = json.dumps(description, indent=2) + "\n"

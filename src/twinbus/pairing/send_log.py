@@ -6,7 +6,8 @@ files; a send only puts a note into memory. If the disk does not keep up, notes 
 dropped, and the next file says which: a send is never held up by its log.
 
 Each process has a source of its own. Its last file says that it is the last; without
-that the process was killed, and the notes of its last seconds may be missing.
+that the process is running, which its log shows by reaching further all the time, or
+was killed, and the notes of its last seconds may be missing.
 """
 
 import atexit
@@ -27,6 +28,9 @@ from twinbus.log_files.segment_folder import Gap, SegmentFolder
 _log = logging.getLogger("twinbus.pairing")
 
 SEND_LOG_SECONDS: Final = 10.0
+_SOONER: Final = 10
+"""The first file comes so many times sooner: a process that is killed before it has one
+leaves no trace."""
 _WAITING_MESSAGES: Final = 200_000
 """Notes in memory, at most."""
 
@@ -108,10 +112,12 @@ class SendLog:
         trouble = ""
         batch = _Unwritten()
         while True:
-            is_last = self._stopping.wait(self._every_seconds)
+            is_last = self._stopping.wait(self._pause_seconds())
+            # Calls that ended before are noted.
+            noted_until = self._clock.now()
             self._collect(batch)
             try:
-                self._write(batch, is_last=is_last)
+                self._write(batch, noted_until, is_last=is_last)
                 trouble = ""
             except OSError as error:
                 if str(error) != trouble:
@@ -120,6 +126,9 @@ class SendLog:
             if is_last:
                 self._segments.close()
                 return
+
+    def _pause_seconds(self) -> float:
+        return self._every_seconds / (1 if self._segments.number else _SOONER)
 
     def _collect(self, batch: "_Unwritten") -> None:
         while self._calls:
@@ -158,15 +167,16 @@ class SendLog:
             },
         )
 
-    def _write(self, batch: "_Unwritten", *, is_last: bool) -> None:
+    def _write(self, batch: "_Unwritten", noted_until: int, *, is_last: bool) -> None:
         """Raises OSError; then the rows are written the next time."""
         if batch.last_batch == 0 and not (is_last and self._segments.number):
+            self._segments.extend(noted_until)
             return
         self._segments.write(
             batch.rows,
             last_batch=batch.last_batch or self._segments.last_batch,
             gaps=batch.gaps,
-            complete_until=batch.complete_until or self._clock.now(),
+            complete_until=max(batch.complete_until, noted_until),
             now=self._clock.now(),
             is_last=is_last,
         )

@@ -1,6 +1,8 @@
 """A send log says what became of each message, and what it does not know."""
 
 import json
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_each_message_of_a_call_is_a_row(tmp_path: Path) -> None:
-    log = SendLog(tmp_path, "site-a", ManualClock(), every_seconds=60)
+    log = SendLog(tmp_path, "site-a", ManualClock(), every_seconds=3600)
     log.note(call(1, 2))
     log.note(call(2, operation="divert", destination="site-a/transfer/0"))
     log.note(call(3, result=UNKNOWN, reason="no answer in time"))
@@ -71,13 +73,39 @@ def test_the_last_file_says_so_even_if_it_is_empty(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_if_nothing_was_sent(tmp_path: Path) -> None:
-    SendLog(tmp_path, "site-a", ManualClock(), every_seconds=60).close()
+    SendLog(tmp_path, "site-a", ManualClock(), every_seconds=3600).close()
     assert segments(tmp_path) == []
+
+
+def test_a_sender_with_nothing_to_send_says_that_it_is_there(tmp_path: Path) -> None:
+    clock = ManualClock()
+    log = SendLog(tmp_path, "site-a", clock, every_seconds=0.05)
+    log.note(call(1, began_at=clock.now()))
+    while not segments(tmp_path):
+        pass
+    clock.advance(60_000)
+    later = datetime.fromtimestamp(clock.now() / 1000, UTC)
+    while segments(tmp_path)[0]["complete_until"] != later.isoformat():
+        pass
+    [segment] = segments(tmp_path)
+    assert (segment["rows"], segment.get("closed", False)) == (1, False)
+    log.close()
+    assert segments(tmp_path)[-1]["closed"]
+
+
+def test_the_first_file_is_written_sooner_than_the_others(tmp_path: Path) -> None:
+    began = time.monotonic()
+    log = SendLog(tmp_path, "site-a", ManualClock(), every_seconds=20)
+    log.note(call(1))
+    while not segments(tmp_path):
+        pass
+    assert time.monotonic() - began < 20
+    log.close()
 
 
 def test_what_does_not_fit_into_memory_is_a_gap(tmp_path: Path) -> None:
     log = SendLog(
-        tmp_path, "site-a", ManualClock(), every_seconds=60, waiting_messages=2
+        tmp_path, "site-a", ManualClock(), every_seconds=3600, waiting_messages=2
     )
     for number in range(1, 5):
         log.note(call(number))
