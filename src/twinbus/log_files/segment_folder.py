@@ -207,6 +207,28 @@ class SegmentFolder:
         return removed
 
 
+def retain_ended(
+    folder: Path, kind: str, namespace: str, *, keep_ms: int, keep_bytes: int, now: int
+) -> int:
+    """The same for all sources of a namespace that no process writes now. Raises
+    OSError, ValueError."""
+    removed = 0
+    # The first JSON of a source is never removed.
+    for file in sorted((folder / "segments").glob(f"{kind}-*-{1:0{_DIGITS}d}.json")):
+        if json.loads(file.read_text())["namespace"] != (namespace or None):
+            continue
+        source = file.name.rpartition("-")[0]
+        segments = SegmentFolder(folder, source, kind, namespace)
+        try:
+            if segments.open():
+                removed += segments.retain(
+                    keep_ms=keep_ms, keep_bytes=keep_bytes, now=now
+                )
+        finally:
+            segments.close()
+    return removed
+
+
 def _remove_if_empty(folder: Path) -> None:
     for one in (folder, folder.parent):
         try:

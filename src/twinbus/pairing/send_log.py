@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from twinbus.clock import Clock
 from twinbus.log_files.columns import Columns, append_rows, empty_columns
-from twinbus.log_files.segment_folder import Gap, SegmentFolder
+from twinbus.log_files.segment_folder import Gap, SegmentFolder, retain_ended
 
 _log = logging.getLogger("twinbus.pairing")
 
@@ -31,6 +31,8 @@ SEND_LOG_SECONDS: Final = 10.0
 _SOONER: Final = 10
 """The first file comes so many times sooner: a process that is killed before it has one
 leaves no trace."""
+_RETAIN_MS: Final = 3_600_000
+"""Old files are looked for so often: all that is known of them is read."""
 _WAITING_MESSAGES: Final = 200_000
 """Notes in memory, at most."""
 
@@ -70,13 +72,20 @@ class SendLog:
         *,
         every_seconds: float = SEND_LOG_SECONDS,
         waiting_messages: int = _WAITING_MESSAGES,
+        keep_ms: int = 0,
+        keep_bytes: int = 0,
     ) -> None:
-        """`namespace`: the name of the primary. Raises OSError."""
+        """`namespace`: the name of the primary. Files that are older than `keep_ms` are
+        removed, and the oldest ones beyond `keep_bytes`; 0: none. Raises OSError."""
         self.source = f"sender-{uuid4().hex}"
         self._namespace = namespace
         self._clock = clock
         self._every_seconds = every_seconds
         self._limit = waiting_messages
+        self._keep_ms = keep_ms
+        self._keep_bytes = keep_bytes
+        # By the monotonic clock; None: not yet.
+        self._retained_at: int | None = None
         self._segments = SegmentFolder(folder, self.source, "sender", namespace)
         self._segments.open()
         # None: it was dropped.
@@ -123,9 +132,28 @@ class SendLog:
                 if str(error) != trouble:
                     trouble = str(error)
                     _log.warning("the send log cannot be written: %s", trouble)
+            self._retain()
             if is_last:
                 self._segments.close()
                 return
+
+    def _retain(self) -> None:
+        """Remove old files, of this sender and at first of those that ended: there may
+        be many, and each one comes by once."""
+        at = self._retained_at
+        is_early = at is not None and self._clock.monotonic() - at < _RETAIN_MS
+        if is_early or not (self._keep_ms or self._keep_bytes):
+            return
+        self._retained_at = self._clock.monotonic()
+        now = self._clock.now()
+        limits = {"keep_ms": self._keep_ms, "keep_bytes": self._keep_bytes, "now": now}
+        try:
+            self._segments.retain(**limits)
+            if at is None:
+                folder = self._segments.folder
+                retain_ended(folder, "sender", self._namespace, **limits)
+        except (OSError, ValueError) as error:
+            _log.warning("old files of the send log cannot be removed: %s", error)
 
     def _pause_seconds(self) -> float:
         return self._every_seconds / (1 if self._segments.number else _SOONER)
