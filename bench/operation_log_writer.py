@@ -52,7 +52,11 @@ class LogWriter:
         (folder / "segments").mkdir(parents=True, exist_ok=True)
 
     def write_rows(
-        self, rows: Iterable[Mapping[str, Any]], complete_until: datetime | None = None
+        self,
+        rows: Iterable[Mapping[str, Any]],
+        complete_until: datetime | None = None,
+        *,
+        is_last: bool = False,
     ) -> Path:
         """A segment of rows given one by one: what a row does not say is null, or `ok`,
         or the namespace of the log."""
@@ -62,11 +66,17 @@ class LogWriter:
             for field in SCHEMA
             if any(field.name in row for row in listed)
         }
-        return self.write(pa.table(columns), complete_until)
+        return self.write(pa.table(columns), complete_until, is_last=is_last)
 
-    def write(self, table: pa.Table, complete_until: datetime | None = None) -> Path:
-        """A segment of a table that has some of the columns, in order of time. Returns
-        the JSON of the segment."""
+    def write(
+        self,
+        table: pa.Table,
+        complete_until: datetime | None = None,
+        *,
+        is_last: bool = False,
+    ) -> Path:
+        """A segment of a table that has some of the columns, in order of time; the last
+        one of a sender closes its log. Returns the JSON of the segment."""
         self.number += 1
         at = self._numbered(table)
         table = pa.table(
@@ -78,7 +88,7 @@ class LogWriter:
         )
         path = self._file_of(table, complete_until)
         parquet.write_table(table, self.folder / path, compression="zstd")
-        return self._vouch(table, path, complete_until)
+        return self._vouch(table, path, complete_until, is_last)
 
     def _numbered(self, table: pa.Table) -> dict[str, Any]:
         """Its columns, those that every row must have included."""
@@ -103,7 +113,11 @@ class LogWriter:
         return f"{place}/{self.source}-{self.number:012d}.parquet"
 
     def _vouch(
-        self, table: pa.Table, path: str, complete_until: datetime | None
+        self,
+        table: pa.Table,
+        path: str,
+        complete_until: datetime | None,
+        is_last: bool,
     ) -> Path:
         content = (self.folder / path).read_bytes()
         bounds = pc.min_max(table["occurred_at"])
@@ -130,6 +144,8 @@ class LogWriter:
             "gaps": [],
             "complete_until": until and until.isoformat(),
         }
+        if is_last:
+            segment["closed"] = True
         name = f"{self.source}-{self.number:012d}.json"
         written = self.folder / "segments" / name
         written.write_text(json.dumps(segment, indent=1))

@@ -116,7 +116,7 @@ def generate(folder: Path, options: LogOptions) -> GeneratedLogs:
     secondary.write(_idle_secondary(scene), complete_until=skewed)
     writers = [primary, secondary]
     if options.has_sender_log:
-        sender.write(_failed_pings(scene), complete_until=end)
+        sender.write(_failed_pings(scene), complete_until=end, is_last=True)
         writers.append(sender)
     return GeneratedLogs(
         folders=tuple(writer.folder for writer in writers),

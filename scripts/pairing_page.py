@@ -52,6 +52,10 @@ OPTIONS = {
     "block",
     "send_log": "A folder: what became of each message is written there, as a [send "
     "log](../reference/operation-log.md#send-logs)",
+    "send_log_keep": "Remove files of the send log with older operations. Default: "
+    "all are kept",
+    "send_log_keep_megabytes": "Remove the oldest files of a process beyond this size; "
+    "0: all are kept",
 }
 """What each option means; durations are seconds or timedelta."""
 

@@ -230,6 +230,96 @@ def test_claims_near_the_end_are_the_open_tail_and_settling_twice_is_a_fault(
     assert "judged when more is exported" in " ".join(summary.notes)
 
 
+def paired(folder: Path, *, is_closed: bool = False) -> tuple[Path, list[Path]]:
+    """A store and a sender of two messages, which ends eight minutes before the store's
+    log does. The segments of both, the sender's last."""
+    moment = AT + timedelta(seconds=100)
+    store = LogWriter(folder / "store", "site-a")
+    first = [step("send", "1"), step("complete", "1", 1)]
+    second = [step("send", "2", 100), step("complete", "2", 101)]
+    segments = [
+        store.write_rows(first, complete_until=AT + timedelta(seconds=2)),
+        store.write_rows(second, complete_until=AT + timedelta(minutes=10)),
+    ]
+    sender = LogWriter(folder / "sender", "site-a", kind="sender")
+    segments.append(sender.write_rows([step("send", "1")]))
+    claims = [step("send", "2", 100)]
+    segments.append(sender.write_rows(claims, moment, is_last=is_closed))
+    return folder, segments
+
+
+def audited_pair(spark: SparkSession, folder: Path) -> AuditSummary:
+    return audited(spark, [folder / "store", folder / "sender"])
+
+
+def test_a_sender_that_closed_its_log_leaves_nothing_open(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder, segments = paired(tmp_path, is_closed=True)
+    summary = audited_pair(spark, folder)
+    assert (summary.verdict, summary.gaps, summary.notes) == (PROVEN, (), ())
+    # Its last segment is lost: what else it sent is not known.
+    segments[-1].unlink()
+    summary = audited_pair(spark, folder)
+    assert summary.verdict == NOT_KNOWN
+    [gap] = summary.gaps
+    assert "the sender ended without closing its log" in gap
+    assert "from 2026-11-01T12:00:00.000+00:00 to 2026-11-01T12:10:00.000+00:00" in gap
+
+
+def test_what_a_killed_sender_sent_last_is_unknown(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder, _ = paired(tmp_path)
+    summary = audited_pair(spark, folder)
+    assert (summary.verdict, len(summary.gaps)) == (NOT_KNOWN, 1)
+    assert [one.verdict for one in summary.entities] == [NOT_KNOWN]
+    assert (summary.totals["unknown"], summary.totals["lost"]) == (0, 0)
+
+
+def test_the_end_of_a_killed_sender_does_not_hide_what_it_claimed_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder, _ = paired(tmp_path)
+    other = LogWriter(folder / "sender", "site-a", kind="sender", name="other")
+    claims = [step("send", "3", 50)]
+    other.write_rows(claims, complete_until=AT + timedelta(minutes=10), is_last=True)
+    summary = audited_pair(spark, folder)
+    assert (summary.verdict, len(summary.gaps)) == (FOUND, 1)
+    assert found(summary) == {("lost", "3" * 32, "orders")}
+
+
+def test_without_the_last_segment_of_a_store_later_sends_are_the_open_tail(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder, segments = paired(tmp_path)
+    segments[1].unlink()
+    summary = audited_pair(spark, folder)
+    assert (summary.verdict, summary.gaps) == (PROVEN, ())
+    assert summary.complete_until == "2026-11-01T12:00:02.000+00:00"
+    assert summary.totals["open tail"] == 1
+    assert "1 senders have not closed their logs yet" in " ".join(summary.notes)
+
+
+def test_a_generated_log_without_the_end_of_its_sender_is_unknown(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = generate(tmp_path, LogOptions(rows=10_000, seed=11))
+    last = max((made.folders[2] / "segments").iterdir())
+    content = json.loads(last.read_text())
+    assert content.pop("closed")
+    # It is as long as the others: it may be running.
+    last.write_text(json.dumps(content))
+    summary = audited(spark, made.folders)
+    assert summary.verdict == PROVEN
+    content["complete_until"] = content["last_occurred_at"]
+    last.write_text(json.dumps(content))
+    summary = audited(spark, made.folders)
+    assert (summary.verdict, summary.totals["lost"]) == (NOT_KNOWN, 0)
+    verdicts = {one.verdict for one in summary.entities if one.namespace == "site-a"}
+    assert verdicts == {NOT_KNOWN}
+
+
 def test_a_crash_does_not_hide_what_the_audit_looks_for(
     spark: SparkSession, tmp_path: Path
 ) -> None:

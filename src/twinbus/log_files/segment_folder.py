@@ -56,6 +56,9 @@ class SegmentFolder:
         # The last segment.
         self.number = 0
         self.last_batch = 0
+        # What its JSON says, and until when in milliseconds, if it was written here.
+        self._last: dict[str, Any] = {}
+        self._complete_until = 0
 
     # --- one writer -----------------------------------------------------------
 
@@ -161,7 +164,17 @@ class SegmentFolder:
             description["closed"] = True
         self._describe(number, description)
         self.number, self.last_batch = number, last_batch
+        self._last, self._complete_until = description, complete_until
         return description
+
+    def extend(self, complete_until: int) -> None:
+        """Nothing came since the last segment, which was written here: let it say
+        until when. Raises OSError."""
+        if not self._last or complete_until <= self._complete_until:
+            return
+        self._last = {**self._last, "complete_until": _iso(complete_until * 1000)}
+        self._describe(self.number, self._last)
+        self._complete_until = complete_until
 
     def _describe(self, number: int, description: Mapping[str, Any]) -> None:
         text = json.dumps(description, indent=2) + "\n"
@@ -192,6 +205,28 @@ class SegmentFolder:
             _remove_if_empty(file.parent)
             removed += 1
         return removed
+
+
+def retain_ended(
+    folder: Path, kind: str, namespace: str, *, keep_ms: int, keep_bytes: int, now: int
+) -> int:
+    """The same for all sources of a namespace that no process writes now. Raises
+    OSError, ValueError."""
+    removed = 0
+    # The first JSON of a source is never removed.
+    for file in sorted((folder / "segments").glob(f"{kind}-*-{1:0{_DIGITS}d}.json")):
+        if json.loads(file.read_text())["namespace"] != (namespace or None):
+            continue
+        source = file.name.rpartition("-")[0]
+        segments = SegmentFolder(folder, source, kind, namespace)
+        try:
+            if segments.open():
+                removed += segments.retain(
+                    keep_ms=keep_ms, keep_bytes=keep_bytes, now=now
+                )
+        finally:
+            segments.close()
+    return removed
 
 
 def _remove_if_empty(folder: Path) -> None:

@@ -77,6 +77,8 @@ class SendAvailabilityPairedNamespaceOptions(PairedNamespaceOptions):
         verdicts: Mapping[FailureKind, Verdict] | None = None,
         on_event: Callable[[PairEvent], None] | None = None,
         send_log: str | Path | None = None,
+        send_log_keep: Duration | None = None,
+        send_log_keep_megabytes: int = 0,
     ) -> None:
         """`primary_name` is part of the paths of backlog queues. It must be given if
         the primary's host is localhost or an IP address. `covered_entities` are
@@ -97,6 +99,13 @@ class SendAvailabilityPairedNamespaceOptions(PairedNamespaceOptions):
         self.count_backlog_against_ttl = count_backlog_against_ttl
         self.on_event = on_event
         self.send_log = None if send_log is None else Path(send_log)
+        # 0: for ever, and without a limit.
+        self.send_log_keep_ms = (
+            0 if send_log_keep is None else _ms("send_log_keep", send_log_keep, 1)
+        )
+        self.send_log_keep_bytes = _bytes(
+            "send_log_keep_megabytes", send_log_keep_megabytes
+        )
         if send_log is not None:
             check_send_log()
         self.settings = PairSettings(
@@ -153,6 +162,14 @@ def _patterns(covered: str | list[str]) -> tuple[str, ...]:
             "all entities."
         )
     return tuple(pattern.lower() for pattern in patterns)
+
+
+def _bytes(option: str, megabytes: object) -> int:
+    if not isinstance(megabytes, int) or isinstance(megabytes, bool) or megabytes < 0:
+        raise ValueError(
+            f"{option} is {megabytes!r}; it must be a whole number, or 0 for no limit."
+        )
+    return megabytes << 20
 
 
 def _ms(option: str, value: object, at_least_ms: int) -> int:

@@ -6,7 +6,8 @@ files; a send only puts a note into memory. If the disk does not keep up, notes 
 dropped, and the next file says which: a send is never held up by its log.
 
 Each process has a source of its own. Its last file says that it is the last; without
-that the process was killed, and the notes of its last seconds may be missing.
+that the process is running, which its log shows by reaching further all the time, or
+was killed, and the notes of its last seconds may be missing.
 """
 
 import atexit
@@ -22,11 +23,16 @@ from uuid import uuid4
 
 from twinbus.clock import Clock
 from twinbus.log_files.columns import Columns, append_rows, empty_columns
-from twinbus.log_files.segment_folder import Gap, SegmentFolder
+from twinbus.log_files.segment_folder import Gap, SegmentFolder, retain_ended
 
 _log = logging.getLogger("twinbus.pairing")
 
 SEND_LOG_SECONDS: Final = 10.0
+_SOONER: Final = 10
+"""The first file comes so many times sooner: a process that is killed before it has one
+leaves no trace."""
+_RETAIN_MS: Final = 3_600_000
+"""Old files are looked for so often: all that is known of them is read."""
 _WAITING_MESSAGES: Final = 200_000
 """Notes in memory, at most."""
 
@@ -66,13 +72,20 @@ class SendLog:
         *,
         every_seconds: float = SEND_LOG_SECONDS,
         waiting_messages: int = _WAITING_MESSAGES,
+        keep_ms: int = 0,
+        keep_bytes: int = 0,
     ) -> None:
-        """`namespace`: the name of the primary. Raises OSError."""
+        """`namespace`: the name of the primary. Files that are older than `keep_ms` are
+        removed, and the oldest ones beyond `keep_bytes`; 0: none. Raises OSError."""
         self.source = f"sender-{uuid4().hex}"
         self._namespace = namespace
         self._clock = clock
         self._every_seconds = every_seconds
         self._limit = waiting_messages
+        self._keep_ms = keep_ms
+        self._keep_bytes = keep_bytes
+        # By the monotonic clock; None: not yet.
+        self._retained_at: int | None = None
         self._segments = SegmentFolder(folder, self.source, "sender", namespace)
         self._segments.open()
         # None: it was dropped.
@@ -108,18 +121,42 @@ class SendLog:
         trouble = ""
         batch = _Unwritten()
         while True:
-            is_last = self._stopping.wait(self._every_seconds)
+            is_last = self._stopping.wait(self._pause_seconds())
+            # Calls that ended before are noted.
+            noted_until = self._clock.now()
             self._collect(batch)
             try:
-                self._write(batch, is_last=is_last)
+                self._write(batch, noted_until, is_last=is_last)
                 trouble = ""
             except OSError as error:
                 if str(error) != trouble:
                     trouble = str(error)
                     _log.warning("the send log cannot be written: %s", trouble)
+            self._retain()
             if is_last:
                 self._segments.close()
                 return
+
+    def _retain(self) -> None:
+        """Remove old files, of this sender and at first of those that ended: there may
+        be many, and each one comes by once."""
+        at = self._retained_at
+        is_early = at is not None and self._clock.monotonic() - at < _RETAIN_MS
+        if is_early or not (self._keep_ms or self._keep_bytes):
+            return
+        self._retained_at = self._clock.monotonic()
+        now = self._clock.now()
+        limits = {"keep_ms": self._keep_ms, "keep_bytes": self._keep_bytes, "now": now}
+        try:
+            self._segments.retain(**limits)
+            if at is None:
+                folder = self._segments.folder
+                retain_ended(folder, "sender", self._namespace, **limits)
+        except (OSError, ValueError) as error:
+            _log.warning("old files of the send log cannot be removed: %s", error)
+
+    def _pause_seconds(self) -> float:
+        return self._every_seconds / (1 if self._segments.number else _SOONER)
 
     def _collect(self, batch: "_Unwritten") -> None:
         while self._calls:
@@ -158,15 +195,16 @@ class SendLog:
             },
         )
 
-    def _write(self, batch: "_Unwritten", *, is_last: bool) -> None:
+    def _write(self, batch: "_Unwritten", noted_until: int, *, is_last: bool) -> None:
         """Raises OSError; then the rows are written the next time."""
         if batch.last_batch == 0 and not (is_last and self._segments.number):
+            self._segments.extend(noted_until)
             return
         self._segments.write(
             batch.rows,
             last_batch=batch.last_batch or self._segments.last_batch,
             gaps=batch.gaps,
-            complete_until=batch.complete_until or self._clock.now(),
+            complete_until=max(batch.complete_until, noted_until),
             now=self._clock.now(),
             is_last=is_last,
         )

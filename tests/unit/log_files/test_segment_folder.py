@@ -66,6 +66,20 @@ def test_one_process_writes_a_source(tmp_path: Path) -> None:
     opened(tmp_path).close()
 
 
+def test_the_last_segment_may_say_that_nothing_came_since(tmp_path: Path) -> None:
+    segments = opened(tmp_path)
+    segments.extend(START_MS)
+    assert segments.descriptions() == []
+    write(segments, 1, START_MS)
+    [before] = segments.descriptions()
+    segments.extend(START_MS - 1)
+    assert segments.descriptions() == [before]
+    segments.extend(START_MS + HOUR_MS)
+    [after] = segments.descriptions()
+    assert after == {**before, "complete_until": "2027-01-15T09:00:00+00:00"}
+    segments.close()
+
+
 def test_retention_by_size_keeps_the_last_file(tmp_path: Path) -> None:
     segments = opened(tmp_path)
     for number in (1, 2, 3):

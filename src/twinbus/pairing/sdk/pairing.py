@@ -64,9 +64,7 @@ class Pairing:
             clock=SystemClock(),
             random=Random(),
             entropy=token_bytes,
-            send_log=None
-            if options.send_log is None
-            else SendLog(options.send_log, name, SystemClock()),
+            send_log=_send_log(options, name),
         )
         if options.on_event is not None:
             self.pair.report.add(options.on_event)
@@ -236,6 +234,21 @@ async def _with_namespace(client: Any, action: Callable[[SdkNamespace], Any]) ->
         await action(namespace)
     finally:
         await namespace.close()
+
+
+def _send_log(
+    options: SendAvailabilityPairedNamespaceOptions, name: str
+) -> SendLog | None:
+    """Raises OSError."""
+    if options.send_log is None:
+        return None
+    return SendLog(
+        options.send_log,
+        name,
+        SystemClock(),
+        keep_ms=options.send_log_keep_ms,
+        keep_bytes=options.send_log_keep_bytes,
+    )
 
 
 def _in_loop(

@@ -38,7 +38,7 @@ class LogGap:
     source: str
     kind: str
     namespace: str
-    # crash, retention, unreadable, missing, damaged
+    # crash, retention, unreadable, overflow, missing, damaged, unclosed
     why: str
     what: str
     # What is missing happened in this time; None: without a bound on that side.
@@ -61,6 +61,8 @@ class LogSource:
     # Every operation before this is in the log, or in a gap. What is after it is the
     # open tail.
     complete_until: datetime | None
+    # A sender that ended in order: it has done nothing since.
+    is_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +198,7 @@ def _source(all_of: Sequence[SegmentFile], usable: Sequence[SegmentFile]) -> Log
         first_occurred_at=min(firsts, default=None),
         last_occurred_at=max(lasts, default=None),
         complete_until=last.complete_until or last.last_occurred_at,
+        is_closed=last.is_closed,
     )
 
 

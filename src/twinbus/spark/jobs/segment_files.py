@@ -57,6 +57,8 @@ class SegmentFile:
     gaps: tuple[BatchGap, ...]
     # Retention removed the file.
     is_removed: bool
+    # The last one of a sender that ended in order.
+    is_closed: bool
 
     @property
     def path(self) -> Path:
@@ -104,6 +106,7 @@ def _segment(folder: Path, content: Mapping[str, Any]) -> SegmentFile:
             for one in content["gaps"]
         ),
         is_removed=bool(content.get("removed_at")),
+        is_closed=bool(content.get("closed")),
     )
 
 

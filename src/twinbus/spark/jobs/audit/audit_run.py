@@ -7,7 +7,7 @@
 3. Suspicions, judged by how far the logs reach, with a timeline each.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -52,10 +52,11 @@ from twinbus.spark.jobs.audit.primary_names import (
     renamed_rows,
 )
 from twinbus.spark.jobs.audit.row_weights import KINDS
+from twinbus.spark.jobs.audit.sender_ends import SenderEnds, with_sender_ends
 from twinbus.spark.jobs.audit.suspicions import suspicions_of
 from twinbus.spark.jobs.job_session import job_session
 from twinbus.spark.jobs.log_notes import check_namespaces, gap_lines, shown_instant
-from twinbus.spark.jobs.operation_logs import OperationLogs, find_logs
+from twinbus.spark.jobs.operation_logs import LogGap, OperationLogs, find_logs
 from twinbus.spark.jobs.operation_rows import rows_of
 from twinbus.spark.jobs.segment_files import SENDER
 
@@ -135,15 +136,19 @@ class _Audit:
         self, spark: "SparkSession", progress: Callable[[str], None]
     ) -> AuditSummary:
         """All steps. How long they took is not known here."""
-        logs, output = self._logs, self._options.output
+        output = self._options.output
+        tolerance = timedelta(seconds=self._options.tolerance_seconds)
         with self.opened(progress) as opened:
             progress("judging messages")
             offsets = clock_offsets(opened.rows)
+            ends = with_sender_ends(self._logs, offsets, tolerance)
+            logs = ends.logs
             missing = self._missing(opened.rows)
-            with kept(self._findings(opened.rows, offsets, missing)) as findings:
+            found_here = judged(suspicions_of(opened.rows), logs, offsets, tolerance)
+            with kept(_with_missing(found_here, missing)) as findings:
                 found = _counted(findings)
                 summary = AuditSummary(
-                    entities=self.verdicts(found, opened.counted),
+                    entities=_verdicts(found, opened.counted, blind_gaps(logs)),
                     findings=self.shown(findings, opened.rows) if found else (),
                     totals=_totals(found),
                     rows=logs.rows,
@@ -151,7 +156,7 @@ class _Audit:
                     buckets_opened=opened.buckets,
                     complete_until=shown_instant(logs.complete_until()),
                     gaps=gap_lines(blind_gaps(logs)),
-                    notes=_notes(logs, offsets, _totals(found)),
+                    notes=_notes(ends, offsets, _totals(found)),
                     lakes=lake_verdicts(self._compared, missing),
                     seconds=0.0,
                 )
@@ -163,14 +168,6 @@ class _Audit:
     def _missing(self, rows: "DataFrame") -> "DataFrame | None":
         missing = self._compared.missing
         return None if missing is None else judged_missing(missing, rows)
-
-    def _findings(
-        self, rows: "DataFrame", offsets: ClockOffsets, missing: "DataFrame | None"
-    ) -> "DataFrame":
-        tolerance = timedelta(seconds=self._options.tolerance_seconds)
-        found = judged(suspicions_of(rows), self._logs, offsets, tolerance)
-        found = found.select(*FINDINGS)
-        return found if missing is None else found.union(missing.select(*FINDINGS))
 
     @contextmanager
     def opened(self, progress: Callable[[str], None]) -> "Iterator[_Opened]":
@@ -221,19 +218,6 @@ class _Audit:
             below = self.buckets * _SAMPLE_BUCKETS // count
         return f"({name} > 0 AND bucket < {below})"
 
-    def verdicts(
-        self, found: dict[tuple[str, str, str], int], counted: "DataFrame"
-    ) -> tuple[EntityVerdict, ...]:
-        """One for each entity, by namespace and name."""
-        by_place = entity_counts(counted)
-        blind = {gap.namespace for gap in blind_gaps(self._logs)}
-        # A message may be lost on its way to an entity that no row is about.
-        places = {*by_place, *((place[0], place[1]) for place in found)}
-        return tuple(
-            _verdict(place, by_place.get(place), found, place[0] in blind)
-            for place in sorted(places)
-        )
-
     def shown(
         self, findings: "DataFrame", rows: "DataFrame"
     ) -> tuple[AuditFinding, ...]:
@@ -256,6 +240,27 @@ class _Audit:
             )
             for row in first
         )
+
+
+def _with_missing(found: "DataFrame", missing: "DataFrame | None") -> "DataFrame":
+    found = found.select(*FINDINGS)
+    return found if missing is None else found.union(missing.select(*FINDINGS))
+
+
+def _verdicts(
+    found: dict[tuple[str, str, str], int],
+    counted: "DataFrame",
+    gaps: Iterable[LogGap],
+) -> tuple[EntityVerdict, ...]:
+    """One for each entity, by namespace and name."""
+    by_place = entity_counts(counted)
+    blind = {gap.namespace for gap in gaps}
+    # A message may be lost on its way to an entity that no row is about.
+    places = {*by_place, *((place[0], place[1]) for place in found)}
+    return tuple(
+        _verdict(place, by_place.get(place), found, place[0] in blind)
+        for place in sorted(places)
+    )
 
 
 def _verdict(
@@ -316,7 +321,7 @@ def _timelines(rows: "DataFrame", uids: list[str]) -> dict[str, list[TimelineSte
 
 
 def _notes(
-    logs: OperationLogs, offsets: ClockOffsets, totals: dict[str, int]
+    ends: SenderEnds, offsets: ClockOffsets, totals: dict[str, int]
 ) -> tuple[str, ...]:
     notes = []
     for name, seconds in (
@@ -334,6 +339,11 @@ def _notes(
             f"{totals[OPEN_TAIL]:,} messages were sent after the logs were complete: "
             "they are judged when more is exported."
         )
+    if ends.open_count:
+        notes.append(
+            f"{ends.open_count:,} senders have not closed their logs yet: what they "
+            "have sent since is judged when more is exported."
+        )
     if totals[BEFORE_LOG]:
         notes.append(
             f"{totals[BEFORE_LOG]:,} messages were sent before the log begins, and are "
@@ -344,7 +354,7 @@ def _notes(
             f"{totals[BEFORE_LAKE]:,} messages are of days before the first that their "
             "lake has, and are not judged."
         )
-    crashes = [gap for gap in logs.gaps if gap.why == "crash"]
+    crashes = [gap for gap in ends.logs.gaps if gap.why == "crash"]
     if crashes:
         notes.append(
             f"{len(crashes)} crashes: locks and renewals of up to a second each may be "

@@ -53,7 +53,12 @@ def _of_clocks(findings: Findings) -> Iterator[str]:
 
 
 def _of_ends(findings: Findings) -> Iterator[str]:
-    known = [one for one in findings.sources if one.complete_until is not None]
+    # A sender that has closed its log has no more to say.
+    known = [
+        one
+        for one in findings.sources
+        if one.complete_until is not None and not one.is_closed
+    ]
     if len(known) < 2:
         return
     ends = sorted(known, key=lambda one: (str(one.complete_until), one.source))
