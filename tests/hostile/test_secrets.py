@@ -141,6 +141,12 @@ class Attempts:
             for host in ("shop.localhost", "localhost"):
                 said = {"Host": host}
                 await self._hear("GET", "/$namespaceinfo", token=token, **said)
+        for token in map(self._token_of, sorted(keys)):
+            for host, status in (("shop.localhost", 200), ("localhost", 401)):
+                found = await self.call(
+                    "GET", "/$namespaceinfo", token=token, Host=host
+                )
+                assert found.status == status, "the keys are those of the namespace"
         await self._hear("DELETE", "/$namespaces/shop", token=root)
         await self._hear("GET", "/$namespaces/shop?keys=yes", token=root)
 
