@@ -14,6 +14,11 @@ from compatibility_page import ROOT, write
 RESULT = ROOT / "build" / "conformance" / "clients.json"
 
 
+_LEGEND = """\
+A cell names what the case passed over. `-`, and a transport that a cell does not
+name, mean "not run": nobody has tried it, the SDK cannot, or the reason is below.
+What was run and did not pass says **failed**."""
+
 _SPOKEN = {"plain": "TCP", "tls": "TLS", "ws": "WS", "wss": "WSS"}
 
 Results = Mapping[str, Any]
@@ -34,6 +39,8 @@ def section(results: Results) -> str:
             f"| | {titles} |",
             f"|---|{'---|' * len(clients)}",
             *rows,
+            "",
+            _LEGEND,
             "",
             *_remarks(clients),
         ]

@@ -17,6 +17,10 @@ from twinbus.cli import exit_codes
 from .command import PATIENCE_SECONDS, Serving, complaint, environment, run
 from .pairs import NAME, QUEUES, client_of, divert, served, variables
 
+NEWS = "news"
+ALL, OTHER = "news/Subscriptions/all", "news/Subscriptions/other"
+IN_ORDER = ["one", "two", "three"]
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -39,10 +43,15 @@ def client(server: Serving) -> Iterator[Any]:
 
 
 @pytest.fixture
-def command(server: Serving, folder: Path, tmp_path: Path) -> Any:
-    """Runs `twinbus dead-letters` against the server."""
+def known(server: Serving, folder: Path) -> dict[str, str]:
+    """What commands are told by variables."""
     text = server.connection_string
-    known = variables(text, text, folder) | {"TWINBUS_CONNECTION_STRING": text}
+    return variables(text, text, folder) | {"TWINBUS_CONNECTION_STRING": text}
+
+
+@pytest.fixture
+def command(known: dict[str, str], tmp_path: Path) -> Any:
+    """Runs `twinbus dead-letters` against the server."""
 
     def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
         return run("dead-letters", *arguments, cwd=tmp_path, env=known)
@@ -115,6 +124,36 @@ def test_resubmitted_ones_are_messages_again(command: Any, client: Any) -> None:
         assert first.dead_letter_reason is None
         assert first.delivery_count == 0
         receiver.complete_message(first)
+
+
+def test_those_of_a_subscription_come_back_to_it_alone(
+    command: Any, client: Any, known: dict[str, str], tmp_path: Path
+) -> None:
+    subscriptions = (("subscription", NEWS, name) for name in ("all", "other"))
+    for words in (("topic", NEWS), *subscriptions):
+        made = run("entities", "create", *words, cwd=tmp_path, env=known)
+        assert made.returncode == exit_codes.OK, made.stderr
+    with client.get_topic_sender(NEWS) as sender:
+        for text in ("one", "two", "three"):
+            sender.send_messages(ServiceBusMessage(text, message_id=f"id of {text}"))
+    with client.get_subscription_receiver(NEWS, "all") as receiver:
+        for _ in range(2):
+            [message] = receiver.receive_messages(1, max_wait_time=20)
+            receiver.dead_letter_message(message, reason="Impossible")
+    found = told(command("list", ALL, "--json"))
+    assert [(item["message_id"], item["reason"]) for item in found] == [
+        ("id of one", "Impossible"),
+        ("id of two", "Impossible"),
+    ]
+    assert "Impossible" in command("list", ALL).stdout
+    assert told(command("list", OTHER, "--json")) == []
+    first = ("--sequence-number", str(found[0]["sequence_number"]))
+    assert told(command("resubmit", ALL, *first, "--json")) == {"resubmitted": 1}
+    assert told(command("resubmit", ALL, "--all", "--json")) == {"resubmitted": 1}
+    assert told(command("list", ALL, "--json")) == []
+    for name, texts in (("all", ["three", "one", "two"]), ("other", IN_ORDER)):
+        with client.get_subscription_receiver(NEWS, name) as receiver:
+            assert [str(message) for message in receiver.peek_messages(50)] == texts
 
 
 def test_what_the_queue_would_take_for_a_duplicate_comes_back(

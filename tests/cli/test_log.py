@@ -133,6 +133,35 @@ def test_a_message_is_traced_in_the_store_and_in_an_export(tmp_path: Path) -> No
         assert "'nobody'" in complaint(nobody, exit_codes.NOT_FOUND)
 
 
+def test_a_message_is_traced_through_fragments_of_several_stores(
+    tmp_path: Path,
+) -> None:
+    config = "[queues.archive]\nenable_partitioning = true\n"
+    config += "[topics.news]\nenable_partitioning = true\n"
+    config += '[topics.news.subscriptions.all]\nforward_to = "archive"\n'
+    stores = ("--store", "sqlite:///one.sqlite3", "--store", "sqlite:///two.sqlite3")
+    (tmp_path / "bus.toml").write_text(config)
+    names = [f"n-{number}" for number in range(6)]
+    with Serving("--config", "bus.toml", *stores, *FREE, cwd=tmp_path) as server:
+        client = ServiceBusClient.from_connection_string(server.connection_string)
+        with client, client.get_topic_sender("news") as sender:
+            for name in names:
+                # Keys that differ lead to fragments that differ.
+                message = ServiceBusMessage("x", message_id=name, partition_key=name)
+                sender.send_messages(message)
+        for name in names:
+            in_stores = ("trace", name, *stores, "--json")
+            until(lambda it=in_stores: len(traced(it, tmp_path)) == len(WAY))
+            assert sorted(traced(in_stores, tmp_path)) == sorted(WAY)
+        export = ("log", "export", *stores, "--folder", "out")
+        assert run(*export, cwd=tmp_path).returncode == 0
+        for name in names:
+            in_log = ("trace", name, "--log", "out", "--json")
+            assert sorted(traced(in_log, tmp_path)) == sorted(WAY)
+    rows = [row for row in rows_of(tmp_path / "out") if row["operation"] == "send"]
+    assert len({row["fragment"] for row in rows}) > 1
+
+
 WAY = [
     ("send", "news"),
     ("arrive", "news/Subscriptions/all"),

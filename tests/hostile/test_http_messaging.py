@@ -8,11 +8,11 @@ import json
 import socket
 
 import pytest
-from crash.server_process import ServerProcess
+from crash.server_process import PATIENCE_SECONDS, ServerProcess
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostile.caller import Caller
+from hostile.caller import Answer, Caller
 from hostile.witness import Witness
 
 BATCH = "application/vnd.microsoft.servicebus.json"
@@ -193,6 +193,63 @@ async def test_many_who_wait_do_not_stop_others(server: ServerProcess) -> None:
         assert sent.status == 201
         answer = await call("DELETE", "/target/messages/head?timeout=20")
         assert (answer.status, answer.body) == (200, b"for the living")
+
+
+class KeptOpen:
+    """A connection that sends one request after another, by hand."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str
+    ) -> None:
+        self._reader, self._writer, self._token = reader, writer, token
+
+    async def ask(self, method: str, target: str, body: bytes = b"") -> Answer:
+        head = f"{method} {target} HTTP/1.1\r\nHost: x\r\nAuthorization: {self._token}"
+        head += f"\r\nContent-Length: {len(body)}\r\n\r\n"
+        self._writer.write(head.encode() + body)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            start, *lines = (await self._reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
+            pairs = (line.decode().partition(": ") for line in lines if line)
+            headers = {name.lower(): value for name, _, value in pairs}
+            length = int(headers.get("content-length", 0))
+            body = await self._reader.readexactly(length)
+        assert "connection" not in headers, "it is kept"
+        return Answer(int(start.split()[1]), headers, body)
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+
+async def test_many_connections_are_used_again_and_again(
+    server: ServerProcess,
+) -> None:
+    """All stay open; each sends and receives in turn, and nothing is lost or twice."""
+    token, count, rounds = Caller(server).token(seconds=600), 1_000, 3
+    kept = [
+        KeptOpen(*await asyncio.open_connection("127.0.0.1", server.port), token)
+        for _ in range(count)
+    ]
+    # Not all at the same moment: the machine of the tests is not what is tried.
+    turns = asyncio.Semaphore(20)
+
+    async def go_round(number: int, connection: KeptOpen) -> bytes:
+        async with turns:
+            sent = await connection.ask("POST", "/target/messages", b"%d" % number)
+            assert sent.status == 201
+            taken = await connection.ask("DELETE", "/target/messages/head?timeout=60")
+            assert taken.status == 200
+            return taken.body
+
+    try:
+        async with Witness(server):
+            for _ in range(rounds):
+                found = await asyncio.gather(*map(go_round, range(count), kept))
+                assert sorted(map(int, found)) == list(range(count))
+            last = await kept[0].ask("POST", "/target/messages/head?timeout=0")
+            assert last.status == 204
+    finally:
+        for connection in kept:
+            connection.close()
 
 
 @settings(max_examples=60)

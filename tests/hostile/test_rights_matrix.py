@@ -21,6 +21,7 @@ from twinbus.amqp.sasl import plain
 from twinbus.auth import sas
 from twinbus.client import ClientError, RequestFailed, connect
 from twinbus.client.connection import ClientConnection
+from twinbus.client.link import ClientLink
 from twinbus.client.management import ask, ask_namespace
 from twinbus.errors import (
     AuthenticationFailed,
@@ -36,6 +37,8 @@ TOPIC, SUBSCRIPTION = "news", "news/Subscriptions/all"
 SCOPES = ("", "mine", TOPIC)
 BELOW = {"mine": ("mine",), TOPIC: (TOPIC, SUBSCRIPTION)}
 PATIENCE_SECONDS = 60.0
+# Ways to show a key or token of `opens`.
+DOOR_COUNT = 7
 
 
 class Key(NamedTuple):
@@ -102,13 +105,13 @@ async def by_token(
         yield connection
 
 
-def token(bus: Bus, key: Key) -> str:
+def token(bus: Bus, key: Key, *, lasting_ms: int = 600_000) -> str:
     """For all that the key is good for."""
     return sas.make(
         resource=f"http://localhost:{bus.port}/",
         key_name=key.name,
         key=key.text,
-        expires_at=bus.clock.now() + 600_000,
+        expires_at=bus.clock.now() + lasting_ms,
     )
 
 
@@ -180,6 +183,38 @@ async def test_amqp_opens_what_the_key_allows(
                 assert found == expected, (attempt.__name__, path)
 
 
+async def until_lost(link: ClientLink) -> None:
+    """Wait for the end of a link, and raise its reason."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while link.usable:
+            await link.changed()
+    link.check()
+
+
+@pytest.mark.parametrize("way", [directly, websocket_bridge])
+async def test_links_end_with_their_token(
+    bus: Bus, way: Callable[[int], AbstractAsyncContextManager[int]]
+) -> None:
+    """And neither the old token nor the connection opens others."""
+    key = Key("", MANAGE)
+    async with way(bus.port) as port, await connect("127.0.0.1", port) as connection:
+        passing = token(bus, key, lasting_ms=60_000)
+        await connection.put_token("sb://bus/other", passing)
+        sender = await connection.sender("other")
+        receiver = await connection.receiver("other")
+        await sender.send(data_message("in time"))
+        await asyncio.to_thread(bus.advance, 60)
+        for link in (sender, receiver):
+            assert not await is_allowed(until_lost(link))
+        assert not await is_allowed(opened_sender(connection, "other"))
+        assert not await is_allowed(opened_receiver(connection, "other"))
+        with pytest.raises(RequestFailed) as refused:
+            await connection.put_token("sb://bus/other", passing)
+        assert refused.value.status == 401
+        await connection.put_token("sb://bus/other", token(bus, key))
+        assert await is_allowed(opened_sender(connection, "other"))
+
+
 # --- HTTP -------------------------------------------------------------------------
 
 
@@ -236,37 +271,29 @@ async def test_tokens_of_a_regenerated_key_are_refused_at_every_door(bus: Bus) -
     for scope in ("", "other"):
         made = bus._run(keys.create(scope, "passing", ["Send", "Listen", "Manage"]))
         old = made.primary_key
-        assert await opens(bus, old) == [True] * 5
+        assert await opens(bus, old) == [True] * DOOR_COUNT
         bus._run(keys.regenerate(scope, "passing", "primary"))
-        assert await opens(bus, old) == [False] * 5
-        assert await opens(bus, made.secondary_key) == [True] * 5
+        assert await opens(bus, old) == [False] * DOOR_COUNT
+        assert await opens(bus, made.secondary_key) == [True] * DOOR_COUNT
         bus._run(keys.delete(scope, "passing"))
-        assert await opens(bus, made.secondary_key) == [False] * 5
+        assert await opens(bus, made.secondary_key) == [False] * DOOR_COUNT
 
 
 async def opens(bus: Bus, key: str) -> list[bool]:
-    """Whether it does: at PLAIN, $cbs, administration, messages and bulk requests."""
-    found = []
-    try:
-        sasl = plain("passing", key)
-        async with await connect("127.0.0.1", bus.port, sasl=sasl) as connection:
-            await connection.sender("other")
-        found.append(True)
-    except (ClientError, ServiceBusError):
-        found.append(False)
+    """Whether it does: at PLAIN and $cbs, by TCP and by WebSocket, at administration,
+    messages and bulk requests.
+    """
     signed = sas.make(
         resource=f"http://localhost:{bus.port}/other",
         key_name="passing",
         key=key,
         expires_at=bus.clock.now() + 600_000,
     )
-    async with await connect("127.0.0.1", bus.port) as connection:
-        try:
-            await connection.put_token("sb://bus/other", signed)
-            found.append(True)
-        except RequestFailed as error:
-            assert error.status == 401
-            found.append(False)
+    found = []
+    for way in (directly, websocket_bridge):
+        async with way(bus.port) as port:
+            found.append(await shows_key(port, key))
+            found.append(await shows_token(port, signed))
     for method, target, body in (
         ("GET", "/other", b""),
         ("POST", "/other/messages", b"x"),
@@ -278,6 +305,26 @@ async def opens(bus: Bus, key: str) -> list[bool]:
         assert status in (200, 201, 401)
         found.append(status != 401)
     return found
+
+
+async def shows_key(port: int, key: str) -> bool:
+    try:
+        sasl = plain("passing", key)
+        async with await connect("127.0.0.1", port, sasl=sasl) as connection:
+            await connection.sender("other")
+    except (ClientError, ServiceBusError):
+        return False
+    return True
+
+
+async def shows_token(port: int, signed: str) -> bool:
+    async with await connect("127.0.0.1", port) as connection:
+        try:
+            await connection.put_token("sb://bus/other", signed)
+        except RequestFailed as error:
+            assert error.status == 401
+            return False
+        return True
 
 
 def signed_request(bus: Bus, signed: str, method: str, target: str, body: bytes) -> int:

@@ -2,10 +2,11 @@
 
 The bus logs everything (`debug`) while valid and invalid tokens, keys and passwords are
 used on every interface. Then all logs and answers are searched. Only the description of
-an entity has its keys, for clients that may manage it. Names given by clients are in
-the log, too, but cannot forge log lines.
+an entity has its keys, for clients that may manage it, and so has that of a namespace.
+Names given by clients are in the log, too, but cannot forge log lines.
 """
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -16,6 +17,8 @@ from crash.server_process import ServerProcess
 
 from hostile.caller import Caller, entry
 from hostile.stranger import Closed, Stranger
+from hostile.websocket_bridge import websocket_bridge
+from hostile.websocket_stranger import PATH, WebSocketStranger, request
 from hostile.witness import Witness
 from twinbus.amqp.handshake import AMQP_HEADER, SASL_HEADER
 from twinbus.amqp.sasl import SaslInit, plain, sasl_frame
@@ -26,11 +29,26 @@ from twinbus.config.config import ROOT_KEY_NAME
 ENTITY_KEY = "key-of-an-entity-0123456789abcdef"
 BULK = ("runtime", "lease", "plan", "browse", "settle", "append")
 WRONG_KEY = "almost-a-key-0123456789abcdef"
+LOCK_TOKEN = "00000000-0000-0000-0000-000000000000"
+_BOTH = ("primary", "secondary")
+BATCH = "application/vnd.microsoft.servicebus.json"
+MESSAGES = (
+    ("POST", "/target/messages"),
+    ("POST", "/nothing/messages"),
+    ("POST", "/news/messages"),
+    ("POST", "/target/messages/head?timeout=0"),
+    ("DELETE", "/target/messages/head?timeout=0"),
+    ("DELETE", "/news/subscriptions/all/messages/head?timeout=0"),
+    *((method, f"/target/messages/1/{LOCK_TOKEN}") for method in ("PUT", "POST")),
+    ("DELETE", f"/target/messages/1/{LOCK_TOKEN}"),
+    ("PATCH", "/target/messages/1"),
+)
 
 
-def signature(token: str) -> str:
-    """Of a token, as it was before it was percent-encoded."""
-    return parse_qs(token.partition(" ")[2])["sig"][0]
+def signatures(token: str) -> set[str]:
+    """That of a token, as it is in the token and before it was percent-encoded."""
+    _, _, written = token.partition("sig=")
+    return {parse_qs(token.partition(" ")[2])["sig"][0], written.partition("&")[0]}
 
 
 class Attempts:
@@ -49,7 +67,7 @@ class Attempts:
             *(call.token(), call.token(seconds=-60), call.token("elsewhere")),
             *(call.token(key=WRONG_KEY), call.token(key_name="owner", key=ENTITY_KEY)),
         ]
-        self.secrets |= {signature(token) for token in made}
+        self.secrets |= {text for token in made for text in signatures(token)}
         broken = [token.replace("&se=", "&es=") for token in made]
         return [*made, *broken, *(token[:-3] + "%zz" for token in made)]
 
@@ -75,15 +93,97 @@ class Attempts:
                 answer = await self.call("POST", target, body, token=token)
                 self.heard.append(f"{answer.headers} {answer.body.decode()}")
 
-    async def by_amqp(self) -> None:
+    async def by_messages(self) -> None:
+        """Sent, received and settled; what is no property may be a token, too."""
+        for token in self.tokens():
+            target = token.replace(" ", "%20")
+            for method, path in (*MESSAGES, ("POST", f"/target/messages/1/{target}")):
+                await self._hear(method, path, b"x", token=token)
+            for properties in ("{", token, f'{{"MessageId": {token}}}', '{"To": 5}'):
+                said = {"BrokerProperties": properties}
+                await self._hear("POST", "/target/messages", b"x", token=token, **said)
+            for body in (b"[", token.encode(), b'[{"Body": 5}]', b'[{"Body": "x"}]'):
+                path, kind = "/target/messages", {"Content_Type": BATCH}
+                await self._hear("POST", path, body, token=token, **kind)
+        await self._settle_some()
+
+    async def _settle_some(self) -> None:
+        for token in self.tokens():
+            await self.call("POST", "/target/messages", b"x")
+            locked = await self.call("POST", "/target/messages/head?timeout=9")
+            place = locked.headers["location"].partition(str(self.server.port))[2]
+            for method in ("POST", "PUT", "DELETE"):
+                await self._hear(method, place, token=token)
+
+    async def _hear(
+        self, method: str, target: str, body: bytes = b"", *, token: str, **said: str
+    ) -> None:
+        answer = await self.call(method, target, body, token=token, **said)
+        self.heard.append(f"{answer.headers} {answer.body.decode()}")
+
+    async def by_namespaces(self) -> None:
+        """One is made, shown with its keys, used and removed."""
+        wanted = json.dumps({"name": "shop"}).encode()
+        made = await self.call("POST", "/$namespaces", wanted)
+        shown = await self.call("GET", "/$namespaces/shop?keys=yes")
+        assert (made.status, shown.status) == (201, 200)
+        rules = [json.loads(answer.body)["root_rule"] for answer in (made, shown)]
+        keys = {rule[f"{name}_key"] for rule in rules for name in _BOTH}
+        assert len(keys) == 2
+        self.secrets |= keys
+        root = self.call.token()
+        await self._hear("POST", "/$namespaces", wanted, token=root)
+        for token in (*self.tokens(), *map(self._token_of, sorted(keys))):
+            for method in ("GET", "POST"):
+                await self._hear(method, "/$namespaces", b'{"name": 5}', token=token)
+            for path in ("/$namespaces/shop", "/$namespaces/nothing?keys=yes"):
+                await self._hear("GET", path, token=token)
+            for host in ("shop.localhost", "localhost"):
+                said = {"Host": host}
+                await self._hear("GET", "/$namespaceinfo", token=token, **said)
+        for token in map(self._token_of, sorted(keys)):
+            for host, status in (("shop.localhost", 200), ("localhost", 401)):
+                found = await self.call(
+                    "GET", "/$namespaceinfo", token=token, Host=host
+                )
+                assert found.status == status, "the keys are those of the namespace"
+        await self._hear("DELETE", "/$namespaces/shop", token=root)
+        await self._hear("GET", "/$namespaces/shop?keys=yes", token=root)
+
+    def _token_of(self, key: str) -> str:
+        made = self.call.token(key=key)
+        self.secrets |= signatures(made)
+        return made
+
+    async def by_websocket(self) -> None:
+        """What AMQP is asked, and handshakes with tokens where texts may be."""
+        async with websocket_bridge(self.server.port) as port:
+            await self.by_amqp(port)
+        for token in self.tokens():
+            target = token.replace(" ", "%20")
+            for asked in (
+                request(Authorization=token),
+                request(f"{PATH}?{target}", Authorization=token),
+                request(f"{PATH}/{target}"),
+                request(Sec_WebSocket_Protocol=token),
+                request(Sec_WebSocket_Key=token),
+                request(Sec_WebSocket_Version=token),
+            ):
+                async with await WebSocketStranger.dial(self.server) as stranger:
+                    stranger.raw(asked)
+                    answered = await stranger.read_until(b"\r\n\r\n")
+                    self.heard.append(answered.decode("latin-1"))
+
+    async def by_amqp(self, port: int) -> None:
         server = self.server
         for key in (WRONG_KEY, ENTITY_KEY, server.key + "x"):
             with pytest.raises(ClientError) as refusal:
                 sasl = plain(ROOT_KEY_NAME, key)
-                async with await connect("127.0.0.1", server.port, sasl=sasl):
+                async with await connect("127.0.0.1", port, sasl=sasl):
                     pass
             self.heard.append(str(refusal.value))
-        async with await server.connect() as connection:
+        root = plain(ROOT_KEY_NAME, server.key)
+        async with await connect("127.0.0.1", port, sasl=root) as connection:
             for token in self.tokens():
                 for audience in ("sb://bus/target", "target", "\0", token):
                     try:
@@ -167,7 +267,10 @@ async def test_nothing_that_is_said_or_logged_holds_a_secret(
     attempts = Attempts(server)
     async with Witness(server):
         await attempts.by_http()
-        await attempts.by_amqp()
+        await attempts.by_messages()
+        await attempts.by_namespaces()
+        await attempts.by_amqp(server.port)
+        await attempts.by_websocket()
         await attempts.by_broken_frames()
         await attempts.by_keys()
         attempts.by_command(tmp_path)

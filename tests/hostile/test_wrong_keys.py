@@ -8,6 +8,7 @@ import pytest
 from crash.server_process import ServerProcess
 
 from hostile.caller import Caller, entry
+from hostile.websocket_bridge import websocket_bridge
 from twinbus.amqp.sasl import plain
 from twinbus.client import ClientError, RequestFailed, connect
 from twinbus.client.management import ask, ask_namespace
@@ -38,9 +39,17 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 
 async def by_plain(server: ServerProcess, name: str, key: str) -> bool:
+    return await is_let_in(server.port, name, key)
+
+
+async def by_websocket(server: ServerProcess, name: str, key: str) -> bool:
+    async with websocket_bridge(server.port) as port:
+        return await is_let_in(port, name, key)
+
+
+async def is_let_in(port: int, name: str, key: str) -> bool:
     try:
-        sasl = plain(name, key)
-        async with await connect("127.0.0.1", server.port, sasl=sasl):
+        async with await connect("127.0.0.1", port, sasl=plain(name, key)):
             return True
     except ClientError:
         return False
@@ -66,7 +75,7 @@ async def by_http(server: ServerProcess, name: str, key: str) -> bool:
     return answer.status == 201
 
 
-DOORS = (by_plain, by_cbs, by_http)
+DOORS = (by_plain, by_websocket, by_cbs, by_http)
 
 
 @pytest.mark.parametrize("door", DOORS)

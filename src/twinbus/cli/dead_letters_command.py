@@ -77,7 +77,12 @@ app = group(
 )
 
 
-@app.command("list", epilog=examples(*_EXAMPLES[:2]))
+@app.command(
+    "list",
+    epilog=examples(
+        *_EXAMPLES[:2], "twinbus dead-letters list events/Subscriptions/audit --limit 5"
+    ),
+)
 @takes(*_NAMESPACE)
 def _list(
     entity: Entity = None, limit: Limit = 100, has_raw: Raw = False, **flags: Any
@@ -106,6 +111,7 @@ def _list(
     epilog=examples(
         "twinbus dead-letters resubmit orders --all",
         "twinbus dead-letters resubmit orders --sequence-number 7",
+        "twinbus dead-letters resubmit events/Subscriptions/audit --all",
         "twinbus dead-letters resubmit --backlog --primary-name site-a --all",
     ),
 )

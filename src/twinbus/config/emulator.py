@@ -58,7 +58,10 @@ def entities_of_emulator(document: object) -> DeclaredEntities:
     user_config = _object(_object(document, "the file").get("UserConfig"), "UserConfig")
     namespaces = _objects(user_config, "Namespaces", "UserConfig")
     if len(namespaces) > 1:
-        raise ValueError("more than one namespace; this server has one")
+        raise ValueError(
+            "more than one namespace, and a Config.json has one; a TOML file has "
+            "further ones as [namespaces.NAME]"
+        )
     entities = DeclaredEntities()
     for namespace in namespaces:
         check_names(namespace, ("Name", "Queues", "Topics"), "the namespace", "name")

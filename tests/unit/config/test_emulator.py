@@ -161,7 +161,7 @@ def test_a_window_that_is_too_short_is_the_shortest(tmp_path: Path) -> None:
             {"UserConfig": {"Namespaces": {"Name": "x"}}},
             "'Namespaces'.*must be a JSON array",
         ),
-        ({"UserConfig": {"Namespaces": [{}, {}]}}, "more than one namespace"),
+        ({"UserConfig": {"Namespaces": [{}, {}]}}, "has one.*namespaces.NAME"),
         ({"UserConfig": {"Namespaces": [1]}}, "item of 'Namespaces' must be a JSON"),
         (namespace(Queue=[]), "the namespace: unknown name 'Queue'; known are Name, Q"),
         (namespace(Queues=[{}]), "a queue of the namespace has no 'Name'"),

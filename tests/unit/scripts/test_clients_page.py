@@ -46,6 +46,12 @@ def test_what_a_client_has_no_call_for_has_its_reason_once() -> None:
     assert lines[-1] == "- A: it has none (peek, renew)"
 
 
+def test_the_page_says_what_an_empty_cell_means() -> None:
+    legend = SCRIPT["_LEGEND"]
+    assert legend in section({"a": client("A", tls={"send": told(True)})})
+    assert legend in (ROOT / "docs" / "compatibility.md").read_text()
+
+
 def test_no_results_make_no_page() -> None:
     with pytest.raises(ValueError, match="no client was run"):
         section({})
