@@ -4,15 +4,20 @@ import asyncio
 import base64
 import json
 import os
+import re
+import secrets
 import signal
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 from crash.server_process import environment
 
+from bench.postgres_server import PostgresServer
 from twinbus.cli import exit_codes
+from twinbus.cluster.terms import TERM_MS
 from twinbus.config.config import ROOT_KEY_NAME
 
 from .processes import Brokers, until
@@ -47,8 +52,41 @@ async def test_command_shows_who_owns_what(brokers: Brokers) -> None:
     assert [one["location"] for one in found["stores"]] == list(
         map(str, brokers.stores)
     )
+    # That of a file has no term.
+    assert {one["lease_term_ms"] for one in found["stores"]} == {0}
+    assert {one["lease_age_ms"] for one in found["stores"]} == {None}
     text = (await shown(brokers)).stdout
     assert "broker" in text and str(brokers.stores[0]) in text
+    assert text.count("ends with the process") == len(brokers.stores)
+
+
+async def test_lease_of_a_database_is_shown(
+    tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    url = postgres_server.url(f"t_{secrets.token_hex(8)}")
+    with Brokers(tmp_path, ("a",), [url]) as brokers:
+        await brokers.start("--brokers=2")
+        await until(lambda: brokers.owns_all("1", "2"))
+        found = await as_json(brokers)
+        (lease,) = [one for one in found["stores"] if one["lease_term_ms"]]
+        assert lease["location"].startswith("postgresql:")
+        assert lease["lease_term_ms"] == TERM_MS
+        assert 0 <= lease["lease_age_ms"] < TERM_MS
+        assert "6 s, renewed" in (await shown(brokers)).stdout
+
+        async def is_measured() -> bool:
+            texts = [(await get(brokers, name, "/metrics"))[1] for name in "12"]
+            return all(len(_leases_left(text)) == 1 for text in texts)
+
+        await until(is_measured)
+        for name in "12":
+            (left,) = _leases_left((await get(brokers, name, "/metrics"))[1])
+            assert 0 < left <= TERM_MS / 1000
+
+
+def _leases_left(metrics: str) -> list[float]:
+    found = re.findall(r"^twinbus_store_lease_seconds{.*} (.+)$", metrics, re.MULTILINE)
+    return [float(seconds) for seconds in found]
 
 
 async def test_command_shows_a_takeover(brokers: Brokers) -> None:

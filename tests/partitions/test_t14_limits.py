@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 from azure.core.exceptions import HttpResponseError
+from azure.servicebus import ServiceBusClient, ServiceBusMessage
 from cli.command import complaint, run
 
+from twinbus.broker.descriptions.queue import QueueDescription
 from twinbus.cli import exit_codes
+from twinbus.entities.partitioning import shown_description
 from twinbus.errors import QuotaExceeded
 from twinbus.limits import FRAGMENTS_PER_ENTITY_MAX, FRAGMENTS_PER_STORE
+from twinbus.store.catalog import HASH_VERSION
 from twinbus.testing import Bus
 
 from .conftest import KINDS, bus_on
@@ -97,6 +101,50 @@ def test_t14_numbers_are_settings(request: pytest.FixtureRequest, kind: str) -> 
         assert counts == [3, 3]
         with pytest.raises(QuotaExceeded, match="max_partitioned_entities"):
             bus.create_queue("orders")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_t14_entities_from_before_fragments_keep_one_and_all_of_them_open(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
+    """When the property was only kept and shown, any number of entities could have it.
+    What is in their records is what one fragment leaves there."""
+    before = {"fragments": 1, "max_partitioned_entities": 1_000}
+    old = [f"old-{number}" for number in range(DOCUMENTED + 1)]
+    with bus_on(request, kind, 2, **before) as bus:
+        for path in old:
+            bus.create_queue(path, enable_partitioning=True, max_size_in_megabytes=2048)
+        used = old[0], old[-1]
+        assert [send_two(bus, path) for path in used] == [[1, 2]] * 2
+        for name in before:
+            del bus._settings[name]
+        bus.restart()
+        entities = bus.server.namespace.entities()
+        assert {entity.path for entity in entities} == set(old)
+        for entity in entities:
+            assert HASH_VERSION not in entity.record.description
+            shown = shown_description(entity)
+            assert isinstance(shown, QueueDescription)
+            assert shown.enable_partitioning
+            assert shown.max_size_in_megabytes == 2048
+            assert entity.fragment_count == 1
+        assert [send_two(bus, path) for path in used] == [[1, 2, 3, 4]] * 2
+        with pytest.raises(QuotaExceeded, match="max_partitioned_entities"):
+            bus.create_queue("one-more", enable_partitioning=True)
+        assert len(paths(bus)) == len(old)
+        bus.create_queue("conventional")
+
+
+def send_two(bus: Bus, path: str) -> list[int | None]:
+    """The sequence numbers of all messages that are there then."""
+    with (
+        ServiceBusClient.from_connection_string(bus.connection_string) as client,
+        client.get_queue_sender(path) as sender,
+        client.get_queue_receiver(path) as receiver,
+    ):
+        for _ in range(2):
+            sender.send_messages(ServiceBusMessage("text", partition_key="key"))
+        return [one.sequence_number for one in receiver.peek_messages(10)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

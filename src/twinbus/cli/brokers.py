@@ -53,6 +53,12 @@ class StoreRow:
     owner: str
     # 0: it is being taken, or has no owner.
     epoch: int
+    # 0: the lease ends with the owner's process. None: there is no owner, or it did not
+    # tell.
+    lease_term_ms: int | None
+    # How long ago it was renewed when the owner last announced itself, which it does
+    # once a second.
+    lease_age_ms: int | None
 
 
 def run_brokers(config: Config, *, is_json: bool) -> None:
@@ -123,11 +129,14 @@ def _broker_row(broker: Announcement, state: str) -> BrokerRow:
 
 def _store_row(place: str, uuid: bytes, owners: dict[bytes, Announcement]) -> StoreRow:
     owner = owners.get(uuid)
+    lease = None if owner is None else owner.leases.get(uuid)
     return StoreRow(
         location=place,
         uuid=uuid.hex(),
         owner="" if owner is None else owner.name,
         epoch=0 if owner is None else owner.stores[uuid],
+        lease_term_ms=None if lease is None else lease.term_ms,
+        lease_age_ms=lease.age_ms if lease is not None and lease.term_ms else None,
     )
 
 
@@ -148,9 +157,12 @@ def _print(brokers: list[BrokerRow], stores: list[StoreRow]) -> None:
     else:
         print("No broker is announced: the bus is stopped, or one process.")
     print_table(
-        ("store", "owner", "epoch"),
+        ("store", "owner", "epoch", "lease"),
         [
-            (place.location, place.owner or "nobody", str(place.epoch or ""))
+            (
+                *(place.location, place.owner or "nobody", str(place.epoch or "")),
+                _lease(place),
+            )
             for place in stores
         ],
         right=(2,),
@@ -159,3 +171,12 @@ def _print(brokers: list[BrokerRow], stores: list[StoreRow]) -> None:
 
 def _takeover(row: BrokerRow) -> str:
     return f"from {row.took_over_from}, {row.took_over_at}" * bool(row.took_over_from)
+
+
+def _lease(row: StoreRow) -> str:
+    if row.lease_term_ms is None:
+        return ""
+    if row.lease_age_ms is None:
+        return "ends with the process"
+    age, term = row.lease_age_ms / 1000, row.lease_term_ms / 1000
+    return f"{term:g} s, renewed {age:.1f} s ago"

@@ -39,6 +39,7 @@ from twinbus.cli.ports import (
     websocket_instructions,
 )
 from twinbus.clock import SystemClock
+from twinbus.cluster.terms import EARLY_DIAGNOSIS_SECONDS
 from twinbus.config.config import Config, ConfigError, local_connection_string
 from twinbus.diagnosis.sickness import Sickness
 from twinbus.diagnosis.watchdog import Watchdog
@@ -266,6 +267,8 @@ def _watchdog(server: Server, config: Config) -> Watchdog | None:
         lambda: server.diagnosis.try_to_write(STUCK),
         exit_codes.SICK,
     )
+    if server.broker is not None:
+        watchdog.write_early(EARLY_DIAGNOSIS_SECONDS, server.diagnosis.write_early)
     watchdog.start(server.diagnosis.last_resort)
     return watchdog
 

@@ -16,6 +16,16 @@ OPENING: Final = 0
 """Stands for the epoch of a store that is being taken."""
 
 
+@dataclass(frozen=True, slots=True)
+class LeaseAge:
+    """The lease of a store, as its holder knew it when it announced itself."""
+
+    # 0: it ends with the process that holds it.
+    term_ms: int
+    # How long ago it was taken or renewed.
+    age_ms: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Takeover:
     """A store that a broker took from another one that was gone."""
@@ -41,6 +51,8 @@ class Announcement:
     formats: Mapping[str, int]
     # The epochs of the stores that it owns, or OPENING.
     stores: Mapping[bytes, int] = field(default_factory=dict)
+    # The leases of those that it serves.
+    leases: Mapping[bytes, LeaseAge] = field(default_factory=dict)
     # Stores that it could own.
     reach: frozenset[bytes] = frozenset()
     # All that it was given, also those that it cannot reach.
@@ -60,6 +72,10 @@ class Announcement:
             "process": self.process.to_json(),
             FORMATS: dict(self.formats),
             "stores": {uuid.hex(): epoch for uuid, epoch in self.stores.items()},
+            "leases": {
+                uuid.hex(): [lease.term_ms, lease.age_ms]
+                for uuid, lease in self.leases.items()
+            },
             "reach": sorted(uuid.hex() for uuid in self.reach),
             "configured": sorted(uuid.hex() for uuid in self.configured),
             "namespace": self.namespace,
@@ -88,6 +104,7 @@ def announcement_of(record: BrokerRecord) -> Announcement | None:
             process=process_of_json(found["process"]),
             formats={str(kind): int(n) for kind, n in found[FORMATS].items()},
             stores={bytes.fromhex(u): int(e) for u, e in found["stores"].items()},
+            leases=_leases(found.get("leases", {})),
             reach=frozenset(map(bytes.fromhex, found["reach"])),
             configured=frozenset(map(bytes.fromhex, found.get("configured", ()))),
             namespace=str(found.get("namespace", "")),
@@ -97,6 +114,13 @@ def announcement_of(record: BrokerRecord) -> Announcement | None:
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def _leases(found: Mapping[str, Any]) -> dict[bytes, LeaseAge]:
+    return {
+        bytes.fromhex(uuid): LeaseAge(int(term_ms), int(age_ms))
+        for uuid, (term_ms, age_ms) in found.items()
+    }
 
 
 def _takeover_json(takeover: Takeover) -> dict[str, Any]:

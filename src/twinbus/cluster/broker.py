@@ -192,6 +192,11 @@ class Broker:
             process=self._process,
             formats=self._formats,
             stores=self._owned(),
+            leases={
+                one.uuid: one.lease_age()
+                for one in self._stores
+                if one.owner.is_serving
+            },
             reach=self._reach(at),
             configured=frozenset(one.uuid for one in self._stores),
             namespace=self._namespace,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, final
 
-from twinbus.cluster.announcement import OPENING
+from twinbus.cluster.announcement import OPENING, LeaseAge
 from twinbus.cluster.terms import FORGET_MS, TERM_MS
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.store.base import Store, StoreError
@@ -60,6 +60,11 @@ class SharedStore:
     def epoch(self) -> int:
         """Of an owned one, to be announced."""
         return self.owner.epoch if self.owner.is_serving else OPENING
+
+    def lease_age(self) -> LeaseAge:
+        """Of an owned one, to be announced."""
+        lease = self.owner.lease
+        return LeaseAge(lease.term_ms, lease.age_ms())
 
     def is_owned(self) -> bool:
         """It is served here, or about to be; or it is still being given back."""

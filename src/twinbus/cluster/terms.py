@@ -15,3 +15,7 @@ they need not be watched for a whole term after its own."""
 
 FORGET_MS: Final = 10 * TERM_MS
 """A broker that was not heard of for so long, and owns nothing, is withdrawn."""
+
+EARLY_DIAGNOSIS_SECONDS: Final = TERM_MS / 2 / 1000
+"""A broker whose loop has not turned for so long writes a diagnosis: it may be ended a
+term after its last announcement, which may have been a second before."""

@@ -6,7 +6,7 @@ There is no content of messages in them, and no key: only names, numbers and pla
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -30,7 +30,7 @@ _PASSWORD: Final = re.compile(r"//[^/@\s]*@|(?i:password)=[^\s&;]*")
 def parts_of(
     settings: Settings,
     owners: Sequence[StoreOwner],
-    connections: Iterable[str],
+    connections: Callable[[], Iterable[str]],
     loop: asyncio.AbstractEventLoop,
     monotonic: int,
 ) -> Parts:
@@ -42,7 +42,7 @@ def parts_of(
         "settings.json": lambda: _json(_written_settings(settings)),
         "stores.json": lambda: _json([_store(one, monotonic) for one in owners]),
         "operations.json": lambda: _json([_operations(one) for one in owners]),
-        "connections.txt": lambda: "".join(f"{one}\n" for one in connections),
+        "connections.txt": lambda: "".join(f"{one}\n" for one in connections()),
     }
 
 

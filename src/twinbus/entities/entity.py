@@ -34,10 +34,11 @@ from twinbus.errors import (
     NotAllowed,
     ServiceBusError,
 )
+from twinbus.fragments import hashing
 from twinbus.fragments.fragment_source import FragmentSource
 from twinbus.fragments.routing import Routing
 from twinbus.store.base import StoreUnreadable
-from twinbus.store.catalog import EntityRecord
+from twinbus.store.catalog import HASH_VERSION, EntityRecord
 
 Description = QueueDescription | TopicDescription | SubscriptionDescription
 
@@ -377,6 +378,18 @@ def misplaced(record: EntityRecord) -> StoreUnreadable:
         "them all from the same backup. If there is no backup, 'twinbus recover' "
         "creates missing entities again, empty."
     )
+
+
+def check_hash_version(record: EntityRecord) -> None:
+    """Raises StoreUnreadable for one whose keys belong to other fragments than this
+    release would find: the messages of a session would be spread over two."""
+    version = record.description.get(HASH_VERSION, hashing.HASH_VERSION)
+    if len(record.placement) > 1 and version != hashing.HASH_VERSION:
+        raise StoreUnreadable(
+            f"The {record.kind} '{record.path}' assigns keys to its fragments by "
+            f"version {version} of the key hash, and this release knows version "
+            f"{hashing.HASH_VERSION} only. Use a release that knows both."
+        )
 
 
 def _held(records: list[FragmentRecord]) -> int:

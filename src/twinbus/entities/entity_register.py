@@ -13,7 +13,7 @@ from twinbus.broker.descriptions.subscription import subscription_description
 from twinbus.broker.descriptions.topic import topic_description
 from twinbus.clock import Clock
 from twinbus.entities.directory import Directory
-from twinbus.entities.entity import Description, Entity
+from twinbus.entities.entity import Description, Entity, check_hash_version
 from twinbus.entities.entity_access import own_access_rules, policy_of
 from twinbus.entities.entity_sizes import EntitySizes, own_message_bytes
 from twinbus.entities.entity_stores import EntityStores
@@ -66,7 +66,9 @@ class EntityRegister(Directory):
             self._top_count += 1
 
     def _admitted(self, record: EntityRecord) -> Entity:
-        """Create the entity of a record, and give its fragments their settings."""
+        """Create the entity of a record, and give its fragments their settings. Raises
+        StoreUnreadable."""
+        check_hash_version(record)
         now, path, generation = self.clock.now(), record.path, record.generation
         tables = self.stores.tables_of(record)
         if record.kind == "queue":

@@ -73,6 +73,15 @@ class LeaseKeeper:
             self._held.renewed(at)
         self._is_kept = True
 
+    @property
+    def term_ms(self) -> int:
+        """0: it ends with this process."""
+        return self._held.term_ms
+
+    def age_ms(self) -> int:
+        """How long ago it was last taken or renewed."""
+        return self._held.age_ms(self._clock.monotonic())
+
     def is_due(self) -> bool:
         """It is time to renew it, or too late for that."""
         return self._held.must_renew(self._clock.monotonic())

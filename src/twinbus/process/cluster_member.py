@@ -96,6 +96,11 @@ def broker_families(
         "The epoch in which a broker owns a store; 0: it is taking it.",
         labels=("store", "broker"),
     )
+    lease = GaugeMetricFamily(
+        "twinbus_store_lease_seconds",
+        "Time that was left of the lease of a store when its owner announced itself.",
+        labels=("store", "broker"),
+    )
     taken_at = GaugeMetricFamily(
         "twinbus_broker_last_takeover_seconds",
         "When a broker last took a store from one that was gone, in Unix time.",
@@ -105,6 +110,10 @@ def broker_families(
         alive.add_metric((broker.name, broker.address), 1)
         for uuid, epoch in broker.stores.items():
             owner.add_metric((store_names.get(uuid, uuid.hex()), broker.name), epoch)
+        for uuid, held in broker.leases.items():
+            if held.term_ms > 0:
+                left = max(held.term_ms - held.age_ms, 0) / 1000
+                lease.add_metric((store_names.get(uuid, uuid.hex()), broker.name), left)
         if broker.last_takeover is not None:
             taken_at.add_metric((broker.name,), broker.last_takeover.taken_at / 1000)
-    return alive, owner, taken_at
+    return alive, owner, lease, taken_at

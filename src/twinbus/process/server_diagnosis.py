@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,12 @@ _log = logging.getLogger(__name__)
 
 ASKED_FOR: Final = Sickness("asked", "somebody asked for it")
 STUCK: Final = Sickness("stuck", "the loop does not turn any more")
+SILENT: Final = Sickness(
+    "silent",
+    "the loop has not turned for seconds, and other brokers may take the stores",
+)
+_GOES_ON: Final = (ASKED_FOR, SILENT)
+"""After these the server does not end by itself."""
 
 
 class ServerDiagnosis:
@@ -40,6 +47,8 @@ class ServerDiagnosis:
         self._policies = policies
         # Set when the server starts: a thread asks, too.
         self.loop: asyncio.AbstractEventLoop | None = None
+        # The last one that was written before others would have ended the process.
+        self._early: Path | None = None
 
     @property
     def last_resort(self) -> Path:
@@ -51,7 +60,7 @@ class ServerDiagnosis:
         loop = self.loop
         assert loop is not None, "the server has not started"
         parts = parts_of(
-            *(self._config, self._owners, self._connections()),
+            *(self._config, self._owners, self._connections),
             *(loop, self._clock.monotonic()),
         )
         return write_bundle(
@@ -63,15 +72,23 @@ class ServerDiagnosis:
             kept_count=self._config.max_diagnoses,
         ).absolute()
 
-    def try_to_write(self, why: Sickness) -> None:
+    def try_to_write(self, why: Sickness) -> Path | None:
         """For those who cannot do anything about an error."""
         try:
             folder = self.write(why)
         except OSError as error:
             _log.error("the diagnosis can't be written: %s", error)
-        else:
-            level = logging.WARNING if why is ASKED_FOR else logging.CRITICAL
-            _log.log(level, "%s; a diagnosis is in %s", why.text, folder)
+            return None
+        level = logging.WARNING if why in _GOES_ON else logging.CRITICAL
+        _log.log(level, "%s; a diagnosis is in %s", why.text, folder)
+        return folder
+
+    def write_early(self) -> None:
+        """Before others end this process, if they do. It has outlived the last one, so
+        that goes first: otherwise it might push out one that is wanted."""
+        if self._early is not None:
+            shutil.rmtree(self._early, ignore_errors=True)
+        self._early = self.try_to_write(SILENT)
 
 
 def _secrets(config: Config, policies: Iterable[Policy]) -> tuple[str, ...]:

@@ -96,6 +96,10 @@ class HeldLease:
         """The store has granted another term, for a request of that time."""
         self._asked_at = asked_at
 
+    def age_ms(self, at: int) -> int:
+        """How long ago it was last taken or renewed."""
+        return max(at - self._asked_at, 0)
+
     def must_renew(self, at: int) -> bool:
         """It is time to ask for another term."""
         return self._has_passed(self.term_ms // _RENEWALS_PER_TERM, at)

@@ -2,7 +2,12 @@
 
 from dataclasses import replace
 
-from twinbus.cluster.announcement import Announcement, Takeover, announcement_of
+from twinbus.cluster.announcement import (
+    Announcement,
+    LeaseAge,
+    Takeover,
+    announcement_of,
+)
 from twinbus.store.process_identity import this_process
 
 A = Announcement(
@@ -13,6 +18,7 @@ A = Announcement(
     process=this_process(),
     formats={"catalog": 4},
     stores={b"s" * 16: 3},
+    leases={b"s" * 16: LeaseAge(6_000, 700)},
     reach=frozenset({b"s" * 16, b"t" * 16}),
     configured=frozenset({b"s" * 16, b"t" * 16, b"u" * 16}),
     namespace="space",
@@ -21,7 +27,9 @@ A = Announcement(
     is_settled=True,
 )
 
-_LATER = ("last_takeover", "configured", "namespace", "network", "settled")
+_LATER = (
+    *("last_takeover", "configured", "namespace", "network", "settled", "leases"),
+)
 """What older brokers do not tell, or not all do."""
 
 
@@ -49,5 +57,11 @@ def test_announcement_that_cannot_be_read_is_nobody() -> None:
         less = {k: v for k, v in record.description.items() if k != name}
         found = announcement_of(replace(record, description=less))
         assert found is None or name in _LATER
-    wrong = {**record.description, "stores": {"no hexadecimal": 1}}
-    assert announcement_of(replace(record, description=wrong)) is None
+    for wrong in (
+        {"stores": {"no hexadecimal": 1}},
+        {"leases": {"ab": 1}},
+        {"leases": {"ab": [1]}},
+        {"leases": 7},
+    ):
+        broken = {**record.description, **wrong}
+        assert announcement_of(replace(record, description=broken)) is None

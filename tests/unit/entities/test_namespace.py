@@ -1,6 +1,7 @@
 """Entities: creating, updating and deleting them, and what may happen in between."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from twinbus.store.base import (
     StoreFull,
     StoreUnreadable,
 )
+from twinbus.store.catalog import HASH_VERSION
 
 from .world import Client, Fault, World, message
 
@@ -50,6 +52,39 @@ async def test_catalog_without_its_store_is_refused(world: World) -> None:
     again.catalog.inner = world.catalog.inner
     with pytest.raises(StoreUnreadable, match="'orders'"):
         await again.start()
+
+
+async def restarted_with_hash_version(version: int | None) -> World:
+    """A partitioned queue whose record has this version of the key hash."""
+    world = World(store_count=2)
+    await world.start()
+    properties = {"enable_partitioning": True}
+    record = (await world.namespace.create_queue("orders", properties)).record
+    assert record.description[HASH_VERSION] == 1
+    described = {k: v for k, v in record.description.items() if k != HASH_VERSION}
+    if version is not None:
+        described[HASH_VERSION] = version
+    await world.catalog.inner.put(replace(record, description=described))
+    await world.stop()
+    again = World(store_count=2)
+    for store, before in zip(again.stores, world.stores, strict=True):
+        store.inner.disk = before.inner.disk
+    again.catalog.inner = world.catalog.inner
+    return again
+
+
+async def test_unknown_version_of_the_key_hash_is_refused_by_name() -> None:
+    again = await restarted_with_hash_version(2)
+    with pytest.raises(StoreUnreadable, match=r"'orders' .* version 2 of the key hash"):
+        await again.start()
+
+
+@pytest.mark.parametrize("version", [1, None])
+async def test_first_version_of_the_key_hash_is_read(version: int | None) -> None:
+    again = await restarted_with_hash_version(version)
+    await again.start()
+    assert again.namespace.queue("orders").fragment_count > 1
+    await again.stop()
 
 
 async def test_two_creations_at_once_make_one_queue(world: World) -> None:
