@@ -1,10 +1,11 @@
-"""The operation logs tell what a syphon did."""
+"""The operation logs tell what a syphon did, and how often it looked for nothing."""
 
 import json
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,13 @@ from twinbus.clock import SystemClock
 from twinbus.log_export.blob_source import SqliteBlobs
 from twinbus.log_export.export_run import ExportRun
 from twinbus.log_export.exporter import ExportPlan
+from twinbus.pairing.events import EventKind
 from twinbus.testing import Bus
 
 from .syphon_world import (
     BACKLOG,
+    QUICK,
+    Events,
     Make,
     SdkSyphon,
     bodies,
@@ -26,8 +30,10 @@ from .syphon_world import (
     own_syphon,
     put,
     running,
+    until,
 )
 
+POLLING = replace(QUICK, poll_ms=200)
 COUNT = 5
 
 
@@ -73,3 +79,32 @@ async def test_what_a_syphon_does_has_its_purpose(make: Make, tmp_path: Path) ->
     assert syphoned["peek"] >= 1
     keys = {row["key_name"] for row in (*here, *there) if row["purpose"] == "syphon"}
     assert keys == {primary.key_name}
+
+
+async def test_each_poll_that_found_nothing_is_one_empty_receive(
+    tmp_path: Path,
+) -> None:
+    """P13: four an hour, since an idle queue is polled for a quarter of an hour."""
+    events = Events()
+
+    def polls() -> list[int]:
+        return [event.count for event in events.of(EventKind.RECEIVED)]
+
+    with two_sites() as (primary, secondary):
+        async with running(own_syphon(primary, secondary, POLLING, events)):
+            await until(lambda: len(polls()) >= 3)
+            sent = [diverted("orders", f"{number}") for number in range(COUNT)]
+            await put(secondary, BACKLOG, sent)
+            assert len(await bodies(primary, "orders", COUNT)) == COUNT
+            seen = len(polls())
+            await until(lambda: len(polls()) >= seen + 4)
+        rows = logged(secondary, tmp_path)
+    empty = polls().count(0)
+    assert empty >= 6
+    assert sum(polls()) == COUNT
+    found = [row for row in rows if row["operation"] == "receive_empty"]
+    # Closing a link asks once more; that is the end of a poll if one was under way.
+    assert sum(row["amount"] or 1 for row in found) in (empty, empty + 1)
+    assert {(row["entity"], row["purpose"], row["result"]) for row in found} == {
+        (BACKLOG, "syphon", "empty")
+    }
