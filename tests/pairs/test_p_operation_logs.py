@@ -66,7 +66,9 @@ def test_a_diverted_message_keeps_its_uid(tmp_path: Path) -> None:
             bus.stop()
             export(bus, tmp_path)
         rows = list(rows_of(tmp_path))
-    logged = [row for row in rows if row["purpose"] == "pair"]
+    noted = [row for row in rows if row["purpose"] == "pair"]
+    # There may have been time for a ping.
+    logged = [row for row in noted if row["operation"] != "ping"]
     assert [(row["operation"], row["result"]) for row in logged] == [
         ("send", "ok"),
         ("divert", "ok"),

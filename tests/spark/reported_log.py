@@ -121,6 +121,8 @@ def _failures() -> Iterator[Row]:
         yield _row("divert", 1_202 + number, message_uid=uid_of, destination=BACKLOG)
     for minute in range(3):
         yield _row("ping", 1_230 + 60 * minute, result="failed")
+    # The store has this one, too.
+    yield _row("ping", 1_440)
 
 
 def _backlog() -> Iterator[Row]:

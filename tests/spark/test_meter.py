@@ -143,6 +143,27 @@ def test_messages_cost_what_the_books_say(spark: SparkSession, tmp_path: Path) -
     assert billed(summary, "documents", "plain") == 2
 
 
+def test_a_client_of_an_outage_is_counted_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It has another name in the log of the store, which answers its last ping."""
+    LogWriter(tmp_path / "a", "site-a").write_rows(
+        [row("ping", "orders", 180, client=f"host:{port}") for port in (1, 2)]
+    )
+    for name in ("one", "two"):
+        sender = LogWriter(tmp_path / "s", "site-a", kind="sender", name=name)
+        answers = ("unknown", "failed", "ok")
+        sender.write_rows(
+            row("ping", "orders", 60 * minute, result=result)
+            for minute, result in enumerate(answers, 1)
+        )
+    summary = metered(spark, tmp_path / "a", tmp_path / "s")
+    assert billed(summary, "documents") == 6
+    assert summary.pair is not None
+    [outage] = summary.pair.outages
+    assert (outage.pings, outage.clients, outage.seconds) == (6, 2, 120)
+
+
 def test_what_comes_late_changes_its_hour_and_no_other(
     spark: SparkSession, tmp_path: Path
 ) -> None:

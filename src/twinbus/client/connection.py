@@ -33,6 +33,7 @@ from twinbus.amqp.performatives import SENDER_SETTLED, SENDER_UNSETTLED
 from twinbus.amqp.sasl import SaslCredentials, anonymous
 from twinbus.amqp.session import AmqpSession
 from twinbus.amqp.transactions import Coordinator
+from twinbus.amqp.types import Symbol
 from twinbus.client.errors import ConnectionLost, RequestFailed
 from twinbus.client.link import ClientLink
 from twinbus.client.receiver import ClientReceiver
@@ -54,16 +55,18 @@ async def connect(
     ssl: ssl_module.SSLContext | None = None,
     sasl: SaslCredentials | None = None,
     hostname: str = "",
+    user_agent: str = "",
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> "ClientConnection":
     """Connect and open; SASL is anonymous if no credentials are given. `hostname`: what
-    is asked for in place of the host. Raises OSError, TimeoutError, or ConnectionLost
-    with the peer's reason."""
+    is asked for in place of the host. `user_agent`: who we say we are. Raises OSError,
+    TimeoutError, or ConnectionLost with the peer's reason."""
     loop = asyncio.get_running_loop()
     engine = Connection(
         Role.CLIENT,
         f"twinbus-{uuid4()}",
         hostname=hostname or host,
+        properties={Symbol("user-agent"): user_agent} if user_agent else None,
         sasl=sasl or anonymous(),
     )
     async with asyncio.timeout(timeout_seconds):

@@ -29,8 +29,12 @@ _RETRY_SECONDS: Final = 10.0
 class NamespaceConnection:
     """One AMQP connection, shared by all links to a namespace."""
 
-    def __init__(self, address: NamespaceAddress, clock: Clock) -> None:
+    def __init__(
+        self, address: NamespaceAddress, clock: Clock, user_agent: str = ""
+    ) -> None:
         self.address = address
+        # Who we say we are.
+        self._user_agent = user_agent
         self._clock = clock
         self._connection: ClientConnection | None = None
         self._renewing: asyncio.Task[None] | None = None
@@ -61,7 +65,9 @@ class NamespaceConnection:
 
     async def _open(self, audience: str) -> ClientConnection:
         async with asyncio.timeout(_CONNECT_SECONDS):
-            connection = await connected(self.address, _CONNECT_SECONDS)
+            connection = await connected(
+                self.address, _CONNECT_SECONDS, self._user_agent
+            )
             try:
                 token = await self._put_token(connection, audience)
             except BaseException:
@@ -116,12 +122,13 @@ class NamespaceConnection:
 
 
 async def connected(
-    address: NamespaceAddress, timeout_seconds: float
+    address: NamespaceAddress, timeout_seconds: float, user_agent: str = ""
 ) -> ClientConnection:
     """A new connection, before any token is put."""
     return await connect(
         address.host,
         address.port,
         ssl=address.tls,
+        user_agent=user_agent,
         timeout_seconds=timeout_seconds,
     )

@@ -97,13 +97,18 @@ class ClientReceiver(ClientLink):
 
     async def drain(self) -> list[MessageReceived]:
         """Take back all credit. Returns the messages that the peer had sent before."""
-        self.issue_credit(max(self._link.credit, 0), drain=True)
-        while self._link.drain:
-            self.check()
-            await self.changed()
+        await self.take_back_credit()
         batch = list(self._messages)
         self._messages.clear()
         return batch
+
+    async def take_back_credit(self, least: int = 0) -> None:
+        """Wait until the peer has no credit left. Messages that it had sent before can
+        be received. `least`: it gets so much credit first, for what is there now."""
+        self.issue_credit(max(self._link.credit, least), drain=True)
+        while self._link.drain:
+            self.check()
+            await self.changed()
 
     def settle(self, first: int, last: int, outcome: bytes = ACCEPTED) -> None:
         """Settle the deliveries `first` to `last` at once, unconfirmed.

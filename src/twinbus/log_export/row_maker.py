@@ -24,6 +24,7 @@ from twinbus.log_files.columns import Columns, append_rows
 _WORD: Final = (1 << 64) - 1
 _UNKNOWN: Final[dict[str, Any]] = {}
 _PEERS: Final = "$management"
+_SYPHON: Final = "syphon "
 _BULK: Final = "bulk "
 _APPEND: Final = "append"
 
@@ -169,8 +170,9 @@ def _reader(purpose: str) -> str | None:
 
 
 def _purpose(text: str) -> str | None:
-    """The first word: `send`, `receive`, `management`, `http`, `forward`, ..."""
-    if text.endswith(_PEERS):
+    """The first word: `send`, `receive`, `management`, `http`, `forward`, ... Of a
+    syphon it is `syphon`, whatever it does."""
+    if text.endswith(_PEERS) and not text.startswith(_SYPHON):
         return _PEERS[1:]
     return text.partition(" ")[0] or None
 

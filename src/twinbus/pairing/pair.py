@@ -97,12 +97,7 @@ class Pair(Generic[M]):
             PairEvent(kind=EventKind.STATE_CHANGED, path=entity.path, text=state.value)
         )
         if state is State.FAILED_OVER:
-            door = self.primary.door(entity.path)
-            pinger = Pinger(
-                *(entity, door, self.settings, self.report),
-                asks_for_patience=self.asks_for_patience,
-            )
-            self.start(pinger.run())
+            self.start(Pinger(self, entity).run())
 
     def asks_for_patience(self, error: Exception) -> bool:
         """Whoever raised it asks to be left alone for ten seconds (A2)."""

@@ -1,4 +1,5 @@
-"""The send log of a pair: what became of each message, as this process knows it.
+"""The send log of a pair: what became of each message and each ping, as this process
+knows it.
 
 It has the form of an exported operation log (docs/reference/operation-log.md), so that
 an audit can compare what was sent with what arrived. A thread of its own writes the
@@ -43,9 +44,9 @@ UNKNOWN: Final = "unknown"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentCall:
-    """One call of the application, and its outcome."""
+    """One call of the application, or one ping, and its outcome."""
 
-    # send, schedule or divert.
+    # send, schedule, divert or ping.
     operation: str
     result: str
     path: str

@@ -37,7 +37,7 @@ from twinbus.broker.log_book import actor_text
 from twinbus.doors.amqp.asked_for import AskedFor
 from twinbus.doors.amqp.attach import on_attach
 from twinbus.doors.amqp.host import Host
-from twinbus.doors.amqp.open_properties import open_properties
+from twinbus.doors.amqp.open_properties import open_properties, purpose_of
 from twinbus.doors.amqp.peer_attach import ASKING_FOR
 from twinbus.doors.amqp.request_links import (
     Node,
@@ -133,7 +133,7 @@ class AmqpConnection(asyncio.Protocol):
         *("coordinator", "_engine", "_transport", "unanswered", "requests"),
         *("_unsent_bytes", "_held_bytes", "_engine_bytes", "_held_limit"),
         *("_unread_limit", "_nodes", "_responses", "_links", "_actors"),
-        *("_is_stranger", "_opened"),
+        *("_is_stranger", "_opened", "_purpose"),
         *("_started_at", "_handshake_ms", "_is_waiting", "_is_deaf", "_is_held_back"),
         *("_is_lost", "_is_ended", "_abort_at", "visitor", "__weakref__"),
     )
@@ -196,6 +196,8 @@ class AmqpConnection(asyncio.Protocol):
         # True until the peer has shown a key.
         self._is_stranger = True
         self._opened = False
+        # What the client is for, if that is said in the operation log.
+        self._purpose = ""
         self._started_at = 0
         self._handshake_ms = host.handshake_ms
         # Reasons not to read: earlier bytes wait for their turn; the peer does not read
@@ -477,6 +479,7 @@ class AmqpConnection(asyncio.Protocol):
 
     def _on_opened(self, event: ConnectionOpened) -> None:
         _log.debug("%s opened as %s", self.peer_name, event.container_id)
+        self._purpose = purpose_of(event.properties)
         try:
             self._choose(event.hostname, is_last=True)
         except ServiceBusError as error:
@@ -595,7 +598,8 @@ class AmqpConnection(asyncio.Protocol):
             return actor_text(client, what, key_name)
         path = what.removesuffix("/$management").rpartition(" ")[2]
         key_name = self.grants.key_name(path, self.clock.now())
-        return actor_text(self.peer_name, what, key_name)
+        purpose = f"{self._purpose} {what}" if self._purpose else what
+        return actor_text(self.peer_name, purpose, key_name)
 
     @property
     def peer_name(self) -> str:

@@ -10,6 +10,7 @@ from twinbus.pairing.own.messages import OwnMessage
 from twinbus.pairing.own.outlet import OwnOutlet
 from twinbus.pairing.own.secondary import OwnSecondary
 from twinbus.pairing.syphon.ports import Engine, Listing
+from twinbus.pairing.syphon.settings import USER_AGENT
 
 _EXTENSIONS: Final = "twinbus:extensions"
 _LEDGER: Final = "restore-ledger"
@@ -40,7 +41,10 @@ def own_engine(
     return Engine(
         NAME,
         OwnSecondary(
-            NamespaceConnection(secondary, clock), clock, secondary_name, listing
+            NamespaceConnection(secondary, clock, USER_AGENT),
+            clock,
+            secondary_name,
+            listing,
         ),
-        OwnOutlet(NamespaceConnection(primary, clock), clock),
+        OwnOutlet(NamespaceConnection(primary, clock, USER_AGENT), clock),
     )

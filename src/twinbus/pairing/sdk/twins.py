@@ -37,13 +37,18 @@ def is_asynchronous(client: Any) -> bool:
     )
 
 
-def twin_of(client: Any) -> AsyncClient:
-    """An asynchronous client for the same namespace, that never retries."""
+def twin_of(client: Any, user_agent: str = "") -> AsyncClient:
+    """An asynchronous client for the same namespace, that never retries. It says that
+    it is a `user_agent`, and what its original says."""
+    settings = clients.connection_settings(client)
+    given = settings.pop("user_agent")
+    agents = " ".join(one for one in (user_agent, given) if one)
     return AsyncClient(
         client.fully_qualified_namespace,
         asynchronous_credential(clients.credential_of(client)),
         retry_total=0,
-        **clients.connection_settings(client),
+        user_agent=agents or None,
+        **settings,
     )
 
 

@@ -14,6 +14,7 @@ from twinbus.pairing.sdk_syphon.outlet import SdkOutlet
 from twinbus.pairing.sdk_syphon.reach import Reach
 from twinbus.pairing.sdk_syphon.secondary import SdkSecondary
 from twinbus.pairing.syphon.ports import Engine
+from twinbus.pairing.syphon.settings import USER_AGENT
 
 NAME: Final = "azure-servicebus"
 
@@ -31,13 +32,13 @@ def sdk_engine(
     return Engine(
         NAME,
         SdkSecondary(
-            SdkNamespace(twin_of(secondary)),
+            SdkNamespace(twin_of(secondary, USER_AGENT)),
             administration,
             clock,
             secondary_name,
             closes_administration=closes_administration,
         ),
-        SdkOutlet(SdkNamespace(twin_of(primary)), Reach(primary), clock),
+        SdkOutlet(SdkNamespace(twin_of(primary, USER_AGENT)), Reach(primary), clock),
     )
 
 

@@ -37,6 +37,10 @@ DISCOVERY_MS: Final = 60_000
 ONCE_WAIT_MS: Final = 1_000
 """How long nothing must come from a queue before it counts as empty."""
 
+USER_AGENT: Final = "twinbus-syphon"
+"""How its connections begin to say who they are, so that the operation log of a twinbus
+tells what a syphon did from what applications do."""
+
 LEASE: Final = "lease"
 LEASE_SESSION: Final = "syphon"
 """The session whose lock is the right to run the syphon, and the last part of the path

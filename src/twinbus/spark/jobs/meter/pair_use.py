@@ -60,16 +60,22 @@ def pair_use(groups: "DataFrame") -> PairUse | None:
 
 
 def _outages(groups: "DataFrame") -> tuple[EntityOutage, ...]:
-    """Of each entity, all its outages together: pings of senders' logs where there are
-    any, and diverts that senders noted."""
+    """Of each entity, all its outages together: pings, and diverts that senders noted.
+
+    A client has one name in its own log and another in the store's, so clients are
+    counted in one kind of log: in those of senders, if they have any pings."""
     from pyspark.sql import functions as F
 
     is_ping = "kind = 'ping' AND (is_store OR result IN ('failed', 'unknown'))"
-    is_divert = "NOT is_store AND kind = 'divert' AND result = 'ok'"
-    signs = groups.where(f"({is_ping}) OR ({is_divert})").groupBy("entity")
+    is_sign = "kind = 'ping' OR (NOT is_store AND kind = 'divert' AND result = 'ok')"
+    is_divert = "kind = 'divert'"
+    signs = groups.where(is_sign).groupBy("entity")
     counted = signs.agg(
         F.expr(f"sum(IF({is_ping}, interactions, 0L))").alias("pings"),
-        F.expr("count(DISTINCT pinger)").alias("clients"),
+        F.expr(
+            "coalesce(nullif(count(DISTINCT IF(is_store, NULL, pinger)), 0), "
+            "count(DISTINCT pinger))"
+        ).alias("clients"),
         F.expr("(max(last_at) - min(first_at)) / 1e6").alias("seconds"),
         F.expr(f"sum(IF({is_divert}, rows, 0L))").alias("diverted"),
     )

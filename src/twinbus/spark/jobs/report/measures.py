@@ -30,6 +30,8 @@ _IS_DEAD_LETTER: Final = (
 
 _IS_OF_A_STORE: Final = "source NOT LIKE 'sender-%'"
 _IS_OF_A_SENDER: Final = "source LIKE 'sender-%'"
+_IS_BILLED_PING: Final = f"operation = 'ping' AND ({_IS_OF_A_STORE} OR result <> 'ok')"
+"""A ping that was accepted is in the log of the sender and in that of the store."""
 
 
 def step_sql(column: str, step_seconds: int) -> str:
@@ -330,7 +332,7 @@ def returns(
         .agg(*_expressions("min(occurred_at) AS back_at"))
     )
     pings = (
-        operations.where("operation = 'ping'")
+        operations.where(_IS_BILLED_PING)
         .join(bounds, "entity")
         .join(broadcast(sends), ["entity", "spell"], "left")
         .where("occurred_at > began_at")
