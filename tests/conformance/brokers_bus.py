@@ -12,9 +12,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from crash.server_process import environment
 
 from bench.free_port import free_port
 from twinbus.amqp.sasl import plain
+from twinbus.auth import sas
 from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.client import connect
 from twinbus.client.management import ask_namespace
@@ -42,6 +44,7 @@ COUNT = 3
 # Bounds against hanging; never waited out.
 _PATIENCE_SECONDS = 60.0
 _SHOWN_CHARACTERS = 20_000
+_TOKEN_MS = 600_000
 _CLAIMS = (("Send",), ("Listen",), ("Send", "Listen"), ("Manage",))
 
 
@@ -54,6 +57,7 @@ class BrokersBus:
         self.key = "key-of-the-test-bus"
         self.port = free_port()
         self.clock = ClockFile.make(self.folder / "clock", SystemClock().now())
+        self._allows_faults = bool((settings or {}).get("allow_faults"))
         self._process: subprocess.Popen[str] | None = None
         (self.folder / "bus.toml").write_text(self._config(settings or {}))
 
@@ -215,6 +219,32 @@ class BrokersBus:
                 if time.monotonic() > ends_at:
                     raise
 
+    @property
+    def faults(self) -> "BrokersFaults":
+        """Raises ValueError."""
+        if not self._allows_faults:
+            raise ValueError("the setting allow_faults is missing")
+        return BrokersFaults(self.asked_faults)
+
+    def asked_faults(self, method: str, path: str = "", body: object = None) -> Any:
+        """The answer of `/$faults`, by any broker."""
+        token = sas.make(
+            resource=f"sb://localhost:{self.port}/",
+            key_name=self.key_name,
+            key=self.key,
+            expires_at=self.clock.now() + _TOKEN_MS,
+        )
+        connection = HTTPConnection("localhost", self.port, timeout=_PATIENCE_SECONDS)
+        content = None if body is None else json.dumps(body)
+        target = f"/$faults{path}"
+        connection.request(method, target, content, {"authorization": token})
+        answer = json.loads(connection.getresponse().read())
+        connection.close()
+        # All brokers are there, so none may be missing.
+        assert not answer.get("error"), answer
+        assert answer["missing"] == [], answer
+        return answer
+
     async def _asked(self, operation: str, arguments: Mapping[str, str]) -> Any:
         sasl = plain(self.key_name, self.key)
         async with await connect("127.0.0.1", self.port, sasl=sasl) as connection:
@@ -237,6 +267,25 @@ class BrokersBus:
         ):
             assert time.monotonic() < ends_at, "the brokers do not follow the clock"
             time.sleep(0.005)
+
+
+class BrokersFaults:
+    """As `Bus.faults`, of all brokers."""
+
+    def __init__(self, ask: Callable[..., Any]) -> None:
+        self._ask = ask
+
+    def set(self, effect: str, *, lasts: str | None = None, **parts: Any) -> int:
+        written = {"effect": effect, "for": lasts, **parts}
+        number: int = self._ask("POST", body=written)["number"]
+        return number
+
+    def clear(self, number: int | None = None) -> None:
+        self._ask("DELETE", "" if number is None else f"/{number}")
+
+    def active(self) -> Sequence[Mapping[str, Any]]:
+        found: Sequence[Mapping[str, Any]] = self._ask("GET")["faults"]
+        return found
 
 
 def _subscription_path(topic: str, name: str) -> str:

@@ -5,13 +5,14 @@ clients that were connected before, and with new ones.
 """
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPException
 from typing import Any
 
 import pytest
 from azure.core.exceptions import HttpResponseError
-from azure.servicebus import ServiceBusClient, ServiceBusMessage
+from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusSender
 from azure.servicebus.exceptions import (
     ServiceBusConnectionError,
     ServiceBusError,
@@ -31,9 +32,6 @@ pytestmark = [
         "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
     ),
     pytest.mark.setups("one", "postgres"),
-    pytest.mark.differs(
-        "brokers", row="A1", why="a fault is set at one broker, and hits its clients"
-    ),
 ]
 
 
@@ -210,10 +208,10 @@ def test_a1_failing_commit_refuses_what_it_had(faulty: Faulty) -> None:
 def test_a1_slow_store_answers_later(faulty: Faulty) -> None:
     bus, sender = faulty.bus, faulty.sender("orders")
     sender.send_messages(message("first"))
-    before = bus.server.clock.monotonic()
+    before = time.monotonic()
     bus.faults.set("slow", delay="0.3s")
     sender.send_messages(message("second"))
-    assert bus.server.clock.monotonic() - before >= 300
+    assert time.monotonic() - before >= 0.3
     found = texts_of(receive(faulty.receiver("orders"), 2))
     assert sorted(found) == ["first", "second"]
 
@@ -230,14 +228,26 @@ def test_a1_store_that_is_gone_comes_back_when_the_fault_is_cleared(
         sender.send_messages(message("refused"))
     bus.faults.clear()
     bus.advance(11)
-    eventually(lambda: _are_serving(bus), "the store is back")
-    sender.send_messages(message("after"))
+    if isinstance(bus, Bus):
+        eventually(lambda: _are_serving(bus), "the store is back")
+        sender.send_messages(message("after"))
+    else:
+        # Three brokers: until one has taken it, what is sent is refused.
+        eventually(lambda: _is_taken(sender, "after"), "a broker has the store")
     found = texts_of(receive(faulty.receiver("orders"), 2))
     assert sorted(found) == ["after", "kept"]
 
 
 def _are_serving(bus: Bus) -> bool:
     return all(owner.state is OwnerState.SERVING for owner in bus.server.owners)
+
+
+def _is_taken(sender: ServiceBusSender, text: str) -> bool:
+    try:
+        sender.send_messages(message(text))
+    except ServiceBusError:
+        return False
+    return True
 
 
 def test_a1_fault_ends_by_itself(faulty: Faulty) -> None:
@@ -250,6 +260,9 @@ def test_a1_fault_ends_by_itself(faulty: Faulty) -> None:
     assert bus.faults.active() == []
 
 
+@pytest.mark.differs(
+    "brokers", row="A1", why="each broker draws for the clients that it has"
+)
 def test_a1_seed_decides_which_operations_are_hit(faulty: Faulty) -> None:
     first = [_is_refused(faulty, number) for number in range(20)]
     assert first == [_is_refused(faulty, number) for number in range(20)]

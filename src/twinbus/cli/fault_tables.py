@@ -9,16 +9,18 @@ from twinbus.durations import readable_duration
 
 def print_faults(faults: Iterable[Mapping[str, Any]]) -> None:
     print_table(
-        ("number", "effect", "operations", "where", "details", "left"),
+        ("number", "effect", "operations", "where", "details", "left", "hits"),
         [
             (
                 *(str(fault["number"]), fault["effect"]),
                 ", ".join(fault["operations"]) or "store",
                 *(_where(fault), _details(fault), _left(fault["left_ms"])),
+                # A server of an older version does not count them.
+                str(fault.get("hits", "")),
             )
             for fault in faults
         ],
-        right=(0,),
+        right=(0, 6),
         name=3,
     )
 

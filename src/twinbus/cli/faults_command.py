@@ -166,6 +166,8 @@ def _clear(number: Number = None, **flags: Any) -> None:
 
 
 def _ask(flags: dict[str, Any], method: str, path: str, content: Any = None) -> Any:
-    from twinbus.cli.own_requests import ask_own
+    from twinbus.cli.own_requests import ask_own, warn_of_missing
 
-    return ask_own(flags, method, path, content)
+    answer = ask_own(flags, method, path, content)
+    warn_of_missing(answer)
+    return answer

@@ -7,6 +7,7 @@ speaks HTTP.
 import http.client
 import json
 import ssl
+import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -64,6 +65,12 @@ def ask_text(flags: Mapping[str, Any], path: str) -> str:
             _CODES.get(status, exit_codes.FAILED),
         )
     return body.decode()
+
+
+def warn_of_missing(answer: Mapping[str, Any]) -> None:
+    """Of several brokers these have not done what was asked."""
+    for one in answer.get("missing", ()):
+        print(f"Not at broker {one['broker']}: {one['why']}", file=sys.stderr)
 
 
 def _exchange(

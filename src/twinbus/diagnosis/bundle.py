@@ -39,11 +39,15 @@ def write_bundle(
     *,
     now: int,
     kept_count: int,
+    broker: str = "",
 ) -> Path:
-    """The folder of the diagnosis. Raises OSError."""
+    """The folder of the diagnosis; `broker` is in its name: several brokers may share
+    the data folder. Raises OSError."""
     place = data / FOLDER
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     name = f"{instant_of(now):%Y%m%dT%H%M%S}.{now % 1000:03d}-{why.kind}"
+    if broker:
+        name += f"-broker-{broker.replace(' ', '-')}"
     unfinished, folder = place / f"{_INCOMPLETE}{name}", place / name
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(mode=0o700)

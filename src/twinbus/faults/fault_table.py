@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from random import Random
 
-from twinbus.errors import MessagingEntityNotFound, QuotaExceeded
+from twinbus.errors import EntityAlreadyExists, MessagingEntityNotFound, QuotaExceeded
 from twinbus.faults.decision import Occasion, StoreOccasion, applies
 from twinbus.faults.fault import Effect, InjectedFault
 from twinbus.faults.written_fault import described
@@ -26,25 +26,48 @@ class FaultTable:
         self._random = random
         self._faults: dict[int, InjectedFault] = {}
         self._generators: dict[int, Random] = {}
+        # How many operations each has hit.
+        self._hit_counts: dict[int, int] = {}
+        # The highest of those that were given here or at another broker.
         self._last_number = 0
+        # The number after this one; several brokers give different ones.
+        self.next_number: Callable[[int], int] = lambda last: last + 1
         # Called with each fault that is set: some hit what is there already.
         self.on_set: Callable[[InjectedFault], None] | None = None
 
     def set(self, fault: InjectedFault, now: int) -> InjectedFault:
         """Returns it with its number. Raises QuotaExceeded."""
+        known = replace(fault, number=self.next_number(self._last_number))
+        self._add(known, now)
+        return known
+
+    def copy(self, fault: InjectedFault, now: int) -> None:
+        """Set one that has its number from another broker; once, however often it
+        comes. Raises QuotaExceeded, EntityAlreadyExists."""
+        known = self._faults.get(fault.number)
+        if known is None:
+            self._add(fault, now)
+        elif replace(known, until=fault.until) != fault:
+            raise EntityAlreadyExists(f"Another fault has the number {fault.number}.")
+
+    def _add(self, fault: InjectedFault, now: int) -> None:
+        """Raises QuotaExceeded."""
         if len(self.active(now)) >= FAULTS:
             raise QuotaExceeded(
                 f"{FAULTS} faults are set, which is the limit. Clear some."
             )
-        self._last_number += 1
-        known = replace(fault, number=self._last_number)
-        self._faults[known.number] = known
-        if known.seed is not None:
-            self._generators[known.number] = Random(known.seed)
-        _log.warning("fault %d is set: %s", known.number, described(known))
+        self._last_number = max(self._last_number, fault.number)
+        self._faults[fault.number] = fault
+        self._hit_counts[fault.number] = 0
+        if fault.seed is not None:
+            self._generators[fault.number] = Random(fault.seed)
+        _log.warning("fault %d is set: %s", fault.number, described(fault))
         if self.on_set is not None:
-            self.on_set(known)
-        return known
+            self.on_set(fault)
+
+    def hit_count(self, number: int) -> int:
+        """How many operations the fault with this number has hit."""
+        return self._hit_counts.get(number, 0)
 
     def active(self, now: int) -> Sequence[InjectedFault]:
         """Those that have not ended."""
@@ -64,6 +87,7 @@ class FaultTable:
     def _forget(self, number: int, why: str) -> InjectedFault:
         fault = self._faults.pop(number)
         self._generators.pop(number, None)
+        self._hit_counts.pop(number, None)
         _log.warning("fault %d %s: %s", number, why, described(fault))
         return fault
 
@@ -75,6 +99,7 @@ class FaultTable:
             return None
         for fault in self.active(now):
             if fault.effect in effects and self._hits(fault, occasion, now):
+                self._hit_counts[fault.number] += 1
                 return fault
         return None
 

@@ -97,6 +97,29 @@ def write_fault(fault: InjectedFault, now: int) -> dict[str, Any]:
     }
 
 
+def read_copy(shown: Mapping[str, Any], now: int) -> InjectedFault:
+    """The fault that another broker has written. What is left of its time counts: the
+    clocks of brokers differ. Raises ArgumentError."""
+    try:
+        left_ms = shown["left_ms"]
+        return InjectedFault(
+            effect=_effect(shown["effect"]),
+            operations=_operations(shown["operations"]),
+            entity=shown["entity"],
+            store=shown["store"],
+            namespace=shown["namespace"],
+            until=0 if left_ms is None else now + left_ms,
+            probability=shown["probability"],
+            seed=shown["seed"],
+            delay_ms=shown["delay_ms"],
+            rate=shown["rate"],
+            number=shown["number"],
+        )
+    except (KeyError, TypeError) as error:
+        # The other broker may be of another version.
+        raise ArgumentError(f"The fault can't be read: {error!r}.") from None
+
+
 def described(fault: InjectedFault) -> str:
     """In one line, for the log."""
     parts = [fault.effect.value]

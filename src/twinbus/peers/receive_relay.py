@@ -57,7 +57,7 @@ class RemoteDeliveries(RemoteReceiver):
         self._link = link
         self._output = output
         self._channel = channel
-        self._path = path
+        self.path = path
         self._homes = homes
         # The link to the owner; None while there is none.
         self.peer: Link | None = None
@@ -88,7 +88,7 @@ class RemoteDeliveries(RemoteReceiver):
     def settle(self, delivery_id: int, state: object, settled: bool) -> None:
         if delivery_id in self._enlisted:
             if not settled:
-                refusal = encode_rejected(amqp_error(_is_enlisted(self._path)))
+                refusal = encode_rejected(amqp_error(_is_enlisted(self.path)))
                 self._answer(delivery_id, delivery_id, True, refusal)
             return
         at, _ = self._held.pop(delivery_id, _NOTHING)
@@ -138,14 +138,14 @@ class RemoteDeliveries(RemoteReceiver):
     ) -> bytes:
         held = self._held.get(delivery_id)
         if held is None:
-            raise MessageLockLost(entity_path=self._path)
+            raise MessageLockLost(entity_path=self.path)
         if delivery_id in self._enlisted:
-            raise _is_enlisted(self._path)
-        settlement = settlement_of(outcome, self._path)
+            raise _is_enlisted(self.path)
+        settlement = settlement_of(outcome, self.path)
         token = held[1]
-        step: list[object] = [SETTLE_STEP, self._path, token, encoded_state(outcome)]
+        step: list[object] = [SETTLE_STEP, self.path, token, encoded_state(outcome)]
         home = self._homes[token_fragment(token)]
-        work = RemoteStep(home, self._path, step, settlement.size_bytes())
+        work = RemoteStep(home, self.path, step, settlement.size_bytes())
         work.ends(self, delivery_id, settlement.kind)
         transaction.enlist(work)
         self._enlisted[delivery_id] = transaction

@@ -81,13 +81,19 @@ class SendRelay(Relay):
         if delivery.state is not None:
             self._enlist(delivery)
         elif delivery.oversize:
-            self._refuse(delivery, self._arrivals.too_large())
+            self._reject(delivery, self._arrivals.too_large())
         elif self.peer is None:
-            self._refuse(delivery, unknown_outcome(self.path))
+            self._reject(delivery, unknown_outcome(self.path))
         elif self._waiting or self.peer.credit <= 0:
             self._waiting.append(delivery)
         else:
             self._pass_on(self.peer, delivery)
+        if self._link.credit <= _TOP_UP_AT:
+            self._top_up()
+
+    def refuse(self, delivery: MessageReceived, error: ServiceBusError) -> None:
+        """Answer a message that is not passed on whatever it is."""
+        self._reject(delivery, error)
         if self._link.credit <= _TOP_UP_AT:
             self._top_up()
 
@@ -106,7 +112,7 @@ class SendRelay(Relay):
         try:
             answer = self._enlistment.take(delivery)
         except ServiceBusError as error:
-            self._refuse(delivery, error)
+            self._reject(delivery, error)
             return
         if not delivery.settled:
             at = delivery.delivery_id
@@ -175,7 +181,7 @@ class SendRelay(Relay):
             self._runs.add(self._answer, delivery_id, unknown, True)
         self._runs.flush(self._answer)
 
-    def _refuse(self, delivery: MessageReceived, error: ServiceBusError) -> None:
+    def _reject(self, delivery: MessageReceived, error: ServiceBusError) -> None:
         if not delivery.settled:
             at = delivery.delivery_id
             self._answer(at, at, True, encode_rejected(amqp_error(error)))

@@ -3,7 +3,6 @@
 from typing import Final
 from urllib.parse import quote
 
-from twinbus.auth import sas
 from twinbus.broker.home import Home
 from twinbus.clock import Clock
 from twinbus.doors.http.bulk.forwarded_caller import forwarded_headers
@@ -11,11 +10,8 @@ from twinbus.doors.http.bulk.http_caller import HttpCaller
 from twinbus.doors.http.bulk.peer_bulk import NAMESPACE, PREFIX
 from twinbus.doors.http.bulk.remote_share import RemoteShare
 from twinbus.doors.http.response import HttpResponse
-from twinbus.peers.peer_properties import KEY_NAME
 from twinbus.peers.peers import Peers
-
-_TOKEN_MS: Final = 3_600_000
-"""Long enough for brokers whose clocks differ."""
+from twinbus.process.cluster_token import cluster_token
 
 _PASSED_ON: Final = ("content-type", "x-twinbus-next", "x-twinbus-messages")
 
@@ -29,7 +25,7 @@ class ClusterBulk:
         """`namespace`: its name; empty: the default one."""
         self._named = {NAMESPACE: namespace} if namespace else {}
         self._peers = peers
-        self._key = key.hex()
+        self._key = key
         self._clock = clock
         self._shares: dict[str, RemoteShare] = {}
 
@@ -51,12 +47,7 @@ class ClusterBulk:
         timeout_seconds: float,
     ) -> HttpResponse:
         """Raises ServerBusy if there is no answer."""
-        token = sas.make(
-            resource=f"http://{address}/",
-            key_name=KEY_NAME,
-            key=self._key,
-            expires_at=self._clock.now() + _TOKEN_MS,
-        )
+        token = cluster_token(address, self._key, self._clock.now())
         headers = {"authorization": token, **self._named, **forwarded_headers(caller)}
         target = "/" + quote(PREFIX + name)
         answer = await self._peers.http.post(

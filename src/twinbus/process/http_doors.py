@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twinbus.auth.policy import Policy
 from twinbus.doors.http.administration.administration import Administration
@@ -17,6 +17,12 @@ from twinbus.doors.http.bulk.peer_bulk import PeerBulk
 from twinbus.doors.http.diagnosis_requests import DiagnosisRequests
 from twinbus.doors.http.fault_requests import FaultRequests
 from twinbus.doors.http.faulty_connection import FaultyCaller
+from twinbus.doors.http.fellow_brokers import (
+    CLEAR_FAULTS,
+    COPY_FAULT,
+    DIAGNOSE,
+    LIST_FAULTS,
+)
 from twinbus.doors.http.gateway import Gateway
 from twinbus.doors.http.health import Health
 from twinbus.doors.http.host_gateway import HostGateway
@@ -25,9 +31,13 @@ from twinbus.doors.http.messaging.remote_messaging import RemoteMessaging
 from twinbus.doors.http.metrics import Metrics
 from twinbus.doors.http.namespace_requests import NamespaceRequests
 from twinbus.doors.http.peer_gateway import PeerGateway
+from twinbus.doors.http.peer_management import PeerManagement
 from twinbus.entities.namespace import Namespace
+from twinbus.faults.broker_faults import BrokerFaults, next_of_share
 from twinbus.operations.bulk.bulk_entities import BulkEntities
 from twinbus.process.cluster_bulk import ClusterBulk
+from twinbus.process.cluster_requests import ClusterRequests
+from twinbus.process.fault_spreading import FaultSpreading
 from twinbus.process.server_diagnosis import ASKED_FOR
 
 if TYPE_CHECKING:
@@ -54,6 +64,19 @@ class HttpDoors:
         self._health = health
         # What other brokers need: the key of the cluster, and what accepts it.
         self._cluster: tuple[bytes, Policy] | None = None
+        faults = server.faults
+        self._broker_faults = (
+            None if faults is None else BrokerFaults(faults.table, server.clock)
+        )
+        self._faults = FaultRequests(
+            server.namespace, server.clock, self._broker_faults
+        )
+        self._diagnoses = DiagnosisRequests(
+            *(server.namespace, server.clock),
+            lambda: server.diagnosis.write(ASKED_FOR),
+        )
+        # None without other brokers, and if faults are not allowed.
+        self._spreading: FaultSpreading | None = None
         self.default = self._made(server.namespace)
         self._doors: dict[Namespace, HttpDoor] = {server.namespace: self.default}
         self.gateway = HostGateway(server.namespaces, lambda one: self._of(one).gateway)
@@ -76,9 +99,13 @@ class HttpDoors:
     def tick(self) -> None:
         for door in self:
             door.messaging.tick()
+        if self._spreading is not None:
+            self._spreading.look()
 
     def stop_waiting(self) -> None:
         """The server stops: requests that wait for messages are answered."""
+        if self._spreading is not None:
+            self._spreading.stop()
         for door in self:
             door.messaging.stop_waiting()
 
@@ -91,12 +118,41 @@ class HttpDoors:
         for namespace, door in list(self._doors.items()):
             self._doors[namespace] = self._joined(door, namespace)
         self.default = self._doors[self._server.namespace]
+        self._manage_together(key)
 
-    def peer_gateway(self) -> PeerGateway | HostGateway:
-        """What answers other brokers."""
-        if self.default.bulk is None:
-            return self.gateway
-        return PeerGateway(self.gateway, self._peer_bulk_of)
+    def _manage_together(self, key: bytes) -> None:
+        """What is about the whole server is about all brokers from now on."""
+        server = self._server
+        assert server.broker is not None
+        cluster = ClusterRequests(server.peers, server.broker, key, server.clock)
+        self._faults.others = self._diagnoses.others = cluster
+        if server.faults is None or self._broker_faults is None:
+            return
+        server.faults.table.next_number = lambda last: next_of_share(
+            last, *cluster.position()
+        )
+        self._spreading = FaultSpreading(self._broker_faults, cluster)
+
+    def peer_gateway(self, policy: Policy) -> PeerGateway:
+        """What answers other brokers; `policy` accepts the key of the cluster."""
+        actions = {
+            LIST_FAULTS: self._list_faults,
+            COPY_FAULT: self._copy_fault,
+            CLEAR_FAULTS: self._clear_faults,
+            DIAGNOSE: lambda _: self._diagnoses.write(),
+        }
+        management = PeerManagement(actions, self._server.clock, policy)
+        return PeerGateway(self.gateway, self._peer_bulk_of, management)
+
+    def _list_faults(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"faults": self._faults.allowed().all()}
+
+    def _copy_fault(self, shown: dict[str, Any]) -> dict[str, Any]:
+        self._faults.allowed().copy(shown)
+        return {}
+
+    def _clear_faults(self, asked: dict[str, Any]) -> dict[str, Any]:
+        return {"faults": self._faults.allowed().clear(asked.get("number"))}
 
     def _peer_bulk_of(self, name: str) -> PeerBulk | None:
         """That of a namespace, by name; an empty one means the default."""
@@ -169,10 +225,8 @@ class HttpDoors:
         )
         if namespace is server.namespace:
             gateway.manage_server(
-                FaultRequests(namespace, server.clock, server.faults),
-                DiagnosisRequests(
-                    namespace, server.clock, lambda: server.diagnosis.write(ASKED_FOR)
-                ),
+                self._faults,
+                self._diagnoses,
                 NamespaceRequests(server.making, namespace, server.clock),
             )
         return gateway

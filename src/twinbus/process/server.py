@@ -286,6 +286,7 @@ class Server:
             self.clock,
             list(self.owners),
             lambda: [each.described() for each in self._connections],
+            self._seat.name,
         )
 
     def _measured(self) -> ServerFigures:
@@ -399,7 +400,7 @@ class Server:
         return address
 
     def _peer_doors(self, policy: Policy, tls: ssl.SSLContext | None) -> PeerDoors:
-        gateway = self.http.peer_gateway()
+        gateway = self.http.peer_gateway(policy)
         return PeerDoors(
             amqp=lambda: PeerDoor(self, policy),
             http=lambda: HttpConnection(self, gateway),

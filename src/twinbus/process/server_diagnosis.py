@@ -37,7 +37,10 @@ class ServerDiagnosis:
         clock: Clock,
         owners: Sequence[StoreOwner],
         connections: Callable[[], Iterable[str]],
+        broker: str = "",
     ) -> None:
+        """`broker`: the name of this one among several."""
+        self._broker = broker
         self._config = config
         self._clock = clock
         self._owners = owners
@@ -70,6 +73,7 @@ class ServerDiagnosis:
             _secrets(self._config, self._policies()),
             now=self._clock.now(),
             kept_count=self._config.max_diagnoses,
+            broker=self._broker,
         ).absolute()
 
     def try_to_write(self, why: Sickness) -> Path | None:

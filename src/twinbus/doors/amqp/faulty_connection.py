@@ -4,6 +4,7 @@ It looks at each event before it is applied, and at what is written. A message t
 refused by a fault is answered as one that the entity does not take. Receivers that are
 attached when a fault begins are detached: they would wait for messages otherwise.
 Settlements and renewals are not refused, since those messages were received before.
+Links that are passed on to another broker are hit here, and not there.
 """
 
 import asyncio
@@ -39,6 +40,10 @@ from twinbus.faults.faults import Faults
 from twinbus.links.receive_link import ReceiveLink
 from twinbus.links.refusal import amqp_error
 from twinbus.links.send_link import SendLink
+from twinbus.peers.receive_relay import ReceiveRelay, RemoteDeliveries
+from twinbus.peers.send_relay import SendRelay
+
+AnyReceiver = ReceivingLink | ReceiveRelay
 
 
 class FaultyAmqpConnection(AmqpConnection):
@@ -93,18 +98,19 @@ class FaultyAmqpConnection(AmqpConnection):
         """The event is not applied."""
         if isinstance(event, MessageReceived):
             link = event.link.context
-            return isinstance(link, SendLink) and self._is_send_hit(link, event)
+            if isinstance(link, SendLink | SendRelay):
+                return self._is_send_hit(link, event)
         if isinstance(event, LinkAttached):
             return self._is_attach_hit(event.link)
         if isinstance(event, LinkFlow):
             receiver = event.link.context
-            if isinstance(receiver, ReceivingLink) and event.link.credit > 0:
+            if isinstance(receiver, AnyReceiver) and event.link.credit > 0:
                 return self._is_receiver_hit(receiver)
         if isinstance(event, DispositionReceived):
             return self._is_settlement_hit(event)
         return False
 
-    def _is_send_hit(self, link: SendLink, event: MessageReceived) -> bool:
+    def _is_send_hit(self, link: SendLink | SendRelay, event: MessageReceived) -> bool:
         entity = entity_of(link.path)
         if self._is_dropped(Operation.SEND, entity):
             return True
@@ -133,14 +139,17 @@ class FaultyAmqpConnection(AmqpConnection):
             link.refuse(amqp_error(error))
         return error is not None
 
-    def _is_receiver_hit(self, link: ReceivingLink) -> bool:
+    def _is_receiver_hit(self, link: AnyReceiver) -> bool:
         entity = entity_of(link.path)
         if self._is_dropped(Operation.RECEIVE, entity):
             return True
         error = self._faults.refusal(Operation.RECEIVE, entity)
         if error is not None:
             self._detached(link)
-            link.detach(error)
+            if isinstance(link, ReceiveRelay):
+                link.end_client(amqp_error(error))
+            else:
+                link.detach(error)
             # Its client settles what it has by token, as after any detach.
             link.forget_deliveries()
         return error is not None
@@ -149,9 +158,7 @@ class FaultyAmqpConnection(AmqpConnection):
         session = event.session
         found = session.find_unsettled(event.first, event.last)
         locks = [session.unsettled[delivery_id] for delivery_id in found]
-        holders = {lock.holder for lock in locks if isinstance(lock, MessageLock)}
-        for link in holders:
-            entity = entity_of(link.path) if isinstance(link, ReceiveLink) else ""
+        for entity in {entity for lock in locks for entity in _entities_of(lock)}:
             if self._is_dropped(Operation.RECEIVE, entity):
                 return True
             if self._faults.leaves_unanswered(Operation.RECEIVE, entity):
@@ -181,7 +188,7 @@ class FaultyAmqpConnection(AmqpConnection):
         if fault.effect is Effect.DROP:
             self._drop_if_attached(fault)
             return
-        for link in [one for one in self._links if isinstance(one, ReceivingLink)]:
+        for link in [one for one in self._links if isinstance(one, AnyReceiver)]:
             if not self._is_cut:
                 self._is_receiver_hit(link)
         self.output.mark()
@@ -195,9 +202,20 @@ class FaultyAmqpConnection(AmqpConnection):
 
 
 def _occasion(link: QueueLink) -> tuple[Operation, str]:
-    is_sender = isinstance(link, SendLink)
+    is_sender = isinstance(link, SendLink | SendRelay)
     operation = Operation.SEND if is_sender else Operation.RECEIVE
     return operation, entity_of(link.path)
+
+
+def _entities_of(lock: object) -> list[str]:
+    """Of what the session keeps for an unsettled delivery; none if it is not one that
+    faults can hit."""
+    if isinstance(lock, RemoteDeliveries):
+        return [entity_of(lock.path)]
+    if not isinstance(lock, MessageLock):
+        return []
+    link = lock.holder
+    return [entity_of(link.path) if isinstance(link, ReceiveLink) else ""]
 
 
 def _received_from(link: Link) -> str | None:
