@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from twinbus.entities.other_brokers import NoOthers, OtherBrokers
+from twinbus.entities.overtaken import Overtaken
 from twinbus.entities.record_description import entities_by_namespace
 from twinbus.errors import ServerBusy
 from twinbus.store.base import (
@@ -62,8 +63,8 @@ class CatalogFollower:
     async def latest(self) -> AsyncIterator[None]:
         """What is checked inside is what the catalog says, until it is changed inside.
 
-        Raises ServerBusy if another broker changes the catalog at the same time, or
-        the catalog cannot be read or written.
+        Raises Overtaken if another broker changes the catalog at the same time, and
+        ServerBusy if the catalog cannot be read or written.
         """
         async with self._changing:
             try:
@@ -74,10 +75,7 @@ class CatalogFollower:
             try:
                 yield
             except CatalogChanged as error:
-                raise ServerBusy(
-                    "Another broker changed entities at the same moment. Nothing of "
-                    "this change happened: try again."
-                ) from error
+                raise Overtaken from error
             except CommitUnknown as error:
                 raise ServerBusy(
                     "The catalog did not answer, so nobody knows whether the change "

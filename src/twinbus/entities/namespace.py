@@ -44,6 +44,7 @@ from twinbus.entities.forwarders import Forwarders
 from twinbus.entities.idle_entities import IdleEntities
 from twinbus.entities.namespace_access import NamespaceAccess
 from twinbus.entities.namespace_limits import NamespaceLimits
+from twinbus.entities.overtaken import tried_again
 from twinbus.entities.partitioning import (
     check_fragment_size,
     partitioned,
@@ -190,6 +191,7 @@ class Namespace(EntityRegister):
                 found = [] if main is None else rules.get(main.number, [])
                 self._restore_rules_of(entity, found)
 
+    @tried_again
     async def _save_rules(self, subscription: Subscription) -> None:
         """Write the rules of a partitioned subscription to the catalog. Raises
         FragmentUnavailable, StoreError."""
@@ -232,6 +234,7 @@ class Namespace(EntityRegister):
         assert isinstance(queue, Queue)
         return queue
 
+    @tried_again
     async def update_queue(self, path: str, properties: Mapping[str, Any]) -> Queue:
         """Change the given properties; others stay. Raises the errors of a creation
         except EntityAlreadyExists."""
@@ -256,6 +259,7 @@ class Namespace(EntityRegister):
         assert isinstance(topic, Topic)
         return topic
 
+    @tried_again
     async def update_topic(self, path: str, properties: Mapping[str, Any]) -> Topic:
         """Raises as `update_queue`."""
         async with self.follower.latest():
@@ -302,6 +306,7 @@ class Namespace(EntityRegister):
         )
         self.rules.check_counts(topic.router, topic.path, rules)
 
+    @tried_again
     async def update_subscription(
         self, topic_path: str, name: str, properties: Mapping[str, Any]
     ) -> Subscription:
@@ -336,6 +341,7 @@ class Namespace(EntityRegister):
 
     # --- authorization rules --------------------------------------------------
 
+    @tried_again
     async def change_own(self, change: Callable[[EntityRecord], EntityRecord]) -> None:
         """Change the record of the namespace. Raises ServerBusy, and what the change
         raises."""
@@ -380,6 +386,7 @@ class Namespace(EntityRegister):
             )
         return found
 
+    @tried_again
     async def change_entity_access(self, path: str, change: Change) -> None:
         """Raises MessagingEntityNotFound, ArgumentError, ServerBusy, and what the
         change raises."""
@@ -450,16 +457,7 @@ class Namespace(EntityRegister):
         try:
             await self.follower.intend(intents)
             stored = await self.stores.create(record, rules)
-            async with self.follower.latest():
-                self._check_exists_itself()
-                if entity.path.lower() in self._entities:
-                    raise EntityAlreadyExists(entity_path=entity.path)
-                self._check_topic_of(entity, rules)
-                if self._owners.sharing is Sharing.SHARED:
-                    # Still owned here: no successor dropped its fragments, nor can.
-                    await self.stores.durable(record)
-                await self.follower.put(record)
-                self._enter(entity)
+            await self._put_in_catalog(entity, rules)
         except BaseException:
             # If it is not in the catalog it does not exist: drop its fragments.
             if not self.follower.may_have_put(record):
@@ -469,6 +467,19 @@ class Namespace(EntityRegister):
             if entity.is_partitioned:
                 stored = rules_of_record(record)
             self._restore_rules_of(entity, stored)
+
+    @tried_again
+    async def _put_in_catalog(self, entity: Entity, rules: Sequence[Rule]) -> None:
+        async with self.follower.latest():
+            self._check_exists_itself()
+            if entity.path.lower() in self._entities:
+                raise EntityAlreadyExists(entity_path=entity.path)
+            self._check_topic_of(entity, rules)
+            if self._owners.sharing is Sharing.SHARED:
+                # Still owned here: no successor dropped its fragments, nor can.
+                await self.stores.durable(entity.record)
+            await self.follower.put(entity.record)
+            self._enter(entity)
 
     def _check_topic_of(self, entity: Entity, rules: Sequence[Rule]) -> None:
         """Check again, because others may have deleted or filled the topic meanwhile.
@@ -520,6 +531,7 @@ class Namespace(EntityRegister):
             raise MessagingEntityNotFound(entity_path=entity.path)
         return entity
 
+    @tried_again
     async def _delete(self, find: Callable[[], Entity]) -> None:
         async with self.follower.latest():
             entity = find()

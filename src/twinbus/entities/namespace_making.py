@@ -21,6 +21,7 @@ from twinbus.entities.access_keys import new_key
 from twinbus.entities.namespace import Namespace
 from twinbus.entities.namespace_access import RULES
 from twinbus.entities.namespaces import Namespaces
+from twinbus.entities.overtaken import tried_again
 from twinbus.entities.record_description import MADE, entity_order
 from twinbus.errors import (
     ArgumentOutOfRange,
@@ -118,6 +119,7 @@ class NamespaceMaking:
 
     # --- making ---------------------------------------------------------------
 
+    @tried_again
     async def create(self, name: str, ports: Sequence[int] = ()) -> Namespace:
         """Make a namespace with a root rule of its own; it is durable when this
         returns. Raises ArgumentError, EntityAlreadyExists, NotAllowed, QuotaExceeded,
@@ -177,6 +179,7 @@ class NamespaceMaking:
 
     # --- removing -------------------------------------------------------------
 
+    @tried_again
     async def remove(self, name: str) -> None:
         """Remove a namespace with its entities and their messages. Raises
         MessagingEntityNotFound, NotAllowed, FragmentUnavailable, ServerBusy."""
