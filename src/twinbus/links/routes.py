@@ -183,7 +183,11 @@ class Routes(CommitListener):
         if follows or is_identified or finds_duplicates(fragment):
             self._look(fragment, Routed(messages, link), delivery_id)
             return
-        check_room(fragment, size_of(messages), now)
+        try:
+            check_room(fragment, size_of(messages), now)
+        except StoreRefused as refusal:
+            self._divert_from_full(messages, link, delivery_id, refusal)
+            return
         self._enqueue(fragment, messages, now)
         self._wait(fragment.home, messages, link, delivery_id, is_bound=True)
 
@@ -239,6 +243,20 @@ class Routes(CommitListener):
         if detour is None:
             raise FragmentUnavailable(entity_path=self._routing.path)
         detour.send(messages, link, delivery_id)
+
+    def _divert_from_full(
+        self,
+        messages: list[Message],
+        link: CommitListener | None,
+        delivery_id: int,
+        refusal: StoreRefused,
+    ) -> None:
+        """The store has no room. If the messages take no detour, that says more than
+        why. Raises ServiceBusError."""
+        try:
+            self._divert(messages, link, delivery_id)
+        except ServiceBusError:
+            raise refusal from None
 
     def _enqueue(self, fragment: Fragment, messages: list[Message], now: int) -> None:
         actor = self._actor(fragment.home)

@@ -9,6 +9,11 @@ certain other store keeps its messages, whichever broker they come to; so they a
 one outbox, in one order. When the store is served again they are no longer kept: its
 owner waits for those that are (`detour_watch.py`).
 
+A store that is served, but full, or whose commits fail because its disk can only be
+read, is like one that is away: what was sent before is in it or in the outbox, and all
+that comes later follows. Receivers go on. It gets what is kept for it as far as it has
+room (`outbox_arrival.py`).
+
 A store that is away for longer than the limit gets nothing more: then the sender should
 know. If the store that keeps the messages is away for longer than the limit, later ones
 do not wait for it: that gives up their order, and not the entity.
@@ -23,9 +28,9 @@ from twinbus.broker.home import Home
 from twinbus.broker.message import Message
 from twinbus.broker.outbox import DIVERTED, SENT
 from twinbus.clock import Clock
-from twinbus.errors import FragmentUnavailable, ServerBusy
+from twinbus.errors import STORE_IS_FULL, FragmentUnavailable, ServerBusy
 from twinbus.limits import TRANSFER_LIMIT_MS
-from twinbus.links.sending import post
+from twinbus.links.sending import is_full, post
 from twinbus.outbox.detour_watch import DetourWatch
 from twinbus.outbox.foreign_entries import ForeignEntries
 from twinbus.outbox.outbox_carrier import OutboxCarrier
@@ -108,10 +113,9 @@ class TransferLog:
         if self._is_shared and not home.is_serving:
             self._check_unserved(home, target, now, entity_path)
         self._check_absence(home, now, entity_path)
-        if home.is_serving and now < home.refuses_until:
-            # It is not away, but full: messages of others would fill the next one.
-            raise ServerBusy(home.refusal, entity_path=entity_path)
         size_bytes = sum(len(message.raw) for message in messages)
+        if home.is_serving:
+            self._check_refusal(home, size_bytes, now, entity_path)
         log = self._log_for(target, home, size_bytes, now, entity_path)
         log.outbox.check_diverted(target.text, size_bytes, limit_bytes, entity_path)
         for message in messages:
@@ -121,16 +125,31 @@ class TransferLog:
             listener.note(log, item)
         log.wake()
 
+    def _check_refusal(
+        self, home: Home, size_bytes: int, now: int, entity_path: str
+    ) -> None:
+        """Raises ServerBusy if a store that is served refuses messages, unless it is
+        full: one that is too slow, or busy, shall get less to do."""
+        is_without_room = is_full(home, size_bytes, now)
+        if now < home.refuses_until and not is_without_room:
+            raise ServerBusy(home.refusal, entity_path=entity_path)
+        if self._is_shared and is_without_room:
+            # The one store that may keep its messages can be with another broker, and
+            # that one cannot tell here when all of them have arrived.
+            raise ServerBusy(STORE_IS_FULL, entity_path=entity_path)
+
     def _check_absence(self, home: Home, now: int, entity_path: str) -> None:
-        """Raises ServerBusy if its store is away for too long."""
+        """Raises ServerBusy if its store has taken no messages for too long."""
         if self._is_long_away(home, now):
             raise ServerBusy.store_away(entity_path, self.settings.limit_ms)
 
     def _is_long_away(self, home: Home, now: int) -> bool:
         since = home.away_since
-        if self._is_shared:
+        if home.is_serving:
+            since = home.refused_since
+        elif self._is_shared:
             since = self._unserved_since.get(home.store_uuid, now)
-        return not home.is_serving and now - since > self.settings.limit_ms
+        return since != 0 and now - since > self.settings.limit_ms
 
     def _check_unserved(
         self, home: Home, target: FragmentAddress, now: int, entity_path: str
@@ -151,7 +170,7 @@ class TransferLog:
         entity_path: str,
     ) -> Home:
         """The store that keeps messages for this fragment already; if there is none,
-        the one whose outbox is the smallest."""
+        the one whose outbox is the smallest, of those whose commits succeed."""
         log = home.awaited.get((target.generation, target.index))
         if self._is_shared:
             log = log or self.log_of(home)
@@ -166,7 +185,10 @@ class TransferLog:
         ]
         if not others:
             raise ServerBusy(entity_path=entity_path)
-        return min(others, key=lambda owner: owner.outbox.size_bytes)
+        return min(
+            others,
+            key=lambda owner: (owner.refused_since != 0, owner.outbox.size_bytes),
+        )
 
     def send_through(
         self,
@@ -250,7 +272,8 @@ class TransferLog:
             return
         for owner in self._owners:
             for key, log in list(owner.awaited.items()):
-                if self._is_long_away(log, now):
+                # One that is only full still gives away what it keeps.
+                if not log.is_serving and self._is_long_away(log, now):
                     del owner.awaited[key]
 
     def _note_unserved(self, now: int) -> None:
