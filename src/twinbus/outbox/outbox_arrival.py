@@ -230,7 +230,8 @@ class OutboxArrival(Admission):
             if self._source.outbox.diverted_count(target) == count:
                 address = address_from(target)
                 key = (address.generation, address.index)
-                self._target.awaited.pop(key, None)
+                if self._target.awaited.get(key) is self._source:
+                    del self._target.awaited[key]
 
 
 class ArrivalOutcome(CommitListener):

@@ -263,7 +263,9 @@ class TransferLog:
             target = address_from(text)
             found = self._owners.find(target.store_uuid)
             if found is not None:
-                found.awaited[target.generation, target.index] = source
+                # If another outbox has later ones, these have arrived already, and only
+                # their removal did not happen.
+                found.awaited.setdefault((target.generation, target.index), source)
 
     def tick(self, now: int) -> None:
         """Do not wait for a store that is away for too long."""
