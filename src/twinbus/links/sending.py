@@ -137,6 +137,8 @@ class Sending(Admission):
         self._link: CommitListener | None = link
         # Until then no later message may be enqueued.
         self.is_applied: bool = False
+        # They are in no change set.
+        self.is_refused: bool = False
         for message in messages:
             self.pending_bytes += len(message.raw)
         ask_for_duplicates(fragment, messages, self)
@@ -150,6 +152,7 @@ class Sending(Admission):
                 raise StoreRefused(entity_path=fragment.settings.path)
             check_room(fragment, self.pending_bytes, now)
         except ServiceBusError as error:
+            self.is_refused = True
             if link is not None:
                 link.failed([self._delivery_id], error)
             return

@@ -12,7 +12,8 @@ owner waits for those that are (`detour_watch.py`).
 A store that is served, but full, or whose commits fail because its disk can only be
 read, is like one that is away: what was sent before is in it or in the outbox, and all
 that comes later follows. Receivers go on. It gets what is kept for it as far as it has
-room (`outbox_arrival.py`).
+room (`outbox_arrival.py`). What it refuses waits until commits under way there have
+returned what was sent before (`detour_beginning.py`).
 
 A store that is away for longer than the limit gets nothing more: then the sender should
 know. If the store that keeps the messages is away for longer than the limit, later ones
@@ -26,11 +27,12 @@ from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment_address import FragmentAddress, address_from, store_of
 from twinbus.broker.home import Home
 from twinbus.broker.message import Message
-from twinbus.broker.outbox import DIVERTED, SENT
+from twinbus.broker.outbox import SENT
 from twinbus.clock import Clock
 from twinbus.errors import STORE_IS_FULL, FragmentUnavailable, ServerBusy
 from twinbus.limits import TRANSFER_LIMIT_MS
 from twinbus.links.sending import is_full, post
+from twinbus.outbox.detour_beginning import DetourBeginning, DivertedSend
 from twinbus.outbox.detour_watch import DetourWatch
 from twinbus.outbox.foreign_entries import ForeignEntries
 from twinbus.outbox.outbox_carrier import OutboxCarrier
@@ -75,6 +77,8 @@ class TransferLog:
         self._opened_at: dict[bytes, int] = {}
         # Those that somebody served since this broker was started.
         self._served: set[bytes] = set()
+        # By target: detours that wait for the commits of a store that is full.
+        self._beginnings: dict[str, DetourBeginning] = {}
         # Set when this process has joined a cluster.
         self.elsewhere: RemoteStores = NoRemoteStores()
         self.foreign = ForeignEntries(owners)
@@ -105,8 +109,10 @@ class TransferLog:
         limit_bytes: int,
         listener: CommitListener | None,
         item: int,
+        is_returned: bool = False,
     ) -> None:
         """Keep messages for a fragment of `home`. The listener gets the outcome.
+        `is_returned`: their commit failed there, so nothing comes before them.
 
         Raises ServerBusy."""
         now = self._clock.now()
@@ -118,12 +124,34 @@ class TransferLog:
             self._check_refusal(home, size_bytes, now, entity_path)
         log = self._log_for(target, home, size_bytes, now, entity_path)
         log.outbox.check_diverted(target.text, size_bytes, limit_bytes, entity_path)
-        for message in messages:
-            post(target, message, DIVERTED, log)
+        send = DivertedSend(
+            target=target, messages=messages, listener=listener, item=item
+        )
+        beginning = None if is_returned else self._beginning(target, home, log)
         home.awaited[target.generation, target.index] = log
-        if listener is not None:
-            listener.note(log, item)
-        log.wake()
+        if beginning is not None:
+            beginning.add(send)
+        else:
+            send.keep(log)
+
+    def _beginning(
+        self, target: FragmentAddress, home: Home, log: Home
+    ) -> DetourBeginning | None:
+        """What the messages must wait in, because some that were sent before may be
+        returned. What is sent from now on follows them."""
+        found, text = self._beginnings.get(target.text), target.text
+        is_begun = (target.generation, target.index) in home.awaited
+        is_idle = home.listeners.is_empty() and not home.is_committing
+        may_return = home.is_serving and not self._is_shared and not is_idle
+        if found is None and may_return and not is_begun:
+            found = DetourBeginning(log, lambda: self._end_beginning(text))
+            self._beginnings[text] = found
+            found.note(home, 0)
+            home.wake()
+        return found
+
+    def _end_beginning(self, text: str) -> None:
+        del self._beginnings[text]
 
     def _check_refusal(
         self, home: Home, size_bytes: int, now: int, entity_path: str
@@ -174,6 +202,8 @@ class TransferLog:
         log = home.awaited.get((target.generation, target.index))
         if self._is_shared:
             log = log or self.log_of(home)
+        else:
+            log = log or self._last_log(target)
         if log is not None:
             if log.is_serving and _has_room(log, size_bytes, now):
                 return log
@@ -189,6 +219,14 @@ class TransferLog:
             others,
             key=lambda owner: (owner.refused_since != 0, owner.outbox.size_bytes),
         )
+
+    def _last_log(self, target: FragmentAddress) -> Home | None:
+        """The store whose messages for this fragment are arriving. If that fails, they
+        are still kept there."""
+        for owner in self._owners.serving():
+            if owner.outbox.diverted_count(target.text) > 0:
+                return owner
+        return None
 
     def send_through(
         self,
@@ -259,7 +297,8 @@ class TransferLog:
             waits = [key for key, log in owner.awaited.items() if log is source]
             for key in waits:
                 del owner.awaited[key]
-        for text in source.outbox.diverted():
+        begun = [text for text, one in self._beginnings.items() if one.log is source]
+        for text in [*source.outbox.diverted(), *begun]:
             target = address_from(text)
             found = self._owners.find(target.store_uuid)
             if found is not None:

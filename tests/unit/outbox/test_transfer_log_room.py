@@ -160,6 +160,55 @@ async def test_a_message_that_is_too_large_for_what_is_left_is_kept(
     assert [body[-1:] for body in found] == ["0", "1"]
 
 
+@pytest.mark.parametrize("finds_duplicates", [False, True])
+async def test_what_is_kept_follows_what_a_commit_returns(
+    world: World, finds_duplicates: bool
+) -> None:
+    entity = await world.namespace.create_queue(
+        "orders", {"requires_duplicate_detection": finds_duplicates}
+    )
+    assert entity.fragment().home is world.first
+    sender = Sender(world, "orders")
+    await fill(world, 150)
+    world.store_of(world.first).faults.append(Fault(StoreFull("full")))
+    sender.send(message_id="0")
+    sender.send("x" * 200 + "1", message_id="1")
+    sender.send(message_id="2")
+    await sender.answered()
+    assert sender.accepted == [0, 1, 2]
+    heal(world)
+    await world.delivered()
+    found = await received(world, entity.fragment(), 3)
+    assert [body[-1:] for body in found] == ["0", "1", "2"]
+
+
+async def test_messages_whose_arrival_fails_are_not_overtaken() -> None:
+    world = World(store_count=3)
+    await world.start()
+    sender, store = Sender(world), world.store_of(world.first)
+    await fill(world)
+    sender.send()
+    await sender.answered()
+    store.gate.clear()
+    store.room_bytes = 150
+    await world.until(lambda: not world.first.awaited)
+    store.is_committing.clear()
+    await world.until(lambda: world.first.is_committing)
+    # All that was kept is in the commit under way, which fails.
+    store.faults.append(Fault(StoreFull("full")))
+    sender.send("x" * 200 + "1")
+    store.gate.set()
+    await sender.answered()
+    # Both are in one outbox: that has an order.
+    assert count_kept(world) == 2
+    heal(world)
+    await world.delivered()
+    assert sender.accepted == [0, 1]
+    found = await received(world, fragment(world), 2)
+    assert [body[-1:] for body in found] == ["0", "1"]
+    await world.stop()
+
+
 async def test_as_much_arrives_as_there_is_room_for(world: World) -> None:
     sender = Sender(world)
     await fill(world)
