@@ -239,7 +239,7 @@ class ServerBusy(ServiceBusError):
     def store_away(cls, entity_path: str, limit_ms: int) -> Self:
         """It is away for so long that nothing more is kept for it."""
         return cls(
-            f"The message store of '{entity_path}' has been away for more than "
+            f"The message store of '{entity_path}' has been away or full for more than "
             f"{limit_ms // 1000} seconds, the setting 'transfer_limit'. Send again "
             f"when it is back. {STORE_TROUBLE}",
             entity_path=entity_path,

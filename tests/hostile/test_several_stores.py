@@ -34,8 +34,11 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def stores(folder: Path) -> tuple[str, ...]:
     first, second = folder / "disk" / "first.sqlite3", folder / "second.sqlite3"
     urls = ("--store", f"sqlite:///{first}", "--store", f"sqlite:///{second}")
-    # Otherwise the other store takes what is sent to the one that is away.
-    return (*urls, "--transfer-conventional", "off")
+    return urls
+
+
+# Otherwise the other store takes what is sent to the one that is away.
+KEEPS_NOTHING = ("--transfer-conventional", "off")
 
 
 def holds(store: Path, queue: str) -> bool:
@@ -47,7 +50,8 @@ def holds(store: Path, queue: str) -> bool:
 @pytest.fixture
 async def server(disk: Path, tmp_path: Path) -> AsyncIterator[ServerProcess]:
     """With the queue `other` in the first store."""
-    with ServerProcess(tmp_path, QUEUES, stores(tmp_path)) as running:
+    flags = (*stores(tmp_path), *KEEPS_NOTHING)
+    with ServerProcess(tmp_path, QUEUES, flags) as running:
         await running.start()
         await running.stop()
         assert holds(tmp_path / "disk" / "first.sqlite3", "other")

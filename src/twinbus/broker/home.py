@@ -55,6 +55,9 @@ class Home:
         self.is_serving: bool = True
         # Since when it has been away; 0 while it serves.
         self.away_since: int = 0
+        # Since when it has taken no messages although it serves: it is full, can only
+        # be read, or its commits fail. 0 while it takes them.
+        self.refused_since: int = 0
         # Another broker may serve the store while it is away here.
         self.is_shared: bool = False
         # Identifies the store.

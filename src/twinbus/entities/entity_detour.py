@@ -33,6 +33,7 @@ class EntityDetour(StoreDetour):
         messages: list[Message],
         listener: CommitListener | None,
         item: int,
+        is_returned: bool = False,
     ) -> None:
         entity, settings = self._entity, self._entity.settings()
         index = self._index_of(messages)
@@ -64,6 +65,7 @@ class EntityDetour(StoreDetour):
             limit_bytes=settings.max_size_bytes,
             listener=listener,
             item=item,
+            is_returned=is_returned,
         )
 
     def _index_of(self, messages: list[Message]) -> int:

@@ -23,8 +23,11 @@ class StoreDetour:
         messages: list[Message],
         listener: CommitListener | None,
         item: int,
+        is_returned: bool = False,
     ) -> None:
         """Take all messages of a delivery. The listener gets the outcome under `item`.
+        `is_returned`: the commit that had them failed. They come before what the store
+        did not even take.
 
         Raises FragmentUnavailable if such messages take no detour, ServerBusy if there
         is no room for them or the store is away for too long, NotAllowed,

@@ -183,7 +183,11 @@ class Routes(CommitListener):
         if follows or is_identified or finds_duplicates(fragment):
             self._look(fragment, Routed(messages, link), delivery_id)
             return
-        check_room(fragment, size_of(messages), now)
+        try:
+            check_room(fragment, size_of(messages), now)
+        except StoreRefused as refusal:
+            self._divert_from_full(messages, link, delivery_id, refusal)
+            return
         self._enqueue(fragment, messages, now)
         self._wait(fragment.home, messages, link, delivery_id, is_bound=True)
 
@@ -205,6 +209,7 @@ class Routes(CommitListener):
         sending = Sending(fragment, sent.messages, actor, delivery_id, listener)
         if listener is not None:
             self._waiting[delivery_id] = sent
+        sent.sending = sending
         self._admitted[fragment.index] = sending
         fragment.home.admit(sending)
 
@@ -231,14 +236,32 @@ class Routes(CommitListener):
         waiting.add(messages, delivery_id)
 
     def _divert(
-        self, messages: list[Message], link: CommitListener | None, delivery_id: int
+        self,
+        messages: list[Message],
+        link: CommitListener | None,
+        delivery_id: int,
+        is_returned: bool = False,
     ) -> None:
-        """The fragment cannot be reached. Raises ServiceBusError if these messages take
-        no detour."""
+        """The fragment cannot be reached, or has returned the messages. Raises
+        ServiceBusError if they take no detour."""
         detour = self._detour
         if detour is None:
             raise FragmentUnavailable(entity_path=self._routing.path)
-        detour.send(messages, link, delivery_id)
+        detour.send(messages, link, delivery_id, is_returned)
+
+    def _divert_from_full(
+        self,
+        messages: list[Message],
+        link: CommitListener | None,
+        delivery_id: int,
+        refusal: StoreRefused,
+    ) -> None:
+        """The store has no room. If the messages take no detour, that says more than
+        why. Raises ServiceBusError."""
+        try:
+            self._divert(messages, link, delivery_id)
+        except ServiceBusError:
+            raise refusal from None
 
     def _enqueue(self, fragment: Fragment, messages: list[Message], now: int) -> None:
         actor = self._actor(fragment.home)
@@ -340,8 +363,9 @@ class Routes(CommitListener):
     ) -> None:
         """If the messages take no detour, the error of the commit says more than
         that."""
+        is_returned = sent.sending is None or not sent.sending.is_refused
         try:
-            self._divert(sent.messages, sent.link, delivery_id)
+            self._divert(sent.messages, sent.link, delivery_id, is_returned)
         except ServiceBusError:
             sent.fail(delivery_id, error)
 
@@ -401,6 +425,8 @@ class Routed:
         # Otherwise the store that has them now, and those that did not take them.
         self.home: Home | None = home
         self.refused_by: list[Home] = []
+        # Their look-up, if there was one.
+        self.sending: Sending | None = None
 
     def fail(self, delivery_id: int, error: ServiceBusError) -> None:
         if self.link is not None:

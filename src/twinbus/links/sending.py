@@ -28,17 +28,26 @@ from twinbus.errors import (
     NotAllowed,
     ServerBusy,
     ServiceBusError,
+    StoreRefused,
 )
 from twinbus.links.duplicate_detection import ask_for_duplicates, was_seen
 
 
 def check_room(fragment: Fragment, size_bytes: int, now: int) -> None:
-    """Raises ServerBusy, QuotaExceeded, MessagingEntityNotFound."""
+    """Raises StoreRefused if the store is full, ServerBusy, QuotaExceeded,
+    MessagingEntityNotFound."""
     home = fragment.home
-    if now < home.refuses_until or size_bytes > home.room_bytes:
-        refusal = home.refusal if now < home.refuses_until else STORE_IS_FULL
-        raise ServerBusy(refusal, entity_path=fragment.settings.path)
+    if now < home.refuses_until and home.refusal != STORE_IS_FULL:
+        raise ServerBusy(home.refusal, entity_path=fragment.settings.path)
+    if is_full(home, size_bytes, now):
+        raise StoreRefused(STORE_IS_FULL, entity_path=fragment.settings.path)
     fragment.check_quota(size_bytes)
+
+
+def is_full(home: Home, size_bytes: int, now: int) -> bool:
+    """The store has no room for so many bytes. Other stores may have."""
+    is_refusing = now < home.refuses_until and home.refusal == STORE_IS_FULL
+    return is_refusing or size_bytes > home.room_bytes
 
 
 def check_status(fragment: Fragment) -> None:
@@ -128,6 +137,8 @@ class Sending(Admission):
         self._link: CommitListener | None = link
         # Until then no later message may be enqueued.
         self.is_applied: bool = False
+        # They are in no change set.
+        self.is_refused: bool = False
         for message in messages:
             self.pending_bytes += len(message.raw)
         ask_for_duplicates(fragment, messages, self)
@@ -136,8 +147,12 @@ class Sending(Admission):
         fragment, link = self._fragment, self._link
         self.is_applied = True
         try:
+            if fragment.is_awaited():
+                # Since it was admitted, earlier messages have taken the detour.
+                raise StoreRefused(entity_path=fragment.settings.path)
             check_room(fragment, self.pending_bytes, now)
         except ServiceBusError as error:
+            self.is_refused = True
             if link is not None:
                 link.failed([self._delivery_id], error)
             return

@@ -89,6 +89,8 @@ class OutboxArrival(Admission):
         self.refused: list[RefusedEntry] = []
         # Targets that have more than they may: what is sent to them is not refused.
         self._full: set[str] = set()
+        # What is left of it for the next entry.
+        self._room_bytes = 0
         self.outcome = ArrivalOutcome(on_failed)
         for parcel in self._parcels:
             self._ask(parcel)
@@ -124,6 +126,7 @@ class OutboxArrival(Admission):
         if now < target.refuses_until:
             self.outcome.failed([0], ServerBusy(STORE_IS_FULL))
             return
+        self._room_bytes = target.room_bytes
         for parcel in self._parcels:
             if not duplicates.was_restored(self._record(parcel)):
                 try:
@@ -131,7 +134,7 @@ class OutboxArrival(Admission):
                 except ServiceBusError as error:
                     self._refuse(parcel, error)
                     continue
-                if self.refused:
+                if self.refused or not self._fits(parcel):
                     break
                 self._take(parcel, duplicates, now)
                 # The same portion may come twice in one turn, if its source has moved
@@ -139,6 +142,10 @@ class OutboxArrival(Admission):
                 uuid, entry_id = self._source_uuid, parcel.entry.entry_id
                 duplicates.add_restored(LEDGER, uuid, {entry_id})
             self.taken.append(parcel)
+        if self._parcels and not self.taken and not self.refused:
+            target.room.ask_again()
+            self.outcome.failed([0], ServerBusy(STORE_IS_FULL))
+            return
         self._remember()
         self._end_detours()
         self.outcome.note(target, 0)
@@ -170,6 +177,12 @@ class OutboxArrival(Admission):
         self.refused.append(
             RefusedEntry(entry=parcel.entry, reason=reason, text=error.text)
         )
+
+    def _fits(self, parcel: Parcel) -> bool:
+        """The target has room for it, too. A store that is almost full gets as much as
+        it has room for: a commit that fails would refuse others with it."""
+        self._room_bytes -= len(parcel.entry.raw)
+        return self._room_bytes >= 0
 
     def _take(self, parcel: Parcel, duplicates: Duplicates, now: int) -> None:
         fragment, message = parcel.fragment, parcel.message
@@ -217,7 +230,8 @@ class OutboxArrival(Admission):
             if self._source.outbox.diverted_count(target) == count:
                 address = address_from(target)
                 key = (address.generation, address.index)
-                self._target.awaited.pop(key, None)
+                if self._target.awaited.get(key) is self._source:
+                    del self._target.awaited[key]
 
 
 class ArrivalOutcome(CommitListener):

@@ -9,6 +9,12 @@ certain other store keeps its messages, whichever broker they come to; so they a
 one outbox, in one order. When the store is served again they are no longer kept: its
 owner waits for those that are (`detour_watch.py`).
 
+A store that is served, but full, or whose commits fail because its disk can only be
+read, is like one that is away: what was sent before is in it or in the outbox, and all
+that comes later follows. Receivers go on. It gets what is kept for it as far as it has
+room (`outbox_arrival.py`). What it refuses waits until commits under way there have
+returned what was sent before (`detour_beginning.py`).
+
 A store that is away for longer than the limit gets nothing more: then the sender should
 know. If the store that keeps the messages is away for longer than the limit, later ones
 do not wait for it: that gives up their order, and not the entity.
@@ -21,11 +27,12 @@ from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment_address import FragmentAddress, address_from, store_of
 from twinbus.broker.home import Home
 from twinbus.broker.message import Message
-from twinbus.broker.outbox import DIVERTED, SENT
+from twinbus.broker.outbox import SENT
 from twinbus.clock import Clock
-from twinbus.errors import FragmentUnavailable, ServerBusy
+from twinbus.errors import STORE_IS_FULL, FragmentUnavailable, ServerBusy
 from twinbus.limits import TRANSFER_LIMIT_MS
-from twinbus.links.sending import post
+from twinbus.links.sending import is_full, post
+from twinbus.outbox.detour_beginning import DetourBeginning, DivertedSend
 from twinbus.outbox.detour_watch import DetourWatch
 from twinbus.outbox.foreign_entries import ForeignEntries
 from twinbus.outbox.outbox_carrier import OutboxCarrier
@@ -70,6 +77,8 @@ class TransferLog:
         self._opened_at: dict[bytes, int] = {}
         # Those that somebody served since this broker was started.
         self._served: set[bytes] = set()
+        # By target: detours that wait for the commits of a store that is full.
+        self._beginnings: dict[str, DetourBeginning] = {}
         # Set when this process has joined a cluster.
         self.elsewhere: RemoteStores = NoRemoteStores()
         self.foreign = ForeignEntries(owners)
@@ -100,37 +109,75 @@ class TransferLog:
         limit_bytes: int,
         listener: CommitListener | None,
         item: int,
+        is_returned: bool = False,
     ) -> None:
         """Keep messages for a fragment of `home`. The listener gets the outcome.
+        `is_returned`: their commit failed there, so nothing comes before them.
 
         Raises ServerBusy."""
         now = self._clock.now()
         if self._is_shared and not home.is_serving:
             self._check_unserved(home, target, now, entity_path)
         self._check_absence(home, now, entity_path)
-        if home.is_serving and now < home.refuses_until:
-            # It is not away, but full: messages of others would fill the next one.
-            raise ServerBusy(home.refusal, entity_path=entity_path)
         size_bytes = sum(len(message.raw) for message in messages)
+        if home.is_serving:
+            self._check_refusal(home, size_bytes, now, entity_path)
         log = self._log_for(target, home, size_bytes, now, entity_path)
         log.outbox.check_diverted(target.text, size_bytes, limit_bytes, entity_path)
-        for message in messages:
-            post(target, message, DIVERTED, log)
+        send = DivertedSend(
+            target=target, messages=messages, listener=listener, item=item
+        )
+        beginning = None if is_returned else self._beginning(target, home, log)
         home.awaited[target.generation, target.index] = log
-        if listener is not None:
-            listener.note(log, item)
-        log.wake()
+        if beginning is not None:
+            beginning.add(send)
+        else:
+            send.keep(log)
+
+    def _beginning(
+        self, target: FragmentAddress, home: Home, log: Home
+    ) -> DetourBeginning | None:
+        """What the messages must wait in, because some that were sent before may be
+        returned. What is sent from now on follows them."""
+        found, text = self._beginnings.get(target.text), target.text
+        is_begun = (target.generation, target.index) in home.awaited
+        is_idle = home.listeners.is_empty() and not home.is_committing
+        may_return = home.is_serving and not self._is_shared and not is_idle
+        if found is None and may_return and not is_begun:
+            found = DetourBeginning(log, lambda: self._end_beginning(text))
+            self._beginnings[text] = found
+            found.note(home, 0)
+            home.wake()
+        return found
+
+    def _end_beginning(self, text: str) -> None:
+        del self._beginnings[text]
+
+    def _check_refusal(
+        self, home: Home, size_bytes: int, now: int, entity_path: str
+    ) -> None:
+        """Raises ServerBusy if a store that is served refuses messages, unless it is
+        full: one that is too slow, or busy, shall get less to do."""
+        is_without_room = is_full(home, size_bytes, now)
+        if now < home.refuses_until and not is_without_room:
+            raise ServerBusy(home.refusal, entity_path=entity_path)
+        if self._is_shared and is_without_room:
+            # The one store that may keep its messages can be with another broker, and
+            # that one cannot tell here when all of them have arrived.
+            raise ServerBusy(STORE_IS_FULL, entity_path=entity_path)
 
     def _check_absence(self, home: Home, now: int, entity_path: str) -> None:
-        """Raises ServerBusy if its store is away for too long."""
+        """Raises ServerBusy if its store has taken no messages for too long."""
         if self._is_long_away(home, now):
             raise ServerBusy.store_away(entity_path, self.settings.limit_ms)
 
     def _is_long_away(self, home: Home, now: int) -> bool:
         since = home.away_since
-        if self._is_shared:
+        if home.is_serving:
+            since = home.refused_since
+        elif self._is_shared:
             since = self._unserved_since.get(home.store_uuid, now)
-        return not home.is_serving and now - since > self.settings.limit_ms
+        return since != 0 and now - since > self.settings.limit_ms
 
     def _check_unserved(
         self, home: Home, target: FragmentAddress, now: int, entity_path: str
@@ -151,10 +198,12 @@ class TransferLog:
         entity_path: str,
     ) -> Home:
         """The store that keeps messages for this fragment already; if there is none,
-        the one whose outbox is the smallest."""
+        the one whose outbox is the smallest, of those whose commits succeed."""
         log = home.awaited.get((target.generation, target.index))
         if self._is_shared:
             log = log or self.log_of(home)
+        else:
+            log = log or self._last_log(target)
         if log is not None:
             if log.is_serving and _has_room(log, size_bytes, now):
                 return log
@@ -166,7 +215,18 @@ class TransferLog:
         ]
         if not others:
             raise ServerBusy(entity_path=entity_path)
-        return min(others, key=lambda owner: owner.outbox.size_bytes)
+        return min(
+            others,
+            key=lambda owner: (owner.refused_since != 0, owner.outbox.size_bytes),
+        )
+
+    def _last_log(self, target: FragmentAddress) -> Home | None:
+        """The store whose messages for this fragment are arriving. If that fails, they
+        are still kept there."""
+        for owner in self._owners.serving():
+            if owner.outbox.diverted_count(target.text) > 0:
+                return owner
+        return None
 
     def send_through(
         self,
@@ -237,11 +297,14 @@ class TransferLog:
             waits = [key for key, log in owner.awaited.items() if log is source]
             for key in waits:
                 del owner.awaited[key]
-        for text in source.outbox.diverted():
+        begun = [text for text, one in self._beginnings.items() if one.log is source]
+        for text in [*source.outbox.diverted(), *begun]:
             target = address_from(text)
             found = self._owners.find(target.store_uuid)
             if found is not None:
-                found.awaited[target.generation, target.index] = source
+                # If another outbox has later ones, these have arrived already, and only
+                # their removal did not happen.
+                found.awaited.setdefault((target.generation, target.index), source)
 
     def tick(self, now: int) -> None:
         """Do not wait for a store that is away for too long."""
@@ -250,7 +313,8 @@ class TransferLog:
             return
         for owner in self._owners:
             for key, log in list(owner.awaited.items()):
-                if self._is_long_away(log, now):
+                # One that is only full still gives away what it keeps.
+                if not log.is_serving and self._is_long_away(log, now):
                     del owner.awaited[key]
 
     def _note_unserved(self, now: int) -> None:

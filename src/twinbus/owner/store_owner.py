@@ -231,9 +231,9 @@ class StoreOwner(Home):
         self.state = state
         self.is_serving = state is OwnerState.SERVING
         if self.is_serving:
-            self.away_since = 0
+            self.away_since = self.refused_since = 0
         elif self.away_since == 0:
-            self.away_since = self.clock.now()
+            self.away_since = self.refused_since or self.clock.now()
 
     async def _open_store(self, take: Take) -> Opened:
         self._opened_at = self.clock.now()
@@ -586,6 +586,7 @@ class StoreOwner(Home):
         if error is None:
             self._batch, self._sealed_at = changes.batch, changes.sealed_at
             self.book.committed(changes.log, changes.batch, self.health.last_ms)
+            self.room.commit_done(changes)
             changes.publish()
             self._answer(listeners, durable)
             if changes.outbox_added and self.carrier is not None:
@@ -595,6 +596,7 @@ class StoreOwner(Home):
                 self._deliveries.deliver(fragment)
                 self._timed.watch(fragment)
         else:
+            self.room.commit_refused(self.clock.now())
             break_off(promises)
             self.book.forget()
             await self._start_over(listeners, durable, error)

@@ -8,6 +8,7 @@ spared for a while from everything that only needs room.
 import logging
 from typing import Final
 
+from twinbus.broker.changes import ChangeSet
 from twinbus.broker.home import Home
 from twinbus.errors import STORE_IS_FULL
 from twinbus.limits import PENDING_BYTES
@@ -36,6 +37,8 @@ class StoreRoom:
         # A commit found no room, not even for a removal: until then nothing expires
         # and no lock ends.
         self.spared_until = 0
+        # No commit with messages has succeeded since.
+        self._found_none = False
         # The last reason of `refuse_for`.
         self._throttled_for = ""
         # Until then receivers are not served again.
@@ -66,11 +69,13 @@ class StoreRoom:
                     "or there is room on its disk again"
                 )
             self.is_full = True
+            self.commit_refused(now)
             home.refusal = STORE_IS_FULL
             home.refuses_until = now + _FULL_MS
         elif self.is_full:
             _log.warning("the store has room again: messages are taken")
-            self.is_full = False
+            self.is_full = self._found_none = False
+            home.refused_since = 0
             home.refuses_until = self.spared_until
 
     def refuse_for(self, reason: str, until: int) -> None:
@@ -88,6 +93,24 @@ class StoreRoom:
 
     def commit_found_none(self, now: int) -> None:
         """Messages are refused, so that what makes room gets through."""
+        self._found_none = True
         self._home.refusal = STORE_IS_FULL
         self._home.refuses_until = self.spared_until = now + _FULL_MS
         self.serve_at = now + _SERVE_AGAIN_MS
+
+    def commit_refused(self, now: int) -> None:
+        """No messages get in, for whatever reason."""
+        if self._home.refused_since == 0:
+            self._home.refused_since = now
+
+    def commit_done(self, changes: ChangeSet) -> None:
+        """Messages get in again. A full store also takes what removes some: that proves
+        nothing."""
+        if self.is_full or (self._found_none and changes.pending_bytes == 0):
+            return
+        self._found_none = False
+        self._home.refused_since = 0
+
+    def ask_again(self) -> None:
+        """What is known of its room may be old: nothing was committed since."""
+        self._asked_batch = -1

@@ -1,4 +1,4 @@
-"""Two stores in memory that fail on demand, and a queue in each."""
+"""Stores in memory that fail on demand, and a queue in each of the first two."""
 
 import asyncio
 from collections.abc import Callable
@@ -45,9 +45,9 @@ class Answers(CommitListener):
 class World:
     """The queue `here` is in the first store, `there` in the second one."""
 
-    def __init__(self, **transfer: Any) -> None:
+    def __init__(self, store_count: int = 2, **transfer: Any) -> None:
         self.clock = ManualClock(NOW)
-        self.stores = [FaultyStore(), FaultyStore()]
+        self.stores = [FaultyStore() for _ in range(store_count)]
         self._count = 0
         self.owners = Owners([self._owner(store) for store in self.stores])
         self.namespaces = Namespaces(
