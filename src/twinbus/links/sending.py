@@ -37,11 +37,16 @@ def check_room(fragment: Fragment, size_bytes: int, now: int) -> None:
     """Raises StoreRefused if the store is full, ServerBusy, QuotaExceeded,
     MessagingEntityNotFound."""
     home = fragment.home
-    if now < home.refuses_until and home.refusal != STORE_IS_FULL:
-        raise ServerBusy(home.refusal, entity_path=fragment.settings.path)
-    if is_full(home, size_bytes, now):
-        raise StoreRefused(STORE_IS_FULL, entity_path=fragment.settings.path)
+    if now < home.refuses_until or size_bytes > home.room_bytes:
+        raise _refusal(fragment, now)
     fragment.check_quota(size_bytes)
+
+
+def _refusal(fragment: Fragment, now: int) -> ServerBusy:
+    home, path = fragment.home, fragment.settings.path
+    if now < home.refuses_until and home.refusal != STORE_IS_FULL:
+        return ServerBusy(home.refusal, entity_path=path)
+    return StoreRefused(STORE_IS_FULL, entity_path=path)
 
 
 def is_full(home: Home, size_bytes: int, now: int) -> bool:
