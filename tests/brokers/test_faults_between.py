@@ -25,9 +25,11 @@ ALL = ("1", "2", "3")
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    """Three brokers that can fail on purpose."""
+    """Three brokers that can fail on purpose, and do not keep messages for a store that
+    fails."""
+    flags = ("--brokers=3", "--allow-faults", "--transfer-conventional=off")
     with Brokers(tmp_path_factory.mktemp("faulty")) as made:
-        asyncio.run(made.start("--brokers=3", "--allow-faults"))
+        asyncio.run(made.start(*flags))
         asyncio.run(until(lambda: made.owns_all(*ALL)))
         for name in ALL:
             asyncio.run(until(lambda name=name: knows_all(made, name)))
