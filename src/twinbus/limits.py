@@ -27,6 +27,10 @@ messages of the premium tier have up to 100 MB."""
 BATCH_BYTES: Final = 256 * 1024
 """Largest batch envelope offered to senders."""
 
+BATCH_ENVELOPE_BYTES: Final = 4 * 1024
+"""How much larger than its messages a batch may be. SDKs copy ids of its first message
+into the envelope, and fill batches without counting them."""
+
 MESSAGE_ID_CHARACTERS: Final = 128
 """MessageId, SessionId and PartitionKey: the service refuses longer ones."""
 

@@ -115,6 +115,23 @@ def test_full_batch_is_accepted(sdk, queue):
     assert len(receive(sdk.receiver(queue), added)) == added
 
 
+def test_full_batch_of_messages_with_ids_is_accepted(sdk, queue):
+    """SB-Q-110 the SDK copies ids into the envelope, and does not count them."""
+    sender = sdk.sender(queue)
+    batch = sender.create_message_batch()
+    with pytest.raises(MessageSizeExceededError):
+        while True:
+            name = f"{len(batch):0128}"
+            batch.add_message(ServiceBusMessage("x" * 1_000, message_id=name))
+    while True:
+        try:
+            batch.add_message(ServiceBusMessage("x", message_id=f"{len(batch):0128}"))
+        except MessageSizeExceededError:
+            break
+    sender.send_messages(batch)
+    assert len(receive(sdk.receiver(queue), len(batch))) == len(batch)
+
+
 def test_message_at_the_size_limit_is_accepted(sdk, queue):
     """SB-Q-111 a message of exactly the link's max-message-size is stored."""
     sender = sdk.sender(queue)

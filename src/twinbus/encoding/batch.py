@@ -36,6 +36,17 @@ def read_batch(
     return [read_message(one, offered, properties_bytes) for one in encoded]
 
 
+def data_bytes(raw: bytes) -> int:
+    """The size of a valid envelope without its other sections."""
+    found = at = 0
+    while at < len(raw):
+        end = skip(raw, at + 3)
+        if section_code(raw, at) == DATA:
+            found += end - at
+        at = end
+    return found
+
+
 def encode_batch(encoded: Sequence[bytes]) -> bytes:
     """The envelope of these messages."""
     parts: list[bytes] = []

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import final
 
 from twinbus.broker.message import Message
-from twinbus.encoding.batch import BATCH_FORMAT, encode_batch, read_batch
+from twinbus.encoding.batch import BATCH_FORMAT, data_bytes, encode_batch, read_batch
 from twinbus.encoding.identity import restored_from
 from twinbus.encoding.incoming import read_message
 from twinbus.encoding.layout import IDENTIFIED, IN_TRANSFER, RESTORED
 from twinbus.errors import MessageSizeExceeded
-from twinbus.limits import PROPERTIES_BYTES
+from twinbus.limits import BATCH_ENVELOPE_BYTES, PROPERTIES_BYTES
 from twinbus.links.extensions import Extensions
 
 
@@ -42,10 +42,14 @@ class Arrivals:
         self._offered: int = extensions.offered
         # The announced limit; that of a transfer queue includes the headroom.
         self.max_message_bytes: int = max_message_bytes
-        # Larger deliveries are not read at all.
-        self.tolerated_bytes: int = max_message_bytes
+        # The same for messages with a twinbus id.
+        self._max_identified_bytes: int = max_message_bytes
         if headroom_bytes == 0:
-            self.tolerated_bytes += extensions.headroom_bytes
+            self._max_identified_bytes += extensions.headroom_bytes
+        # Larger deliveries are not read at all.
+        self.tolerated_bytes: int = max(
+            self._max_identified_bytes, max_message_bytes + BATCH_ENVELOPE_BYTES
+        )
         self._properties_bytes: int = PROPERTIES_BYTES + headroom_bytes
         self._place: int = 0 if headroom_bytes == 0 else IN_TRANSFER
         # Whether the connection may send to the whole namespace at a given time.
@@ -65,10 +69,20 @@ class Arrivals:
             marks |= message.layout
         if marks & RESTORED != 0 and not self._judge(messages, now):
             marks ^= RESTORED
-        if len(payload) > self.max_message_bytes and marks & IDENTIFIED == 0:
-            raise self.too_large()
+        if len(payload) > self.max_message_bytes:
+            self._check_size(payload, message_format, marks)
         self.marks = marks
         return messages
+
+    def _check_size(self, payload: bytes, message_format: int, marks: int) -> None:
+        """What an envelope adds does not count: SDKs fill batches up to the limit, and
+        do not count it either. Raises MessageSizeExceeded."""
+        limit = self.max_message_bytes
+        if marks & IDENTIFIED != 0:
+            limit = self._max_identified_bytes
+        is_batch = message_format == BATCH_FORMAT
+        if (data_bytes(payload) if is_batch else len(payload)) > limit:
+            raise self.too_large()
 
     def read_one(self, payload: bytes, now: int) -> Message:
         """Read the single message of a request. Raises ArgumentError,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from twinbus.amqp.messaging import Data, Message, encode_message
+from twinbus.amqp.messaging import Data, Message, Properties, encode_message
 from twinbus.amqp.types import Symbol
 from twinbus.encoding.batch import BATCH_FORMAT
 from twinbus.encoding.identity import restored_from, send_key
@@ -61,14 +61,30 @@ def test_limit_is_that_of_the_entity() -> None:
     assert refused.value.entity_path == "orders"
 
 
+def test_envelope_of_a_batch_does_not_count() -> None:
+    first, second = message(600), message(LIMIT - 600 - 2 * 8)
+    properties = Properties(message_id="m" * 128, group_id="s" * 128)
+
+    def batch(*raw: bytes) -> bytes:
+        return encode_message(Message(properties=properties, body=Data(raw)))
+
+    full = batch(first, second)
+    assert LIMIT < len(full) <= arrivals().tolerated_bytes
+    for reader in (arrivals(), Arrivals("orders", Extensions(is_strict=True), LIMIT)):
+        found = reader.read(full, BATCH_FORMAT, NOW)
+        assert [one.raw for one in found] == [first, second]
+        with pytest.raises(MessageSizeExceeded):
+            reader.read(batch(first, message(len(second) + 1)), BATCH_FORMAT, NOW)
+
+
 def test_ids_have_head_room_and_a_transfer_queue_has_it_once() -> None:
-    assert arrivals().tolerated_bytes == LIMIT + TRANSFER_HEADROOM_BYTES
-    assert arrivals(TRANSFER_HEADROOM_BYTES).tolerated_bytes == (
-        LIMIT + TRANSFER_HEADROOM_BYTES
-    )
     larger = message(LIMIT + TRANSFER_HEADROOM_BYTES, send_id=b"1")
-    [found] = arrivals().read(larger, 0, NOW)
-    assert send_key(found) == b"s1"
+    for reader in (arrivals(), arrivals(TRANSFER_HEADROOM_BYTES)):
+        [found] = reader.read(larger, 0, NOW)
+        assert send_key(found) == b"s1"
+        with pytest.raises(MessageSizeExceeded):
+            too_large = LIMIT + TRANSFER_HEADROOM_BYTES + 1
+            reader.read(message(too_large, send_id=b"1"), 0, NOW)
 
 
 def test_request_is_measured_before_it_is_read() -> None:
@@ -81,7 +97,8 @@ def test_request_is_measured_before_it_is_read() -> None:
 
 def test_strict_bus_has_no_head_room_and_sees_no_ids() -> None:
     strict = Arrivals("orders", Extensions(is_strict=True), LIMIT)
-    assert strict.tolerated_bytes == LIMIT
+    with pytest.raises(MessageSizeExceeded):
+        strict.read(message(LIMIT + 1, send_id=b"1"), 0, NOW)
     strict.read(message(send_id=b"1", restored_from="bad"), 0, NOW)
     assert strict.marks & IDENTIFIED == 0
 
