@@ -275,6 +275,11 @@ class StoreRefused(ServerBusy):
     happened. Try again."""
 
 
+class Overtaken(ServerBusy):
+    """Another broker changed entities at the same moment. Nothing of this change
+    happened: try again."""
+
+
 class FragmentUnavailable(ServerBusy):
     """A fragment of the partitioned entity '{entity_path}' is not available, because
     its message store is away. Try again."""

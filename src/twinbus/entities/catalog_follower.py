@@ -15,9 +15,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from twinbus.entities.other_brokers import NoOthers, OtherBrokers
-from twinbus.entities.overtaken import Overtaken
 from twinbus.entities.record_description import entities_by_namespace
-from twinbus.errors import ServerBusy
+from twinbus.errors import Overtaken, ServerBusy
 from twinbus.store.base import (
     CommitFailed,
     CommitUnknown,

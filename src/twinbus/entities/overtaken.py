@@ -9,18 +9,13 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
-from twinbus.errors import ServerBusy
+from twinbus.errors import Overtaken
 
 _TRIES: Final = 10
 """Each time some broker makes progress, so a few brokers do not need as many."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class Overtaken(ServerBusy):
-    """Another broker changed entities at the same moment. Nothing of this change
-    happened: try again."""
 
 
 def tried_again(
