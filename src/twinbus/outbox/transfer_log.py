@@ -14,7 +14,8 @@ read, is like one that is away: what was sent before is in it or in the outbox, 
 that comes later follows. Receivers go on. It gets what is kept for it as far as it has
 room (`outbox_arrival.py`). What it refuses waits until commits under way there have
 returned what was sent before (`detour_beginning.py`). A store whose lease ends while a
-commit hangs in it is away at once. What that returns later is refused: it was overtaken.
+commit hangs in it is away at once. What that returns later is refused: later messages
+are kept already.
 
 A store that is away for longer than the limit gets nothing more: then the sender should
 know. If the store that keeps the messages is away for longer than the limit, later ones
