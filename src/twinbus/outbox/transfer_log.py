@@ -331,6 +331,9 @@ class TransferLog:
         self._forget_overtaken()
         if self._is_shared:
             self._note_unserved(now)
+            for owner in self._owners.serving():
+                if isinstance(owner.carrier, OutboxCarrier):
+                    owner.carrier.watch.go_on()
             return
         for owner in self._owners:
             for key, log in list(owner.awaited.items()):
