@@ -22,6 +22,7 @@ know. If the store that keeps the messages is away for longer than the limit, la
 do not wait for it: that gives up their order, and not the entity.
 """
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -300,9 +301,15 @@ class TransferLog:
         return home.store_uuid in self._served
 
     async def take_in(self, owner: StoreOwner) -> None:
-        """A shared store is about to be served here."""
+        """A shared store is about to be served here, or others thought that it was
+        not."""
         if self._is_shared and isinstance(owner.carrier, OutboxCarrier):
             await owner.carrier.watch.begin()
+
+    async def look_again(self) -> None:
+        """Other brokers may have taken this one for dead, and have kept messages for
+        stores that it serves."""
+        await asyncio.gather(*(self.take_in(one) for one in self._owners.serving()))
 
     # --- the order of messages ------------------------------------------------
 
