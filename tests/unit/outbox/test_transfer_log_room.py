@@ -420,3 +420,23 @@ def _key_in_the_first(world: World) -> str:
         if found is not None and found.home is world.first:
             return f"key-{number}"
     raise AssertionError("no fragment is in that store")
+
+
+async def test_what_a_commit_returns_is_kept_for_the_fragment_of_its_key() -> None:
+    world = World(keyed=True)
+    await world.start()
+    queue = await world.namespace.create_queue(
+        "all", {"enable_partitioning": True, "requires_duplicate_detection": True}
+    )
+    sender, key = Sender(world, "all"), _key_in_the_first(world)
+    index = queue.routing().index_of(key)
+    for _ in range(20):
+        world.store_of(world.first).faults.append(Fault(StoreFull("full")))
+        sender.send(group_id=key, message_id=str(sender.count))
+        await sender.answered()
+        heal(world)
+        await world.delivered()
+    fragment = queue.fragment(index=index)
+    assert sender.accepted == list(range(20))
+    assert fragment.active_count == 20
+    await world.stop()
