@@ -15,9 +15,9 @@ from twinbus.fragments.hashing import fragment_index
 from twinbus.links.routes import any_with_room
 from twinbus.links.sending import Sending, check, give_keys_back
 from twinbus.links.transactional_work import number_of
-from twinbus.operations.awaited_commit import AwaitedCommit
 from twinbus.operations.entity_handle import EntityHandle
 from twinbus.operations.fragment_handle import FragmentHandle
+from twinbus.owner.awaited_commit import AwaitedCommit
 
 
 async def send(handle: EntityHandle, encoded: Sequence[bytes]) -> list[int]:
