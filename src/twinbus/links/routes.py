@@ -210,6 +210,8 @@ class Routes(CommitListener):
         if listener is not None:
             self._waiting[delivery_id] = sent
         sent.sending = sending
+        # If their commit fails, what comes later is returned after them.
+        self._open = None
         self._admitted[fragment.index] = sending
         fragment.home.admit(sending)
 
