@@ -170,11 +170,12 @@ class RemoteSource(RemotePart):
     # --- settling and ending --------------------------------------------------
 
     def on_disposition(self, event: DispositionReceived) -> None:
-        if self._promised and isinstance(event.state, Accepted):
-            self._deliver_completed(event)
+        if self._promised:
+            self._keep_promises(event)
         self._deliveries.confirm(event)
 
-    def _deliver_completed(self, event: DispositionReceived) -> None:
+    def _keep_promises(self, event: DispositionReceived) -> None:
+        """The owner has completed messages, or could not: then they are its again."""
         found = [
             at
             for at in self._promised
@@ -184,7 +185,8 @@ class RemoteSource(RemotePart):
         for at in found:
             message = self._promised.pop(at)
             self.promised_count -= 1
-            self._merged.owed.send(message.payload)
+            if isinstance(event.state, Accepted):
+                self._merged.owed.send(message.payload)
         self._output.mark()
         self.offer_capacity()
 
