@@ -7,6 +7,7 @@ Who set a fault tells it again to those that did not answer.
 
 import asyncio
 import logging
+from functools import partial
 
 from twinbus.cluster.announcement import Announcement
 from twinbus.doors.http.fellow_brokers import CLEAR_FAULTS, COPY_FAULT
@@ -41,7 +42,10 @@ class FaultSpreading:
         for uuid in (untold & self._known) - self._tasks.keys():
             task = asyncio.create_task(self._tell(others[uuid]), name="tell faults")
             self._tasks[uuid] = task
-            task.add_done_callback(lambda _, uuid=uuid: self._tasks.pop(uuid))
+            task.add_done_callback(partial(self._end, uuid))
+
+    def _end(self, uuid: bytes, _: asyncio.Task[None]) -> None:
+        del self._tasks[uuid]
 
     def stop(self) -> None:
         for task in self._tasks.values():
