@@ -56,7 +56,8 @@ class TransferSettings:
 
 _OPENING_MS: Final = 10_000
 """For so long after another broker has said that it opens a store, it is believed: it
-announces it within a second."""
+announces it within a second. The same after the start, of a store that nobody has
+served since."""
 
 DOCUMENTED_TRANSFER: Final = TransferSettings()
 
@@ -204,10 +205,14 @@ class TransferLog:
         self, home: Home, target: FragmentAddress, now: int, entity_path: str
     ) -> None:
         """Raises FragmentUnavailable if another broker serves the store, or is about
-        to: it is sent to that one."""
-        opened_at = self._opened_at.get(home.store_uuid, -_OPENING_MS)
-        is_opened = 0 <= now - opened_at < _OPENING_MS
-        if is_opened or self.elsewhere.serves(home.store_uuid):
+        to: it is sent to that one. After the start of this broker that cannot be told
+        for a while: if all of them were started, nobody has asked what is kept."""
+        uuid = home.store_uuid
+        began_at = self._opened_at.get(uuid, -_OPENING_MS)
+        if uuid not in self._served:
+            began_at = max(began_at, self._unserved_since.get(uuid, now))
+        is_opened = 0 <= now - began_at < _OPENING_MS
+        if is_opened or self.elsewhere.serves(uuid):
             raise FragmentUnavailable.numbered(target.index, entity_path)
 
     def _log_for(

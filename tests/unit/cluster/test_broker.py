@@ -339,6 +339,7 @@ async def test_broker_learns_what_was_kept_for_it_before_others_hear_of_it_again
     # Of another process than the one that has the leases.
     b.broker._process = replace(this_process(), host="elsewhere")
     await world.until(world.is_shared_equally, SOON_MS)
+    b.namespaces.tick(world.clock.now())
     path, fragment = _kept_at_another(a)
     with monkeypatch.context() as cut_off:
         for operation in ("announce", "brokers"):

@@ -12,7 +12,7 @@ from twinbus.outbox.outbox_carrier import OutboxCarrier
 from twinbus.outbox.transfer_log import TransferLog
 from twinbus.owner.store_owner import StoreOwner
 
-from .world import World
+from .world import World, message
 
 
 class Shared(TransferLog):
@@ -128,6 +128,21 @@ async def test_messages_are_not_kept_for_a_store_that_is_being_opened(
             listener=None,
             item=0,
         )
+
+
+async def test_nothing_is_kept_while_all_brokers_may_be_starting(world: World) -> None:
+    """Another one may serve the store already, and has asked nobody."""
+    log, store = Shared(world), world.first
+    await world.leave(store)
+    address = world.here.fragment().address()
+    given = {"entity_path": "q", "limit_bytes": 1_000, "listener": None, "item": 0}
+    log.tick(world.clock.now())
+    with pytest.raises(FragmentUnavailable):
+        log.send(address, store, [message()], **given)
+    world.clock.advance(10_000)
+    log.tick(world.clock.now())
+    log.send(address, store, [message()], **given)
+    assert world.second.outbox.diverted() == [address.text]
 
 
 async def test_messages_whose_store_moves_while_they_arrive_are_waited_for(
