@@ -56,6 +56,10 @@ async def _wait_for_nothing(self: DetourWatch) -> None:
     """Serves a store at once, whatever others keep for it."""
 
 
+async def _never_look(self: DetourWatch, *given: Any) -> None:
+    """Does not find out when it has arrived."""
+
+
 async def _answer_and_leave(self: StoreOwner) -> None:
     """Gives the store back before the last commit, which fails then."""
     self._answer(self.listeners, self._durable)
@@ -189,6 +193,10 @@ MISTAKES = {
     "a store that is taken does not wait for what was kept": _mistake(
         *(DetourWatch, "begin", _wait_for_nothing),
         *(4, "has come before"),
+    ),
+    "an owner waits for ever for what was kept": _mistake(
+        *(DetourWatch, "_watch", _never_look),
+        *(20, "takes nothing at the end"),
     ),
     "a topic does not know its newest subscription": _mistake(
         *(ClusterEntities, "follow", _answer_before_others_know),
