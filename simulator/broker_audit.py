@@ -249,8 +249,8 @@ class BrokerAudit:
             other = self.messages[number]
             first, last = (sent, other) if at < sequence else (other, sent)
             is_same = first.connection is last.connection is not None
-            was_accepted = last.accepted_at is not None
-            if is_same and was_accepted and last.accepted_at < first.asked_at:
+            accepted_at = last.accepted_at
+            if is_same and accepted_at is not None and accepted_at < first.asked_at:
                 self._violated(
                     f"message {first.number} has come before message {last.number}, "
                     "which was accepted before it was sent"
