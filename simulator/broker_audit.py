@@ -64,6 +64,11 @@ class Delivery:
         """Of the token."""
         return int.from_bytes(self.token[5:11], "big")
 
+    @property
+    def index(self) -> int:
+        """Of the fragment, of the token."""
+        return int.from_bytes(self.token[:2], "big")
+
     def is_beside(self, other: "Delivery") -> bool:
         """By the same owner, which has lost no lock between them."""
         one, two = self.lock, other.lock
@@ -87,6 +92,10 @@ class SentMessage:
     path: str
     asked_at: float
     is_accepted: bool = False
+    # When the client was told so, and on which connection it was sent; None: it was not
+    # told, or the order does not matter.
+    accepted_at: float | None = None
+    connection: object = None
     # Nothing of it may have happened.
     is_refused: bool = False
     completed_at: float | None = None
@@ -119,6 +128,8 @@ class BrokerAudit:
         # By the random bits.
         self._made: dict[bytes, MadeLock] = {}
         self._holds: dict[str, list[SessionHold]] = {}
+        # By path and fragment: sequence numbers of what was delivered.
+        self._numbered: dict[tuple[str, int], dict[int, int]] = {}
         self._losses: dict[CommonStore, int] = {}
         self._jumps: dict[ProcessClock, int] = {}
         self._detachments: dict[ProcessClock, int] = {}
@@ -202,6 +213,7 @@ class BrokerAudit:
         self._check_delivery(delivery, sent, delivery_count)
         for other in sent.deliveries:
             self._check_alone(delivery, other)
+        self._check_order(delivery, sent)
         sent.deliveries.append(delivery)
         sent.is_seen = True
         if hold is not None:
@@ -228,6 +240,21 @@ class BrokerAudit:
         is_live = first.locked_until > second.lock.now and not may_be_over
         if first.is_beside(second) and is_live:
             self._violated(f"message {one.number} has two locks")
+
+    def _check_order(self, delivery: Delivery, sent: SentMessage) -> None:
+        """What a client sent after a message was accepted is behind that."""
+        numbered = self._numbered.setdefault((sent.path, delivery.index), {})
+        numbered[sent.number] = at = delivery.sequence
+        for number, sequence in numbered.items():
+            other = self.messages[number]
+            first, last = (sent, other) if at < sequence else (other, sent)
+            is_same = first.connection is last.connection is not None
+            accepted_at = last.accepted_at
+            if is_same and accepted_at is not None and accepted_at < first.asked_at:
+                self._violated(
+                    f"message {first.number} has come before message {last.number}, "
+                    "which was accepted before it was sent"
+                )
 
     def _check_hold(self, delivery: Delivery, hold: SessionHold) -> None:
         """Messages come in order, and nobody else has the session meanwhile."""

@@ -164,13 +164,15 @@ class BrokerClient(RoamingClient):
     async def _send(self, visit: Visit, path: str) -> None:
         sender = await visit.sender(path)
         count = self._random.choice((1, 1, 4, 8))
-        sending = [self._send_one(sender, path) for _ in range(count)]
+        sending = [self._send_one(visit, sender, path) for _ in range(count)]
         for error in await asyncio.gather(*sending, return_exceptions=True):
             if isinstance(error, BaseException):
                 raise error
 
-    async def _send_one(self, sender: ClientSender, path: str) -> None:
+    async def _send_one(self, visit: Visit, sender: ClientSender, path: str) -> None:
         sent = self._audit.new_message(path)
+        if path not in TEMPORARY:
+            sent.connection = visit
         try:
             async with asyncio.timeout(self._patience):
                 await sender.send(payload_of(sent))
@@ -184,6 +186,7 @@ class BrokerClient(RoamingClient):
             raise
         else:
             sent.is_accepted = True
+            sent.accepted_at = now()
             self._tell(f"{sent.number} is accepted")
 
     # --- receiving ------------------------------------------------------------

@@ -31,6 +31,7 @@ from simulator.broker_network import Cuts, Network
 from simulator.broker_onlooker import Onlooker
 from simulator.broker_places import places_for
 from simulator.broker_plots import Plot, plot_of
+from simulator.broker_probe import probe
 from simulator.broker_seat import Seat
 from simulator.broker_store import FIRST_FORMAT, CommonStore
 from simulator.broker_subscribers import Subscriber
@@ -383,6 +384,10 @@ class BrokersWorld:
         # Until no lock is left.
         await asyncio.sleep(1.2 * LOCK_MS / 1000)
         self.check()
+        random = Random(self._random.random())
+        await self._at_the_end(
+            probe(self._paths, self._some_broker, random, self.audit)
+        )
         taken = await self._drain()
         self.check()
         self.audit.concluded(taken, TAKEN, self._entities.may_have_lost)
@@ -403,7 +408,7 @@ class BrokersWorld:
             return await process.run(work)
         except ClientTroubles as error:
             raise Violation(
-                f"messages cannot be received at the end: {error!r}"
+                f"messages cannot be sent or received at the end: {error!r}"
             ) from error
 
     async def _check_entities(self) -> list[str]:

@@ -196,6 +196,7 @@ class SimulatedBroker:
             namespace=self.namespace.name,
             formats={POSTGRES_STORE: self._newest_format},
             follow=self.namespace.follower.follow,
+            on_return=self.namespace.transfer_log.look_again,
             on_fatal=self._on_bug,
             expected_count=expected_count,
             processes=self._processes,

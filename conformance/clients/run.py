@@ -8,6 +8,7 @@ could not be run.
 """
 
 import argparse
+import fcntl
 import json
 import os
 import subprocess
@@ -56,7 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(clients: list[Client], chosen_transports: Sequence[str], file: Path) -> int:
-    results = json.loads(file.read_text()) if file.exists() else {}
     good = True
     for client in clients:
         transports = {
@@ -64,21 +64,29 @@ def _run(clients: list[Client], chosen_transports: Sequence[str], file: Path) ->
             for transport in client.transports
             if transport in chosen_transports
         }
-        before = results.get(client.name, {}).get("transports", {})
-        every = {**before, **transports}
-        results[client.name] = {
-            "title": client.title,
-            "transports": {name: every[name] for name in TRANSPORTS if name in every},
-        }
+        _keep(client, transports, file)
         _print(client, transports)
         good = good and all(
             case["ok"] is not False
             for cases in transports.values()
             for case in cases.values()
         )
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(results, indent=1) + "\n")
     return 0 if good else 1
+
+
+def _keep(client: Client, transports: Mapping[str, Any], file: Path) -> None:
+    """Beside what is in the result file by now: another run may write to it, too."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.with_suffix(".lock").open("w") as lock:
+        # It ends when the file is closed.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        results = json.loads(file.read_text()) if file.exists() else {}
+        every = {**results.get(client.name, {}).get("transports", {}), **transports}
+        results[client.name] = {
+            "title": client.title,
+            "transports": {name: every[name] for name in TRANSPORTS if name in every},
+        }
+        file.write_text(json.dumps(results, indent=1) + "\n")
 
 
 def _run_one(client: Client, transport: str) -> Mapping[str, Any]:

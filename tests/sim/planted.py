@@ -16,6 +16,7 @@ from twinbus.cluster.broker import Broker
 from twinbus.cluster.membership import Membership
 from twinbus.cluster.predecessor import Predecessors
 from twinbus.operations import locks
+from twinbus.outbox.detour_watch import DetourWatch
 from twinbus.owner import store_owner
 from twinbus.owner.commit_outcome import refusal_of_commit
 from twinbus.owner.lease_keeper import LeaseKeeper
@@ -49,6 +50,14 @@ async def _commit_unfenced(self: MemoryStore, changes: Any) -> None:
     """Whoever commits does, in whatever epoch."""
     changes.batch = max(changes.batch, self.disk.batch + 1)
     self.disk.write(changes)
+
+
+async def _wait_for_nothing(self: DetourWatch) -> None:
+    """Serves a store at once, whatever others keep for it."""
+
+
+async def _never_look(self: DetourWatch, *given: Any) -> None:
+    """Does not find out when it has arrived."""
 
 
 async def _answer_and_leave(self: StoreOwner) -> None:
@@ -180,6 +189,14 @@ MISTAKES = {
     "two brokers create the same queue": _mistake(
         *(MemoryCatalog, "put", _put_unseen),
         *(8, "twice|different entities|is there|a bug"),
+    ),
+    "a store that is taken does not wait for what was kept": _mistake(
+        *(DetourWatch, "begin", _wait_for_nothing),
+        *(4, "has come before"),
+    ),
+    "an owner waits for ever for what was kept": _mistake(
+        *(DetourWatch, "_watch", _never_look),
+        *(20, "takes nothing at the end"),
     ),
     "a topic does not know its newest subscription": _mistake(
         *(ClusterEntities, "follow", _answer_before_others_know),

@@ -22,7 +22,7 @@ from twinbus.cluster.fitting import own_network, why_not_together
 from twinbus.cluster.membership import Membership
 from twinbus.cluster.predecessor import Predecessors
 from twinbus.cluster.shared_store import SharedStore
-from twinbus.cluster.terms import BEAT_MS, FORGET_MS, HESITATION_MS
+from twinbus.cluster.terms import BEAT_MS, FORGET_MS, HESITATION_MS, TERM_MS
 from twinbus.store.base import CommitFailed, StoreError
 from twinbus.store.catalog import Catalog
 from twinbus.store.process_identity import Processes, SystemProcesses
@@ -53,6 +53,7 @@ class Broker:
         namespace: str,
         formats: dict[str, int],
         follow: Callable[[], Awaitable[None]],
+        on_return: Callable[[], Awaitable[None]],
         on_fatal: Callable[[StoreError], None],
         expected_count: int = 1,
         processes: Processes | None = None,
@@ -67,6 +68,9 @@ class Broker:
         self._formats = formats
         # Learns what other brokers did to the entities. Raises StoreError.
         self._follow = follow
+        # Called before others hear of this broker again, after a time in which they may
+        # have taken it for dead: they kept messages for the stores that it served.
+        self._on_return = on_return
         # Called if this broker cannot go on.
         self._on_fatal = on_fatal
         # So many brokers are started together with this one.
@@ -81,6 +85,8 @@ class Broker:
         self._process = self._processes.this()
         self._beat = 0
         self._announced: dict[bytes, int] = {}
+        # When others could last hear of it; None: not yet.
+        self._announced_at: int | None = None
         # All brokers that are expected are there, all stores are served, and none is
         # about to move; and whether the others were told so.
         self._is_settled = self._told_settled = False
@@ -216,6 +222,8 @@ class Broker:
         )
 
     async def _announce(self) -> None:
+        if await self._counted_as_dead():
+            await self._on_return()
         self._beat += 1
         said = self.announcement()
         try:
@@ -225,8 +233,18 @@ class Broker:
             self._blocked.is_blocked(await self._catalog.brokers(), at)
             raise
         self._blocked.is_free()
+        self._announced_at = self._clock.monotonic()
         self._announced = dict(said.stores)
         self._told_settled = said.is_settled
+
+    async def _counted_as_dead(self) -> bool:
+        """Others have not heard of it for about a term, and have heard of each other:
+        the catalog was away for this broker alone. Raises StoreError."""
+        at = self._announced_at
+        if at is None or self._clock.monotonic() - at < TERM_MS - 2 * BEAT_MS:
+            return False
+        beats = {one.broker_uuid: one.beat for one in await self._catalog.brokers()}
+        return self._membership.is_news(beats, self.uuid)
 
     # --- the others -----------------------------------------------------------
 

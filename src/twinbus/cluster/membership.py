@@ -37,6 +37,12 @@ class Membership:
         }
         self._beats = dict(beats)
 
+    def is_news(self, beats: Mapping[bytes, int], me: bytes) -> bool:
+        """Another broker has announced itself since the last look."""
+        return any(
+            uuid != me and self._beats.get(uuid) != beat for uuid, beat in beats.items()
+        )
+
     def _silence(self, uuid: bytes, beat: int, gap_ms: int) -> int:
         if self._beats.get(uuid) != beat:
             return 0

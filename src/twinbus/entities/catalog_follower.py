@@ -28,6 +28,7 @@ from twinbus.store.catalog import (
     Catalog,
     CatalogChanged,
     EntityRecord,
+    RemovedEntity,
     Unfinished,
 )
 
@@ -134,9 +135,20 @@ class CatalogFollower:
             self._learn(snapshot.entities)
             self._version, self._identity = snapshot.version, snapshot.identity
         else:
-            self.followed.forget_followed({one.generation for one in changes.removed})
+            self.followed.forget_followed(self._gone(changes.removed))
             self._learn([*changes.created, *changes.updated])
             self._version = changes.version
+
+    def _gone(self, removed: Sequence[RemovedEntity]) -> set[bytes]:
+        """The generations of these, and of what is known here at their paths: of
+        several that were removed there the catalog remembers the last one."""
+        gone = {one.generation for one in removed}
+        for one in removed:
+            namespace = self.followed.named(one.namespace)
+            known = None if namespace is None else namespace.find(one.path)
+            if known is not None:
+                gone.add(known.record.generation)
+        return gone
 
     def _forget_others(self, records: Iterable[EntityRecord]) -> None:
         """All that are not among these."""

@@ -30,7 +30,7 @@ from twinbus.links.detour import StoreDetour
 from twinbus.links.duplicate_detection import finds_duplicates
 from twinbus.links.remote_fragments import RemoteFragments
 from twinbus.links.remote_work import TransactionalRemoteSend
-from twinbus.links.sending import Sending, accept, check_room
+from twinbus.links.sending import Sending, accept, check_room, give_keys_back
 from twinbus.links.split_delivery import SplitDelivery
 from twinbus.links.transactional_work import TransactionalSend
 
@@ -210,6 +210,8 @@ class Routes(CommitListener):
         if listener is not None:
             self._waiting[delivery_id] = sent
         sent.sending = sending
+        # If their commit fails, what comes later is returned after them.
+        self._open = None
         self._admitted[fragment.index] = sending
         fragment.home.admit(sending)
 
@@ -353,6 +355,7 @@ class Routes(CommitListener):
         self, sent: "Routed", delivery_id: int, error: StoreRefused
     ) -> None:
         """Nothing of the commit happened, so the messages may go elsewhere."""
+        give_keys_back(sent.messages)
         if sent.home is None:
             self._try_detour(sent, delivery_id, error)
         else:

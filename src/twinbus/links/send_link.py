@@ -8,7 +8,7 @@ A message that needs a look-up in the store is enqueued a turn later. Messages t
 follow it on this link wait too, so that they stay in the order of sending.
 
 For a partitioned entity the routing chooses the fragment of each delivery. Messages
-without a key may go to another fragment if their store fails (`rerouting.py`).
+without a key may go to another fragment if their store fails (`routes.py`).
 """
 
 from typing import Final, final

@@ -20,7 +20,8 @@ from twinbus.broker.home import Home
 from twinbus.broker.message import Message
 from twinbus.encoding.envelope import encode_envelope
 from twinbus.encoding.identity import check_keys
-from twinbus.encoding.layout import PING
+from twinbus.encoding.incoming import read_message
+from twinbus.encoding.layout import IDENTIFIED, PING
 from twinbus.encoding.naming import name_message
 from twinbus.errors import (
     STORE_IS_FULL,
@@ -30,6 +31,7 @@ from twinbus.errors import (
     ServiceBusError,
     StoreRefused,
 )
+from twinbus.limits import PROPERTIES_BYTES, TRANSFER_HEADROOM_BYTES
 from twinbus.links.duplicate_detection import ask_for_duplicates, was_seen
 
 
@@ -98,6 +100,16 @@ def give_id(home: Home, message: Message) -> None:
     new random id is no duplicate, and need not be remembered."""
     if message.lacks_id:
         name_message(message, home.message_ids.next())
+
+
+def give_keys_back(messages: list[Message]) -> None:
+    """A commit has returned them, and their next way depends on their keys. A fragment
+    without sessions has taken their session ids, which are keys all the same."""
+    limit = PROPERTIES_BYTES + TRANSFER_HEADROOM_BYTES
+    for message in messages:
+        if message.session_id is None:
+            read = read_message(message.raw, message.layout & IDENTIFIED, limit)
+            message.session_id = read.session_id
 
 
 def post(target: FragmentAddress, message: Message, origin: bytes, home: Home) -> None:

@@ -17,9 +17,9 @@ from twinbus.errors import NotAllowed
 from twinbus.links.remote_fragments import RemoteFragments
 from twinbus.links.routes import Routes
 from twinbus.links.sending import check_message
-from twinbus.operations.awaited_commit import AwaitedCommit
 from twinbus.operations.caller import Caller
 from twinbus.operations.entity_arrivals import entity_arrivals
+from twinbus.owner.awaited_commit import AwaitedCommit
 
 
 class RoutedSender:

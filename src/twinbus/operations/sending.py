@@ -13,11 +13,11 @@ from twinbus.broker.message import Message
 from twinbus.errors import FragmentUnavailable, ServerBusy, StoreRefused
 from twinbus.fragments.hashing import fragment_index
 from twinbus.links.routes import any_with_room
-from twinbus.links.sending import Sending, check
+from twinbus.links.sending import Sending, check, give_keys_back
 from twinbus.links.transactional_work import number_of
-from twinbus.operations.awaited_commit import AwaitedCommit
 from twinbus.operations.entity_handle import EntityHandle
 from twinbus.operations.fragment_handle import FragmentHandle
+from twinbus.owner.awaited_commit import AwaitedCommit
 
 
 async def send(handle: EntityHandle, encoded: Sequence[bytes]) -> list[int]:
@@ -80,6 +80,7 @@ async def sent(
         try:
             await begin_sending(part, messages).done()
         except StoreRefused:
+            give_keys_back(messages)
             if fixed_index(handle, messages) is not None:
                 raise
             refused_by.append(part.fragment.home)

@@ -47,9 +47,25 @@ class DetourWatch:
             if self._is_unknown and self._transfer_log.was_served(log):
                 self._store.awaited[ALL_FRAGMENTS] = log
             if self._is_unknown or self._store.awaited:
-                watching = self._watch(log, self._store.clock.monotonic())
-                self._task = asyncio.create_task(watching, name="detour-watch")
+                self._begin_watching(log)
         self._transfer_log.renew_all()
+
+    def go_on(self) -> None:
+        """Time has passed. The store that keeps messages may have gone to another
+        broker before all had arrived: this one does not see them leave any more."""
+        store = self._store
+        if not (store.awaited and store.is_serving and self._is_idle()):
+            return
+        log = self._transfer_log.log_of(store)
+        if log is not None and not log.is_serving:
+            self._begin_watching(log)
+
+    def _is_idle(self) -> bool:
+        return self._task is None or self._task.done()
+
+    def _begin_watching(self, log: "StoreOwner") -> None:
+        watching = self._watch(log, self._store.clock.monotonic())
+        self._task = asyncio.create_task(watching, name="detour-watch")
 
     async def _look(self, log: "StoreOwner") -> None:
         """Ask who keeps the messages."""

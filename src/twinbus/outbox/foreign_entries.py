@@ -41,7 +41,7 @@ class ForeignEntries:
             source_uuid, target, entries, self._actor(target, source_uuid)
         )
         target.admit(arrival)
-        await arrival.outcome.known()
+        await arrival.outcome.done()
         return arrival.receipt()
 
     def _actor(self, target: StoreOwner, source_uuid: bytes) -> int:

@@ -154,7 +154,7 @@ class Lane:
             *(uuid, target, entries, self._actor, self._source, self._renew_detours)
         )
         target.admit(arrival)
-        await arrival.outcome.known()
+        await arrival.outcome.done()
         return arrival.receipt()
 
     async def _clear(self, receipt: Receipt) -> None:

@@ -8,13 +8,11 @@ here before the source has it again. So an arrival ends at the first entry that 
 after a refused one; the next arrival goes on from there.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from twinbus.broker.admission import Admission, Duplicates
 from twinbus.broker.changes import LedgerRange, OutboxEntry
-from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.dead_letter import (
     FORWARDING_FAILED,
     SESSION_ID_IS_NULL,
@@ -37,6 +35,7 @@ from twinbus.errors import (
 from twinbus.links.duplicate_detection import ask_for_duplicates, finds_duplicates
 from twinbus.links.sending import accept_unless_seen, check, check_status
 from twinbus.outbox.remote_stores import Receipt, RefusedEntry
+from twinbus.owner.awaited_commit import AwaitedCommit
 from twinbus.owner.store_owner import StoreOwner
 
 LEDGER: Final = "outbox"
@@ -234,25 +233,15 @@ class OutboxArrival(Admission):
                     del self._target.awaited[key]
 
 
-class ArrivalOutcome(CommitListener):
+class ArrivalOutcome(AwaitedCommit):
     """Waits for the commit of an arrival."""
 
     def __init__(self, on_failed: Callable[[], None] | None) -> None:
         super().__init__()
         # Called at once: nobody may write to the fragments before.
         self._on_failed = on_failed
-        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    async def known(self) -> None:
-        """Raises ServiceBusError if nothing of it happened, or if that is unknown."""
-        await self._done
-
-    def committed(self, items: list[int]) -> None:
-        if not self._done.done():
-            self._done.set_result(None)
 
     def failed(self, items: list[int], error: ServiceBusError) -> None:
         if self._on_failed is not None:
             self._on_failed()
-        if not self._done.done():
-            self._done.set_exception(error)
+        super().failed(items, error)

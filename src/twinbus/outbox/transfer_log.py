@@ -13,13 +13,16 @@ A store that is served, but full, or whose commits fail because its disk can onl
 read, is like one that is away: what was sent before is in it or in the outbox, and all
 that comes later follows. Receivers go on. It gets what is kept for it as far as it has
 room (`outbox_arrival.py`). What it refuses waits until commits under way there have
-returned what was sent before (`detour_beginning.py`).
+returned what was sent before (`detour_beginning.py`). A store whose lease ends while a
+commit hangs in it is away at once. What that returns later is refused: later messages
+are kept already.
 
 A store that is away for longer than the limit gets nothing more: then the sender should
 know. If the store that keeps the messages is away for longer than the limit, later ones
 do not wait for it: that gives up their order, and not the entity.
 """
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,7 +56,8 @@ class TransferSettings:
 
 _OPENING_MS: Final = 10_000
 """For so long after another broker has said that it opens a store, it is believed: it
-announces it within a second."""
+announces it within a second. The same after the start, of a store that nobody has
+served since."""
 
 DOCUMENTED_TRANSFER: Final = TransferSettings()
 
@@ -79,6 +83,8 @@ class TransferLog:
         self._served: set[bytes] = set()
         # By target: detours that wait for the commits of a store that is full.
         self._beginnings: dict[str, DetourBeginning] = {}
+        # Targets for which messages were kept while earlier ones hung in their store.
+        self._overtaken: set[str] = set()
         # Set when this process has joined a cluster.
         self.elsewhere: RemoteStores = NoRemoteStores()
         self.foreign = ForeignEntries(owners)
@@ -122,6 +128,8 @@ class TransferLog:
         size_bytes = sum(len(message.raw) for message in messages)
         if home.is_serving:
             self._check_refusal(home, size_bytes, now, entity_path)
+        else:
+            self._check_order(home, target, entity_path, is_returned=is_returned)
         log = self._log_for(target, home, size_bytes, now, entity_path)
         log.outbox.check_diverted(target.text, size_bytes, limit_bytes, entity_path)
         send = DivertedSend(
@@ -141,8 +149,7 @@ class TransferLog:
         returned. What is sent from now on follows them."""
         found, text = self._beginnings.get(target.text), target.text
         is_begun = (target.generation, target.index) in home.awaited
-        is_idle = home.listeners.is_empty() and not home.is_committing
-        may_return = home.is_serving and not self._is_shared and not is_idle
+        may_return = home.is_serving and not self._is_shared and not _is_idle(home)
         if found is None and may_return and not is_begun:
             found = DetourBeginning(log, lambda: self._end_beginning(text))
             self._beginnings[text] = found
@@ -166,6 +173,21 @@ class TransferLog:
             # that one cannot tell here when all of them have arrived.
             raise ServerBusy(STORE_IS_FULL, entity_path=entity_path)
 
+    def _check_order(
+        self,
+        home: Home,
+        target: FragmentAddress,
+        entity_path: str,
+        *,
+        is_returned: bool,
+    ) -> None:
+        """Raises ServerBusy if later messages are kept already: the lease of the store
+        was over while it hung, and it has returned these only now."""
+        if not is_returned and not _is_idle(home):
+            self._overtaken.add(target.text)
+        elif is_returned and target.text in self._overtaken:
+            raise ServerBusy(entity_path=entity_path)
+
     def _check_absence(self, home: Home, now: int, entity_path: str) -> None:
         """Raises ServerBusy if its store has taken no messages for too long."""
         if self._is_long_away(home, now):
@@ -183,10 +205,14 @@ class TransferLog:
         self, home: Home, target: FragmentAddress, now: int, entity_path: str
     ) -> None:
         """Raises FragmentUnavailable if another broker serves the store, or is about
-        to: it is sent to that one."""
-        opened_at = self._opened_at.get(home.store_uuid, -_OPENING_MS)
-        is_opened = 0 <= now - opened_at < _OPENING_MS
-        if is_opened or self.elsewhere.serves(home.store_uuid):
+        to: it is sent to that one. After the start of this broker that cannot be told
+        for a while: if all of them were started, nobody has asked what is kept."""
+        uuid = home.store_uuid
+        began_at = self._opened_at.get(uuid, -_OPENING_MS)
+        if uuid not in self._served:
+            began_at = max(began_at, self._unserved_since.get(uuid, now))
+        is_opened = 0 <= now - began_at < _OPENING_MS
+        if is_opened or self.elsewhere.serves(uuid):
             raise FragmentUnavailable.numbered(target.index, entity_path)
 
     def _log_for(
@@ -280,9 +306,15 @@ class TransferLog:
         return home.store_uuid in self._served
 
     async def take_in(self, owner: StoreOwner) -> None:
-        """A shared store is about to be served here."""
+        """A shared store is about to be served here, or others thought that it was
+        not."""
         if self._is_shared and isinstance(owner.carrier, OutboxCarrier):
             await owner.carrier.watch.begin()
+
+    async def look_again(self) -> None:
+        """Other brokers may have taken this one for dead, and have kept messages for
+        stores that it serves."""
+        await asyncio.gather(*(self.take_in(one) for one in self._owners.serving()))
 
     # --- the order of messages ------------------------------------------------
 
@@ -308,14 +340,26 @@ class TransferLog:
 
     def tick(self, now: int) -> None:
         """Do not wait for a store that is away for too long."""
+        self._forget_overtaken()
         if self._is_shared:
             self._note_unserved(now)
+            for owner in self._owners.serving():
+                if isinstance(owner.carrier, OutboxCarrier):
+                    owner.carrier.watch.go_on()
             return
         for owner in self._owners:
             for key, log in list(owner.awaited.items()):
                 # One that is only full still gives away what it keeps.
                 if not log.is_serving and self._is_long_away(log, now):
                     del owner.awaited[key]
+
+    def _forget_overtaken(self) -> None:
+        """What hung in a store was answered before that is served again."""
+        if self._overtaken:
+            serving = {owner.store_uuid for owner in self._owners.serving()}
+            self._overtaken = {
+                text for text in self._overtaken if store_of(text) not in serving
+            }
 
     def _note_unserved(self, now: int) -> None:
         for owner in self._owners:
@@ -325,6 +369,11 @@ class TransferLog:
                 self._served.add(uuid)
             else:
                 self._unserved_since.setdefault(uuid, now)
+
+
+def _is_idle(home: Home) -> bool:
+    """No commit can return a message any more."""
+    return home.listeners.is_empty() and not home.is_committing
 
 
 def _has_room(home: Home, size_bytes: int, now: int) -> bool:

@@ -144,6 +144,12 @@ class Deliveries:
             dispatch.ask_everybody()
             self.serve(dispatch)
 
+    def tell_everybody(self) -> None:
+        """Nothing is delivered for a while: receivers that wait for an answer, to a
+        drain for example, get it."""
+        for dispatch in list(self._dispatches.values()):
+            dispatch.served()
+
     async def grant_sessions(self) -> None:
         """To those who wait for one. Raises StoreError."""
         awaited, self._awaited = self._awaited, {}

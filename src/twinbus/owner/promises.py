@@ -52,6 +52,6 @@ def keep(promises: Iterable[Promised]) -> None:
 
 
 def break_off(promises: Iterable[Promised]) -> None:
-    """Nothing of the commit happened."""
+    """Nothing of the commit happened, or nobody knows: then they may be lost."""
     for receiver, messages in promises:
         receiver.promised_count -= len(messages)

@@ -439,6 +439,7 @@ class StoreOwner(Home):
         self._timed.clear()
         self._deliveries.refills.clear()
         self._deliveries.lose_sessions()
+        self._deliveries.tell_everybody()
 
     def refuse_all(self) -> None:
         """Whatever was asked for while the store is away."""
@@ -578,6 +579,7 @@ class StoreOwner(Home):
             is_done = error is None
         except StoreError as fatal:
             # The outcome is unknown, but all who wait must get an answer.
+            break_off(promises)
             self._answer_failure(listeners, durable, _cannot_go_on(fatal))
             raise
         finally:

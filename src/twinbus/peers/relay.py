@@ -8,31 +8,38 @@ looked up anew.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.events import DispositionReceived, MessageReceived
 from twinbus.amqp.link import Link
+from twinbus.amqp.messaging import Source, Target
 from twinbus.amqp.outcomes import (
     ACCEPTED,
     ACCEPTED_OUTCOME,
     RELEASED,
     Accepted,
     Modified,
+    Received,
     Rejected,
     Released,
 )
+from twinbus.amqp.performatives import SENDER_UNSETTLED
 from twinbus.amqp.session import AmqpSession
 from twinbus.errors import DetachForced, ServiceBusError
 from twinbus.links.output import Output
 from twinbus.links.refusal import amqp_error
+from twinbus.peers.peer_properties import Properties
 
 if TYPE_CHECKING:
     from twinbus.peers.peer_connection import PeerConnection
 
 _MASK: Final = 0xFFFFFFFF
+
+TAKEN: Final = encode_composite(Received(section_number=0, section_offset=0))
+"""The state of a reserved message that is handed out: its lock begins."""
 
 
 class PeerLink:
@@ -170,6 +177,21 @@ class Runs:
         if self._first >= 0:
             send(self._first, self._last, self._is_settled, self._state)
             self._first = -1
+
+
+def named_in(event: DispositionReceived, delivery_ids: Iterable[int]) -> list[int]:
+    """Those of the ids that the disposition is about."""
+    count = (event.last - event.first) & _MASK
+    return [at for at in delivery_ids if (at - event.first) & _MASK <= count]
+
+
+def attach_reserving(session: AmqpSession, path: str, properties: Properties) -> Link:
+    """A link on which the owner reserves messages. `properties` say so."""
+    name = f"receive {path}"
+    return session.attach_receiver(
+        *(name, Source(address=path), Target(address=name)),
+        *(SENDER_UNSETTLED, 1, properties),
+    )
 
 
 def encoded_state(state: object) -> bytes:

@@ -10,15 +10,12 @@ delivered.
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.events import DispositionReceived, MessageReceived
 from twinbus.amqp.link import Link
-from twinbus.amqp.messaging import Source, Target
-from twinbus.amqp.outcomes import ACCEPTED, RELEASED, Accepted, Received
-from twinbus.amqp.performatives import SENDER_UNSETTLED
+from twinbus.amqp.outcomes import ACCEPTED, RELEASED, Accepted
 from twinbus.amqp.session import AmqpSession
 from twinbus.broker.home import Home
 from twinbus.limits import UNSETTLED_PER_SESSION
@@ -27,12 +24,10 @@ from twinbus.links.output import Output
 from twinbus.links.remote_part import RemotePart
 from twinbus.peers.peer_properties import Properties
 from twinbus.peers.receive_relay import PORTION, RemoteDeliveries
-from twinbus.peers.relay import PeerLink, Runs
+from twinbus.peers.relay import TAKEN, PeerLink, Runs, attach_reserving, named_in
 
 if TYPE_CHECKING:
     from twinbus.peers.peer_connection import PeerConnection
-
-_TAKEN: Final = encode_composite(Received(section_number=0, section_offset=0))
 
 
 class RemoteSource(RemotePart):
@@ -122,7 +117,7 @@ class RemoteSource(RemotePart):
             at = message.delivery_id
             if self._peek_lock:
                 self._deliveries.hand_out(message)
-                self._taken.add(self._tell, at, _TAKEN, False)
+                self._taken.add(self._tell, at, TAKEN, False)
             else:
                 self._promised[at] = message
                 self.promised_count += 1
@@ -170,21 +165,17 @@ class RemoteSource(RemotePart):
     # --- settling and ending --------------------------------------------------
 
     def on_disposition(self, event: DispositionReceived) -> None:
-        if self._promised and isinstance(event.state, Accepted):
-            self._deliver_completed(event)
+        if self._promised:
+            self._keep_promises(event)
         self._deliveries.confirm(event)
 
-    def _deliver_completed(self, event: DispositionReceived) -> None:
-        found = [
-            at
-            for at in self._promised
-            if (at - event.first) & 0xFFFFFFFF
-            <= (event.last - event.first) & 0xFFFFFFFF
-        ]
-        for at in found:
+    def _keep_promises(self, event: DispositionReceived) -> None:
+        """The owner has completed messages, or could not: then they are its again."""
+        for at in named_in(event, self._promised):
             message = self._promised.pop(at)
             self.promised_count -= 1
-            self._merged.owed.send(message.payload)
+            if isinstance(event.state, Accepted):
+                self._merged.owed.send(message.payload)
         self._output.mark()
         self.offer_capacity()
 
@@ -221,15 +212,7 @@ class _Reservation(PeerLink):
         self._properties = properties
 
     def attach(self, session: AmqpSession) -> Link:
-        name = f"receive {self._path}"
-        return session.attach_receiver(
-            name,
-            Source(address=self._path),
-            Target(address=name),
-            SENDER_UNSETTLED,
-            1,
-            self._properties,
-        )
+        return attach_reserving(session, self._path, self._properties)
 
     def on_peer_attached(self, peer: Link) -> None:
         self._source.attached(peer)

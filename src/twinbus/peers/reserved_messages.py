@@ -9,24 +9,18 @@ the owner before it is handed out.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.errors import AmqpError
 from twinbus.amqp.events import DispositionReceived, MessageReceived
 from twinbus.amqp.link import Link
-from twinbus.amqp.messaging import Source, Target
-from twinbus.amqp.outcomes import ACCEPTED, RELEASED, Accepted, Received
-from twinbus.amqp.performatives import SENDER_UNSETTLED
+from twinbus.amqp.outcomes import ACCEPTED, RELEASED, Accepted
 from twinbus.amqp.session import AmqpSession
 from twinbus.peers.peer_properties import Properties
-from twinbus.peers.relay import PeerLink
+from twinbus.peers.relay import TAKEN, PeerLink, attach_reserving, named_in
 
 if TYPE_CHECKING:
     from twinbus.peers.peer_connection import PeerConnection
-
-_TAKEN: Final = encode_composite(Received(section_number=0, section_offset=0))
-_MASK: Final = 0xFFFFFFFF
 
 
 class ReservedMessages(PeerLink):
@@ -57,15 +51,7 @@ class ReservedMessages(PeerLink):
         channel.attach(self)
 
     def attach(self, session: AmqpSession) -> Link:
-        name = f"receive {self._path}"
-        return session.attach_receiver(
-            name,
-            Source(address=self._path),
-            Target(address=name),
-            SENDER_UNSETTLED,
-            1,
-            self._properties,
-        )
+        return attach_reserving(session, self._path, self._properties)
 
     # --- for requests ---------------------------------------------------------
 
@@ -87,7 +73,7 @@ class ReservedMessages(PeerLink):
     def take(self) -> MessageReceived:
         """Hand out the first one: its lock begins."""
         message = self._waiting.popleft()
-        self._tell(message, _TAKEN, is_settled=False)
+        self._tell(message, TAKEN, is_settled=False)
         return message
 
     def complete(self) -> tuple[MessageReceived, "asyncio.Future[bool]"]:
@@ -140,10 +126,8 @@ class ReservedMessages(PeerLink):
     def on_peer_disposition(self, event: DispositionReceived) -> None:
         if event.peer_is_receiver:
             return
-        count = (event.last - event.first) & _MASK
-        for at in list(self._completing):
-            if (at - event.first) & _MASK <= count:
-                self._answer(at, isinstance(event.state, Accepted))
+        for at in named_in(event, self._completing):
+            self._answer(at, isinstance(event.state, Accepted))
 
     def _answer(self, at: int, is_done: bool) -> None:
         done = self._completing.pop(at)

@@ -42,6 +42,7 @@ def cluster_member(
         namespace=namespace.name,
         formats=readable_formats(CATALOG_FORMAT.version),
         follow=namespace.follower.follow,
+        on_return=namespace.transfer_log.look_again,
         on_fatal=on_fatal,
         expected_count=seat.broker_count,
     )

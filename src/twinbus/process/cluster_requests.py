@@ -8,7 +8,7 @@ from typing import Any, Final
 from twinbus.clock import Clock
 from twinbus.cluster.announcement import Announcement
 from twinbus.cluster.broker import Broker
-from twinbus.doors.http.fellow_brokers import BrokerAnswer
+from twinbus.doors.http.fellow_brokers import COPY_FAULT, BrokerAnswer
 from twinbus.doors.http.json_response import json_text
 from twinbus.doors.http.peer_management import PREFIX
 from twinbus.errors import ServerBusy
@@ -28,6 +28,8 @@ class ClusterRequests:
         self._broker = broker
         self._key = key
         self._clock = clock
+        # UUIDs of those that did not answer when they were told of a fault.
+        self.without_fault: set[bytes] = set()
 
     @property
     def own_name(self) -> str:
@@ -59,6 +61,8 @@ class ClusterRequests:
                 _ANSWER_SECONDS,
             )
         except ServerBusy:
+            if name == COPY_FAULT:
+                self.without_fault.add(broker.broker_uuid)
             why = "It did not answer, and may do it later."
             return BrokerAnswer(broker=broker.name, content=None, why=why)
         return _understood(broker.name, answer)

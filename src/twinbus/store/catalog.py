@@ -119,7 +119,7 @@ class CatalogChanges:
     """What a broker that knows a version has to change; each path is named once.
 
     What was created takes the place of whatever had its path. What was removed may
-    never have been known.
+    never have been known: then whatever had its path is gone, too.
     """
 
     # If it is not that of the snapshot, the catalog was made again: read another one.

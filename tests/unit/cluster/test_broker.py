@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.entities.world import message
 
+from twinbus.broker.fragment import MAIN, Fragment
 from twinbus.cluster.announcement import announcement_of
 from twinbus.cluster.shared_store import SharedStore
 from twinbus.cluster.terms import BEAT_MS, FORGET_MS, TERM_MS
 from twinbus.errors import ServerBusy, ServiceBusError
 from twinbus.owner.owner_state import OwnerState
 from twinbus.store.base import CommitUnknown, StoreError
+from twinbus.store.catalog import BrokerRecord
 from twinbus.store.process_identity import this_process
+from twinbus.store.sqlite_catalog import SqliteCatalog
 
 from .world import LOOK_MS, ClusterWorld, Member, free_lease
 
@@ -298,7 +302,7 @@ async def test_broker_knows_for_how_long_it_was_not_heard_of(
     assert a.broker.unheard_ms() <= BEAT_MS
 
 
-async def _refuse_to_announce(record: object) -> None:
+async def _refuse_to_announce(record: object = None) -> None:
     raise StoreError("The catalog is away.")
 
 
@@ -322,3 +326,58 @@ async def test_idle_entity_is_deleted_though_another_broker_changes_the_catalog(
     await a.namespace.idle.finished()
     assert a.namespace.find("q") is None
     assert a.namespace.find("r") is not None, "it has followed"
+
+
+async def test_broker_learns_what_was_kept_for_it_before_others_hear_of_it_again(
+    world: ClusterWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = await world.join("a")
+    await world.until(world.is_shared_equally, SOON_MS)
+    for number in range(4):
+        await a.namespace.create_queue(f"q{number}", {})
+    b = await world.join("b")
+    # Of another process than the one that has the leases.
+    b.broker._process = replace(this_process(), host="elsewhere")
+    await world.until(world.is_shared_equally, SOON_MS)
+    b.namespaces.tick(world.clock.now())
+    path, fragment = _kept_at_another(a)
+    with monkeypatch.context() as cut_off:
+        for operation in ("announce", "brokers"):
+            cut_off.setattr(a.catalog, operation, _refuse_to_announce)
+        await _count_as_dead(a, world)
+    # It serves on, and others take it for dead.
+    assert fragment.is_reachable()
+    assert not b.broker.directory.others()
+    queue = b.namespace.queue(path)
+    detour = b.namespace.detour_of(queue)
+    assert detour is not None
+    detour.send([message()], None, 0)
+    was_reachable: list[bool] = []
+
+    async def announce(record: BrokerRecord) -> None:
+        was_reachable.append(fragment.is_reachable())
+        await SqliteCatalog.announce(a.catalog, record)
+
+    monkeypatch.setattr(a.catalog, "announce", announce)
+    await world.until(lambda: bool(b.broker.directory.others()), SOON_MS)
+    assert was_reachable[0] is False
+
+
+async def _count_as_dead(cut_off: Member, world: ClusterWorld) -> None:
+    cut_off.is_frozen = True
+    for _ in range(2 * TERM_MS // LOOK_MS):
+        await world.pass_time(LOOK_MS)
+        with suppress(StoreError):
+            await cut_off.broker.look()
+    cut_off.is_frozen = False
+
+
+def _kept_at_another(member: Member) -> tuple[str, Fragment]:
+    """A queue here, and its fragment: if it were away, its messages would be kept in a
+    store of another broker."""
+    log_of = member.namespace.transfer_log.log_of
+    for queue in member.namespace.queues():
+        log = log_of(queue.home(0))
+        if queue.is_available() and log is not None and not log.is_serving:
+            return queue.path, queue.fragment(MAIN)
+    raise AssertionError("all stores are here")

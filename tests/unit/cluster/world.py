@@ -44,9 +44,13 @@ class OtherMembers:
     def _owner(self, store_uuid: bytes) -> "Member | None":
         for member in self._world.members:
             owner = member.owners.find(store_uuid)
-            if member is not self._me and owner is not None and owner.is_serving:
+            if owner is not None and owner.is_serving and self._knows(member):
                 return member
         return None
+
+    def _knows(self, member: "Member") -> bool:
+        others = self._me.broker.directory.others()
+        return any(one.broker_uuid == member.broker.uuid for one in others)
 
     def serves(self, store_uuid: bytes) -> bool:
         return self._owner(store_uuid) is not None
@@ -58,7 +62,7 @@ class OtherMembers:
         epoch: int,
         entries: list[OutboxEntry],
     ) -> Receipt:
-        raise AssertionError("nothing is forwarded here")
+        raise ServerBusy("Nothing is brought here.")
 
     async def diverted(self, log_uuid: bytes, store_uuid: bytes) -> list[str]:
         owner = self._owner(log_uuid)
@@ -103,6 +107,7 @@ class Member:
             namespace="space",
             formats=readable_formats(FORMAT.version),
             follow=self.namespace.follower.follow,
+            on_return=self.namespace.transfer_log.look_again,
             on_fatal=self.fatal.append,
         )
         # Looks and ticks no more, as if it were frozen.

@@ -1,7 +1,9 @@
 """The declared clients can be run: each has sources and known names."""
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,3 +44,22 @@ def test_lines_that_are_no_results_are_left_alone() -> None:
     assert _told('{"level": "info"}') is None
     assert _told("7") is None
     assert _told('{"case": "send", "ok": null}') == {"case": "send", "ok": None}
+
+
+def test_results_of_two_runs_at_once_are_all_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from conformance.clients import run
+    from conformance.clients.declared import declared_clients
+
+    file = tmp_path / "results" / "clients.json"
+    first, second, *_ = declared_clients().values()
+
+    def while_another_run(client: Any, transport: str) -> Any:
+        if client is first:
+            run._run([second], [second.transports[0]], file)
+        return {"cases": {}}
+
+    monkeypatch.setattr(run, "_run_one", while_another_run)
+    run._run([first], [first.transports[0]], file)
+    assert set(json.loads(file.read_text())) == {first.name, second.name}

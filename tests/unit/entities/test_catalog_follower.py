@@ -101,6 +101,19 @@ async def test_path_that_was_used_again_is_another_entity(world: ClusterWorld) -
     assert b.namespace.queue("x").record == a.namespace.queue("x").record
 
 
+async def test_path_that_was_used_again_in_vain_is_gone(world: ClusterWorld) -> None:
+    a, b = both(world)
+    await a.namespace.create_queue("q", {})
+    await world.pass_time(BEAT_MS)
+    # The catalog remembers the last removal of each path.
+    for _ in range(2):
+        await a.namespace.delete_queue("q")
+        await a.namespace.create_queue("Q", {})
+    await a.namespace.delete_queue("q")
+    await world.pass_time(BEAT_MS)
+    assert names(b) == names(a) == set()
+
+
 async def test_path_is_made_once(world: ClusterWorld) -> None:
     a, b = both(world)
     await a.namespace.create_queue("q", {})

@@ -8,10 +8,11 @@ import pytest
 from twinbus.broker.home import ALL_FRAGMENTS
 from twinbus.errors import FragmentUnavailable, ServerBusy
 from twinbus.outbox.detour_watch import DetourWatch
+from twinbus.outbox.outbox_carrier import OutboxCarrier
 from twinbus.outbox.transfer_log import TransferLog
 from twinbus.owner.store_owner import StoreOwner
 
-from .world import World
+from .world import World, message
 
 
 class Shared(TransferLog):
@@ -127,3 +128,43 @@ async def test_messages_are_not_kept_for_a_store_that_is_being_opened(
             listener=None,
             item=0,
         )
+
+
+async def test_nothing_is_kept_while_all_brokers_may_be_starting(world: World) -> None:
+    """Another one may serve the store already, and has asked nobody."""
+    log, store = Shared(world), world.first
+    await world.leave(store)
+    address = world.here.fragment().address()
+    given = {"entity_path": "q", "limit_bytes": 1_000, "listener": None, "item": 0}
+    log.tick(world.clock.now())
+    with pytest.raises(FragmentUnavailable):
+        log.send(address, store, [message()], **given)
+    world.clock.advance(10_000)
+    log.tick(world.clock.now())
+    log.send(address, store, [message()], **given)
+    assert world.second.outbox.diverted() == [address.text]
+
+
+async def test_messages_whose_store_moves_while_they_arrive_are_waited_for(
+    world: World,
+) -> None:
+    """Both stores were here: what keeps the messages goes to another broker."""
+    log, (store, other) = Shared(world), world.owners
+    log.open()
+    assert isinstance(store.carrier, OutboxCarrier)
+    queues = world.here, world.there
+    fragment = next(one.fragment() for one in queues if one.fragment().home is store)
+    store.awaited[fragment.generation, fragment.index] = other
+    log.kept = [fragment.address().text]
+    await world.leave(other)
+    log.tick(world.clock.now())
+    await asyncio.sleep(0)
+    assert not fragment.is_reachable()
+    # The other broker has brought them.
+    log.kept = []
+    async with asyncio.timeout(2):
+        while store.awaited:
+            await asyncio.sleep(0.01)
+            log.tick(world.clock.now())
+    assert fragment.is_reachable()
+    await store.carrier.watch.stop()

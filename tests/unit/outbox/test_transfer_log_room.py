@@ -1,5 +1,7 @@
 """A store that is served, but full or read-only, is like one that is away."""
 
+import asyncio
+
 import pytest
 from unit.entities.world import Client, Fault
 
@@ -37,12 +39,14 @@ class Sender:
             world.namespace.detour_of(entity),
         )
 
-    def send(self, body: str = "", **properties: str) -> None:
+    def send(
+        self, body: str = "", *, is_identified: bool = False, **properties: str
+    ) -> None:
         """By default the body is the number of the delivery."""
         made = message(body or str(self.count), **properties)
         now = self.world.clock.now()
         try:
-            self._routes.send([made], False, self.count, self.answers, now)
+            self._routes.send([made], is_identified, self.count, self.answers, now)
         except ServerBusy as error:
             self.answers.failed([self.count], error)
         self.count += 1
@@ -420,3 +424,51 @@ def _key_in_the_first(world: World) -> str:
         if found is not None and found.home is world.first:
             return f"key-{number}"
     raise AssertionError("no fragment is in that store")
+
+
+async def test_what_a_commit_returns_is_kept_for_the_fragment_of_its_key() -> None:
+    world = World(keyed=True)
+    await world.start()
+    queue = await world.namespace.create_queue(
+        "all", {"enable_partitioning": True, "requires_duplicate_detection": True}
+    )
+    sender, key = Sender(world, "all"), _key_in_the_first(world)
+    index = queue.routing().index_of(key)
+    for _ in range(20):
+        world.store_of(world.first).faults.append(Fault(StoreFull("full")))
+        sender.send(group_id=key, message_id=str(sender.count))
+        await sender.answered()
+        heal(world)
+        await world.delivered()
+    fragment = queue.fragment(index=index)
+    assert sender.accepted == list(range(20))
+    assert fragment.active_count == 20
+    await world.stop()
+
+
+async def test_what_is_returned_is_kept_in_the_order_in_which_it_was_sent(
+    world: World,
+) -> None:
+    """Also if some of it was looked up before."""
+    sender, store = Sender(world), world.store_of(world.first)
+    other = world.store_of(world.second)
+    # The first store waits for a moment before it commits.
+    other.gate.clear()
+    other.is_committing.clear()
+    world.second.introduce("somebody")
+    committing = asyncio.create_task(world.second.durable())
+    await other.is_committing.wait()
+    sender.send()
+    sender.send(is_identified=True)
+    async with asyncio.timeout(5):
+        while world.first.admitted_bytes:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+    sender.send()
+    store.faults.append(Fault(StoreFull("full")))
+    other.gate.set()
+    await sender.answered()
+    await committing
+    assert count_kept(world) == 3
+    heal(world)
+    await world.delivered()
+    assert await received(world, fragment(world), 3) == ["0", "1", "2"]

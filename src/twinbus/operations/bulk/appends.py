@@ -18,11 +18,11 @@ from twinbus.encoding.layout import PING
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import FragmentUnavailable, ServiceBusError
 from twinbus.operations import sending
-from twinbus.operations.awaited_commit import AwaitedCommit
 from twinbus.operations.bulk.requests import Appended, RefusedRow
 from twinbus.operations.caller import Caller
 from twinbus.operations.entity_handle import EntityHandle, open_entity
 from twinbus.operations.fragment_handle import FragmentHandle
+from twinbus.owner.awaited_commit import AwaitedCommit
 
 _PORTION: Final = 250
 """Rows in a portion: takes a few milliseconds."""

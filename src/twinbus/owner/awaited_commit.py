@@ -18,7 +18,8 @@ class AwaitedCommit(CommitListener):
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def done(self) -> None:
-        """Wait for the commit. Raises ServiceBusError if it failed."""
+        """Wait for the commit. Raises ServiceBusError if nothing of it happened, or if
+        that is unknown."""
         await self._done
 
     def committed(self, items: list[int]) -> None:
