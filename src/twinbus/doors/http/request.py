@@ -31,8 +31,8 @@ class HttpRequest:
     def encoded_path(self) -> str:
         """The path as received, without slashes at both ends."""
         target = self.target.partition("?")[0]
-        # Proxies send the whole URL.
-        if "://" in target:
+        # Proxies send the whole URL. In a path the same characters are a part of it.
+        if not target.startswith("/") and "://" in target:
             target = "/" + target.partition("://")[2].partition("/")[2]
         return target.strip("/")
 
@@ -51,4 +51,6 @@ class HttpRequest:
     def root(self) -> str:
         """Scheme and host that the client used."""
         scheme = "https" if self.is_secure else "http"
-        return f"{scheme}://{self.headers.get('host', 'localhost')}"
+        host = self.headers.get("host", "localhost")
+        # Headers of responses, where it is repeated, are ASCII.
+        return f"{scheme}://{host.encode('ascii', 'replace').decode()}"
