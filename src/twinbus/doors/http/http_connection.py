@@ -133,6 +133,8 @@ class HttpConnection(asyncio.Protocol):
         self._started_at = home.clock.monotonic()
         # The request whose body is being read, and the body so far.
         self._request: HttpRequest | None = None
+        # The answer to the present request, whatever it says, has no body.
+        self._is_head = False
         self._body = bytearray()
         self._body_limit = 0
         # Its part of the memory held by the server.
@@ -250,6 +252,7 @@ class HttpConnection(asyncio.Protocol):
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
             names[name] = written
         assert self._transport is not None
+        self._is_head = event.method == b"HEAD"
         self._request = HttpRequest(
             method=event.method.decode("ascii"),
             target=event.target.decode("ascii"),
@@ -408,7 +411,12 @@ class HttpConnection(asyncio.Protocol):
             self._keep_alive.close()
         if self._has_lived():
             self._is_ending = True
-        self._respond(response, is_head=request.method == "HEAD")
+        try:
+            self._respond(response)
+        except Exception:
+            # No deadline ends the connection while a request is answered.
+            _log.exception("a bug ends %s %s", request.method, request.path)
+            self.abort()
         self._advance()
 
     def _has_lived(self) -> bool:
@@ -416,9 +424,9 @@ class HttpConnection(asyncio.Protocol):
         age_ms = self._home.clock.monotonic() - self._started_at
         return self._is_stranger and age_ms > HTTP_STRANGER_SECONDS * 1000
 
-    def _respond(self, response: HttpResponse, *, is_head: bool = False) -> None:
+    def _respond(self, response: HttpResponse) -> None:
         """Write the response, and prepare for the next request or the end."""
-        has_body = not is_head and response.status not in _WITHOUT_BODY
+        has_body = not self._is_head and response.status not in _WITHOUT_BODY
         headers = [(name, value) for name, value in response.headers.items()]
         if response.status not in _WITHOUT_BODY:
             headers.append(("content-length", str(len(response.body))))
@@ -443,6 +451,7 @@ class HttpConnection(asyncio.Protocol):
             self._hold(0)
         if self._engine.our_state is h11.DONE and self._engine.their_state is h11.DONE:
             self._engine.start_next_cycle()
+            self._is_head = False
             self._due_in(
                 self._home.handshake_ms
                 if self._is_stranger

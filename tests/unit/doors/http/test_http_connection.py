@@ -352,6 +352,42 @@ async def test_a_bug_is_an_internal_error(
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [
+        (b"HEAD / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nab", 408),
+        (b"HEAD / HTTP/1.1\r\nhost: a\r\ncontent-length: 101\r\n\r\n", 413),
+        (
+            b"HEAD / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n"
+            b"transfer-encoding: chunked\r\n\r\n",
+            400,
+        ),
+        (b"HEAD / HTTP/1.1\r\nhost: a\r\nx: " + b"y" * HTTP_HEADER_BYTES, 431),
+    ],
+)
+async def test_refused_head_has_no_body(
+    connection: HttpConnection,
+    home: Home,
+    wire: Wire,
+    request_bytes: bytes,
+    status: int,
+) -> None:
+    connection.data_received(request_bytes + b"\r\n\r\n" * (status == 431))
+    pass_time(connection, home, HANDSHAKE_MS + 1)
+    assert wire.statuses() == [status]
+    assert wire.written.endswith(b"\r\n\r\n")
+    assert wire.end
+
+
+async def test_request_that_cannot_be_read_after_head_is_told_why(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    connection.data_received(GET.replace(b"GET", b"HEAD") + b"no request\r\n\r\n")
+    await settle(connection)
+    assert wire.statuses() == [200, 400]
+    assert wire.written.endswith(b"\n") and b"Bad request" in wire.written
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
         (b"GET\r\n\r\n", 400),
         (b"GET / HTCPCP/1.0\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\n\r\n", 400),
