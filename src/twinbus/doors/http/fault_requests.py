@@ -121,7 +121,7 @@ def _content(body: bytes) -> dict[str, Any]:
     """Raises ArgumentError."""
     try:
         content = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
         raise ArgumentError("The body must be a fault: an object in JSON.")

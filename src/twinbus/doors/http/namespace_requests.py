@@ -84,7 +84,7 @@ def _wanted(body: bytes) -> tuple[str, list[int]]:
     """Name and ports. Raises ArgumentError."""
     try:
         content = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or not isinstance(content.get("name"), str):
         raise ArgumentError('The body must be in JSON: {"name": "shop"}.')
