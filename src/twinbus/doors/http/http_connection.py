@@ -387,6 +387,8 @@ class HttpConnection(asyncio.Protocol):
         self._keep_alive.close()
         self._hold(0)
         self._home.left(self)
+        # It was paused while an earlier request was processed.
+        transport.resume_reading()
         successor = upgrades.successor(request)
         transport.set_protocol(successor)
         successor.connection_made(transport)
