@@ -29,6 +29,7 @@ from twinbus.limits import (
     HTTP_STRANGER_SECONDS,
     STRANGER_WRITE_BUFFER_BYTES,
 )
+from twinbus.owner.turns import Turns
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,10 @@ _JOINED_BYTES: Final = 16 * 1024
 a larger one would be a copy of megabytes."""
 
 _WITHOUT_BODY: Final = (204, 304)
+
+_EVENTS_AT_A_TIME: Final = 100
+"""Parts of a request that are processed between two looks at the clock: a read of
+chunks of one byte has forty thousand."""
 
 
 class Responder(Protocol):
@@ -99,6 +104,9 @@ class HttpHome(Protocol):
     @property
     def strangers_held(self) -> StrangersShare: ...
 
+    # Shares of the loop's time.
+    turns: Turns
+
     @property
     def gateway(self) -> Responder: ...
 
@@ -152,6 +160,8 @@ class HttpConnection(asyncio.Protocol):
         self._is_ending = False
         self._is_writable = True
         self._is_held_back = False
+        # Received data waits for its turn.
+        self._is_waiting = False
 
     # --- asyncio --------------------------------------------------------------
 
@@ -183,7 +193,7 @@ class HttpConnection(asyncio.Protocol):
         if not self._is_ending:
             self._engine.receive_data(b"")
             self._advance()
-        return bool(self.requests)
+        return bool(self.requests) or self._is_waiting
 
     def connection_lost(self, error: Exception | None) -> None:
         # A change in progress continues without a response; no other is started.
@@ -214,8 +224,14 @@ class HttpConnection(asyncio.Protocol):
     # --- reading --------------------------------------------------------------
 
     def _advance(self) -> None:
-        """Process received data as far as possible."""
-        while not self.requests and self._is_writable and not self._is_ending:
+        """Process received data as far as possible, until the turn is over."""
+        event_count = 0
+        while self._may_go_on():
+            event_count += 1
+            if event_count % _EVENTS_AT_A_TIME == 0 and self._home.turns.is_over():
+                self._is_waiting = True
+                self._home.turns.wait(self._go_on)
+                break
             try:
                 event = self._engine.next_event()
             except h11.RemoteProtocolError as error:
@@ -226,6 +242,16 @@ class HttpConnection(asyncio.Protocol):
                 break
             self._on_event(event)
         self._read_or_not()
+
+    def _may_go_on(self) -> bool:
+        is_busy = bool(self.requests) or self._is_waiting
+        return not is_busy and self._is_writable and not self._is_ending
+
+    def _go_on(self) -> None:
+        """The turn has come."""
+        self._is_waiting = False
+        self._advance()
+        self._hold_half_request()
 
     def _on_event(self, event: object) -> None:
         if isinstance(event, h11.Request):
@@ -333,6 +359,7 @@ class HttpConnection(asyncio.Protocol):
         if transport is None or transport.is_closing():
             return
         is_busy = bool(self.requests) and not self._looks_on()
+        is_busy = is_busy or self._is_waiting
         is_busy = is_busy or not self._is_writable or self._is_held_back
         if is_busy and not self._is_ending:
             transport.pause_reading()
