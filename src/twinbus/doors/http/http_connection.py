@@ -51,7 +51,9 @@ class Responder(Protocol):
     """Processes the requests."""
 
     def shows_key(self, request: HttpRequest) -> bool:
-        """Whether the headers prove that the client has a key."""
+        """Whether the headers prove that the client has a key. A wrong one counts as an
+        attempt, whatever becomes of the request: the client can tell from its
+        connection if it was the right one."""
         ...
 
     def max_body_bytes(self, request: HttpRequest) -> int:
@@ -101,11 +103,11 @@ class HttpHome(Protocol):
     # Counts the wrong keys of peers.
     visits: Visits
 
-    @property
-    def strangers_held(self) -> StrangersShare: ...
-
     # Shares of the loop's time.
     turns: Turns
+
+    @property
+    def strangers_held(self) -> StrangersShare: ...
 
     @property
     def gateway(self) -> Responder: ...
@@ -387,6 +389,7 @@ class HttpConnection(asyncio.Protocol):
             connection=read.connection,
             visitor=read.visitor,
             arrived=read.arrived,
+            is_of_stranger=self._is_stranger,
         )
         self._body.clear()
         self._due_at = 0

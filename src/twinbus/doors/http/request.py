@@ -26,6 +26,8 @@ class HttpRequest:
     # Who has sent it.
     visitor: Visitor = field(default_factory=Visitor)
     arrived: ArrivedAt = field(default_factory=ArrivedAt)
+    # Neither this request nor an earlier one of its connection has shown a key.
+    is_of_stranger: bool = False
 
     @property
     def encoded_path(self) -> str:
