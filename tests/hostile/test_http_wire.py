@@ -309,6 +309,25 @@ async def test_what_is_said_inside_of_tls(secure: ServerProcess) -> None:
     assert secure.troubles == ""
 
 
+async def test_who_goes_without_an_answer_writes_no_line(
+    secure: ServerProcess,
+) -> None:
+    authority = secure.data / "tls" / "ca.pem"
+    trusting = ssl.create_default_context(cafile=authority)
+    keep = HEALTHY.replace(b"Connection: close\r\n", b"")
+    async with Witness(secure):
+        for _ in range(20):
+            _, writer = await asyncio.open_connection(
+                "localhost", secure.port, ssl=trusting
+            )
+            writer.write(keep * 5)
+            # The end of TLS is right behind the requests.
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+    assert secure.troubles == ""
+
+
 async def test_handshakes_that_stop_half_way(secure: ServerProcess) -> None:
     """A hello like that of any client, and silence; or an end in the middle of it."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -195,7 +195,9 @@ class HttpConnection(asyncio.Protocol):
         if not self._is_ending:
             self._engine.receive_data(b"")
             self._advance()
-        return bool(self.requests) or self._is_waiting
+        # TLS has no half of an end, and says in the log that it was asked for one.
+        is_answered = bool(self.requests) or self._is_waiting
+        return is_answered and not self._is_secure()
 
     def connection_lost(self, error: Exception | None) -> None:
         # A change in progress continues without a response; no other is started.
@@ -271,6 +273,12 @@ class HttpConnection(asyncio.Protocol):
         elif isinstance(event, h11.ConnectionClosed):
             self._end()
 
+    def _is_secure(self) -> bool:
+        transport = self._transport
+        return (
+            transport is not None and transport.get_extra_info("ssl_object") is not None
+        )
+
     def _begin(self, event: h11.Request) -> None:
         headers: dict[str, str] = {}
         names: dict[str, str] = {}
@@ -279,13 +287,12 @@ class HttpConnection(asyncio.Protocol):
             name = written.lower()
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
             names[name] = written
-        assert self._transport is not None
         self._is_head = event.method == b"HEAD"
         self._request = HttpRequest(
             method=event.method.decode("ascii"),
             target=event.target.decode("ascii"),
             headers=headers,
-            is_secure=self._transport.get_extra_info("ssl_object") is not None,
+            is_secure=self._is_secure(),
             names=names,
             connection=self._keep_alive,
             visitor=self._visitor,
