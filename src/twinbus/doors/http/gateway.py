@@ -19,8 +19,8 @@ from twinbus.doors.http.diagnosis_requests import DiagnosisRequests
 from twinbus.doors.http.fault_requests import FaultRequests
 from twinbus.doors.http.guard import (
     held_up,
+    is_guess,
     note_administration,
-    note_guess,
     note_outcome,
 )
 from twinbus.doors.http.health import Health
@@ -84,12 +84,10 @@ class Gateway:
         }
 
     def shows_key(self, request: HttpRequest) -> bool:
-        if held_up(request) is not None:
+        policy = self._administration.policy
+        if held_up(request) is not None or is_guess(request, policy):
             return False
-        if self._administration.shows_key(request):
-            return True
-        note_guess(request, self._administration.policy)
-        return False
+        return self._administration.shows_key(request)
 
     def max_body_bytes(self, request: HttpRequest) -> int:
         if held_up(request) is not None:

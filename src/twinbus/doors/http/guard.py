@@ -45,12 +45,14 @@ def held_up(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-def note_guess(request: HttpRequest, policy: Policy) -> None:
-    """Count a wrong key of who has shown no other."""
+def is_guess(request: HttpRequest, policy: Policy) -> bool:
+    """Whether the key is wrong. Counts it: the client has shown no other."""
     proof = request.headers.get(_HEADERS[0], "")
     key_name = _key_name(proof)
-    if key_name and not _is_proved(proof, policy):
-        request.visitor.failed(key_name, policy)
+    if not key_name or _is_proved(proof, policy):
+        return False
+    request.visitor.failed(key_name, policy)
+    return True
 
 
 def note_outcome(request: HttpRequest, status: int, policy: Policy) -> None:
@@ -61,13 +63,13 @@ def note_outcome(request: HttpRequest, status: int, policy: Policy) -> None:
     for header in _HEADERS:
         proof = request.headers.get(header, "")
         key_name = _key_name(proof)
-        if not key_name:
+        was_looked_at = request.is_of_stranger and header == _HEADERS[0]
+        if not key_name or was_looked_at:
             continue
-        was_counted = request.is_of_stranger and header == _HEADERS[0]
         # Not every answer means that the proof was checked: /health needs none.
         if _is_proved(proof, policy):
             visitor.proved(key_name)
-        elif is_refused and not was_counted:
+        elif is_refused:
             visitor.failed(key_name, policy)
 
 

@@ -10,8 +10,8 @@ from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.auth.policy import Policy
 from twinbus.doors.http.guard import (
     held_up,
+    is_guess,
     note_administration,
-    note_guess,
     note_outcome,
 )
 from twinbus.doors.http.request import HttpRequest
@@ -130,7 +130,7 @@ def test_wrong_key_counts_once_when_it_is_read_or_refused(visits: Visits) -> Non
     for _ in range(ALLOWED):
         assert held_up(asked(visits, token("right"))) is None
         request = replace(asked(visits, token("wrong")), is_of_stranger=True)
-        note_guess(request, POLICY)
+        assert is_guess(request, POLICY)
         note_outcome(request, 401, POLICY)
     assert held_up(asked(visits, token("right"))) is not None
 
@@ -138,6 +138,6 @@ def test_wrong_key_counts_once_when_it_is_read_or_refused(visits: Visits) -> Non
 def test_wrong_key_counts_though_none_is_asked_for(visits: Visits) -> None:
     for _ in range(ALLOWED):
         request = replace(asked(visits, token("wrong")), is_of_stranger=True)
-        note_guess(request, POLICY)
+        assert is_guess(request, POLICY)
         note_outcome(request, 200, POLICY)
     assert held_up(asked(visits, token("right"))) is not None
