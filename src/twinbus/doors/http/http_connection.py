@@ -9,6 +9,7 @@ client goes. Memory held for a client is counted together with that of all other
 
 import asyncio
 import logging
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol, cast
 
@@ -29,7 +30,6 @@ from twinbus.limits import (
     HTTP_STRANGER_SECONDS,
     STRANGER_WRITE_BUFFER_BYTES,
 )
-from twinbus.owner.turns import Turns
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +91,18 @@ class StrangersShare(Protocol):
         ...
 
 
+class LoopShares(Protocol):
+    """Shares of the loop's time."""
+
+    def is_over(self) -> bool:
+        """Long work has to wait for the next turn."""
+        ...
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        """Have this called in a later turn."""
+        ...
+
+
 class HttpHome(Protocol):
     """The server, as its HTTP connections see it."""
 
@@ -103,8 +115,8 @@ class HttpHome(Protocol):
     # Counts the wrong keys of peers.
     visits: Visits
 
-    # Shares of the loop's time.
-    turns: Turns
+    @property
+    def turns(self) -> LoopShares: ...
 
     @property
     def strangers_held(self) -> StrangersShare: ...

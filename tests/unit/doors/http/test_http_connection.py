@@ -1,163 +1,27 @@
 """One HTTP connection: framing and limits, on a transport that is a list."""
 
 import asyncio
-from typing import Any
 
 import pytest
+from unit.doors.http.http_home import (
+    BODY_BYTES,
+    GET,
+    GET_WITH_KEY,
+    HANDSHAKE_MS,
+    Home,
+    Wire,
+    pass_time,
+    settle,
+)
 
-from twinbus.doors.http.held_bytes import HeldBytes
 from twinbus.doors.http.http_connection import HttpConnection
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse
-from twinbus.doors.visitor import Visits
 from twinbus.limits import (
     HTTP_HEADER_BYTES,
     HTTP_KEEP_ALIVE_SECONDS,
     HTTP_STRANGER_SECONDS,
 )
-from twinbus.owner.turns import Turns
-
-BODY_BYTES = 100
-HANDSHAKE_MS = 5_000
-GET = b"GET /a HTTP/1.1\r\nhost: bus\r\n\r\n"
-GET_WITH_KEY = b"GET /a HTTP/1.1\r\nhost: bus\r\nauthorization: x\r\n\r\n"
-
-
-class Clock:
-    """Stands still unless it is moved."""
-
-    def __init__(self) -> None:
-        self.at = 1_000
-        # How far each look at it moves it.
-        self.step = 0
-
-    def now(self) -> int:
-        return self.at
-
-    def monotonic(self) -> int:
-        self.at += self.step
-        return self.at
-
-
-class Wire(asyncio.Transport):
-    """What was written, and what else was done to it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.is_reading = True
-        self.end = ""
-
-    def write(self, data: Any) -> None:
-        self.written += data
-
-    def is_closing(self) -> bool:
-        return self.end in ("close", "abort")
-
-    def close(self) -> None:
-        self.end = "close"
-
-    def abort(self) -> None:
-        self.end = "abort"
-
-    def can_write_eof(self) -> bool:
-        return True
-
-    def set_write_buffer_limits(
-        self, high: int | None = None, low: int | None = None
-    ) -> None:
-        pass
-
-    def get_write_buffer_size(self) -> int:
-        return len(self.written)
-
-    def write_eof(self) -> None:
-        self.end = "eof"
-
-    def pause_reading(self) -> None:
-        self.is_reading = False
-
-    def resume_reading(self) -> None:
-        self.is_reading = True
-
-    def statuses(self) -> list[int]:
-        parts = self.written.split(b"HTTP/1.1 ")[1:]
-        return [int(part[:3]) for part in parts]
-
-
-class Home:
-    """A server with one connection, which answers when it is told to."""
-
-    def __init__(self) -> None:
-        self.clock = Clock()
-        self.handshake_ms = HANDSHAKE_MS
-        self.held = HeldBytes()
-        self.strangers_held = self
-        self.visits = Visits(self.clock, 0)
-        self.turns = Turns(self.clock)
-        self.body_bytes = BODY_BYTES
-        self.gateway = self
-        self.asked: list[HttpRequest] = []
-        self.may_answer = asyncio.Event()
-        self.may_answer.set()
-        # Requests say that they wait.
-        self.waits = False
-        self.response = HttpResponse(status=200, body=b"hello")
-        self.members: set[HttpConnection] = set()
-        self.recognized_count = 0
-        self.held_by_strangers = 0
-
-    def joined(self, connection: HttpConnection) -> None:
-        self.members.add(connection)
-
-    def left(self, connection: HttpConnection) -> None:
-        self.members.discard(connection)
-
-    def shows_key(self, request: HttpRequest) -> bool:
-        return "authorization" in request.headers
-
-    def recognized(self, connection: HttpConnection) -> None:
-        self.recognized_count += 1
-
-    def hold(self, holder: HttpConnection, size: int) -> None:
-        self.held_by_strangers = size
-
-    def max_body_bytes(self, request: HttpRequest) -> int:
-        return self.body_bytes
-
-    def too_large(self, request: HttpRequest, text: str) -> HttpResponse:
-        return HttpResponse(status=413, body=text.encode())
-
-    async def answer(self, request: HttpRequest) -> HttpResponse:
-        self.asked.append(request)
-        if self.waits:
-            with request.connection.waiting():
-                await self.may_answer.wait()
-        await self.may_answer.wait()
-        return self.response
-
-
-@pytest.fixture
-async def home() -> Home:
-    return Home()
-
-
-@pytest.fixture
-async def wire(home: Home) -> Wire:
-    return Wire()
-
-
-@pytest.fixture
-async def connection(home: Home, wire: Wire) -> HttpConnection:
-    made = HttpConnection(home)
-    made.connection_made(wire)
-    return made
-
-
-async def settle(connection: HttpConnection) -> None:
-    """Let what was asked be answered."""
-    while connection.requests:
-        await asyncio.gather(*connection.requests)
 
 
 async def test_a_request_is_answered(
@@ -270,47 +134,6 @@ async def test_chunks_are_put_together(
     assert home.asked[0].body == b"abcde"
 
 
-CHUNKS = b"1\r\na\r\n" * 5_000 + b"0\r\n\r\n"
-
-
-@pytest.mark.parametrize("ends", [False, True])
-async def test_many_chunks_are_taken_in_turns(
-    connection: HttpConnection, home: Home, wire: Wire, ends: bool
-) -> None:
-    home.body_bytes = 10_000
-    # A look a millisecond: turns are over at once.
-    home.clock.step = 1
-    connection.data_received(b"PUT /a HTTP/1.1\r\nhost: bus\r\n")
-    connection.data_received(b"transfer-encoding: chunked\r\n\r\n" + CHUNKS[:9_000])
-    connection.data_received(CHUNKS[9_000:] + GET)
-    assert not wire.is_reading
-    if ends:
-        assert connection.eof_received()
-    turn_count = 0
-    while len(home.asked) < 2:
-        await asyncio.sleep(0)
-        await settle(connection)
-        turn_count += 1
-    await settle(connection)
-    assert home.asked[0].body == b"a" * 5_000
-    assert turn_count > 5
-    assert wire.statuses() == [200, 200]
-    assert wire.is_reading or ends
-
-
-async def test_chunks_that_wait_end_with_their_connection(
-    connection: HttpConnection, home: Home, wire: Wire
-) -> None:
-    home.clock.step = 1
-    home.body_bytes = 10_000
-    connection.data_received(b"PUT /a HTTP/1.1\r\nhost: bus\r\n")
-    connection.data_received(b"transfer-encoding: chunked\r\n\r\n" + CHUNKS)
-    connection.connection_lost(None)
-    for _ in range(100):
-        await asyncio.sleep(0)
-    assert (home.asked, home.members, home.held_by_strangers) == ([], set(), 0)
-
-
 async def test_who_asks_whether_to_go_on_is_told_so(
     connection: HttpConnection, home: Home, wire: Wire
 ) -> None:
@@ -341,42 +164,6 @@ async def test_an_answer_without_a_body(
     connection.data_received(GET)
     await settle(connection)
     assert wire.written == b"HTTP/1.1 204 No Content\r\n\r\n"
-
-
-@pytest.mark.parametrize(
-    ("request_bytes", "status"),
-    [
-        (b"HEAD / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nab", 408),
-        (b"HEAD / HTTP/1.1\r\nhost: a\r\ncontent-length: 101\r\n\r\n", 413),
-        (
-            b"HEAD / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n"
-            b"transfer-encoding: chunked\r\n\r\n",
-            400,
-        ),
-        (b"HEAD / HTTP/1.1\r\nhost: a\r\nx: " + b"y" * HTTP_HEADER_BYTES, 431),
-    ],
-)
-async def test_refused_head_has_no_body(
-    connection: HttpConnection,
-    home: Home,
-    wire: Wire,
-    request_bytes: bytes,
-    status: int,
-) -> None:
-    connection.data_received(request_bytes + b"\r\n\r\n" * (status == 431))
-    pass_time(connection, home, HANDSHAKE_MS + 1)
-    assert wire.statuses() == [status]
-    assert wire.written.endswith(b"\r\n\r\n")
-    assert wire.end
-
-
-async def test_request_that_cannot_be_read_after_head_is_told_why(
-    connection: HttpConnection, home: Home, wire: Wire
-) -> None:
-    connection.data_received(GET.replace(b"GET", b"HEAD") + b"no request\r\n\r\n")
-    await settle(connection)
-    assert wire.statuses() == [200, 400]
-    assert wire.written.endswith(b"\n") and b"Bad request" in wire.written
 
 
 @pytest.mark.parametrize(
@@ -494,11 +281,6 @@ async def test_a_body_at_the_limit_is_taken(
 
 
 # --- time -----------------------------------------------------------------------
-
-
-def pass_time(connection: HttpConnection, home: Home, milliseconds: int) -> None:
-    home.clock.at += milliseconds
-    connection.tick(home.clock.now(), home.clock.monotonic())
 
 
 async def test_who_says_nothing_is_cut_off(
