@@ -159,6 +159,8 @@ class HttpConnection(asyncio.Protocol):
         self._is_head = False
         self._body = bytearray()
         self._body_limit = 0
+        # The size of the last response that was written.
+        self._response_bytes = 0
         # Its part of the memory held by the server.
         self._held_bytes = 0
         # Counts the wrong keys of the peer.
@@ -224,7 +226,9 @@ class HttpConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._is_writable = False
         if self._transport is not None:
-            self._hold(self._transport.get_write_buffer_size())
+            unsent = self._transport.get_write_buffer_size()
+            # Of a response that was sent in part, all is in memory.
+            self._hold(max(unsent, self._response_bytes))
 
     def resume_writing(self) -> None:
         self._is_writable = True
@@ -489,6 +493,7 @@ class HttpConnection(asyncio.Protocol):
             # Python shows the reason to its users.
             reason=HTTPStatus(response.status).phrase,
         )
+        self._response_bytes = len(response.body)
         parts = [self._engine.send(head)]
         if has_body:
             parts.append(self._engine.send(h11.Data(data=response.body)))

@@ -123,6 +123,20 @@ async def test_what_is_held_for_a_client_is_counted(
     assert home.held.held == 0
 
 
+async def test_response_that_was_sent_in_part_is_held_as_a_whole(
+    connection: HttpConnection, home: Home, wire: Wire
+) -> None:
+    home.response = HttpResponse(status=200, body=bytes(50_000))
+    connection.data_received(GET_WITH_KEY)
+    await settle(connection)
+    # The system has taken the rest.
+    wire.written = wire.written[-10:]
+    connection.pause_writing()
+    assert home.held.held == 50_000
+    connection.resume_writing()
+    assert home.held.held == 0
+
+
 async def test_chunks_are_put_together(
     connection: HttpConnection, home: Home, wire: Wire
 ) -> None:
