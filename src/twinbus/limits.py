@@ -506,6 +506,9 @@ METRICS_ENTITIES: Final = 1_000
 """Entities with lines of their own in `/metrics`, unless more are requested: the
 collector stores every line for weeks."""
 
+METRICS_PAGES: Final = 2
+"""Pages of metrics that are made at the same time; other requests wait."""
+
 PARTIAL_DELIVERIES: Final = 16
 """Deliveries of the largest size that one connection may have partly sent."""
 

@@ -47,6 +47,27 @@ async def test_who_sends_chunks_for_ever(server: ServerProcess) -> None:
         assert (await stranger.expect_end()).startswith(b"HTTP/1.1 413 ")
 
 
+async def test_crowd_that_sends_chunks_of_one_byte(
+    make_server: Callable[..., ServerProcess],
+) -> None:
+    """A read has forty thousand of them, and all reads come at once."""
+    server = make_server("--handshake-seconds", "120")
+    head = b"PUT /q HTTP/1.1\r\nHost: bus\r\nTransfer-Encoding: chunked\r\n\r\n"
+    said = head + b"1\r\ny\r\n" * 10_000
+    crowd = [await Stranger.dial(server) for _ in range(40)]
+    async with Witness(server):
+        for stranger in crowd:
+            stranger.write(said)
+        await asyncio.gather(*(stranger.drain() for stranger in crowd))
+        for stranger in crowd:
+            stranger.write(b"0\r\n\r\n")
+        for stranger in crowd:
+            head = await stranger.read_until(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 401 ")
+    for stranger in crowd:
+        await stranger.__aexit__()
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("verb", [b"GET ", b"PUT /q HTTP/1.1\r\nHost: bus\r\n"])
 async def test_garbage_after_a_verb(

@@ -5,6 +5,7 @@ request has no effect.
 """
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 from crash.server_process import ServerProcess
@@ -53,6 +54,16 @@ BOMBS = {
 }
 
 
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
+    """Of a bus that sets faults."""
+    folder = tmp_path_factory.mktemp("faulty")
+    with ServerProcess(folder, flags=("--allow-faults",)) as running:
+        running.start_now()
+        yield Caller(running)
+        assert "Traceback" not in running.errors, running.errors
+
+
 @pytest.mark.parametrize("name", BOMBS)
 async def test_documents_that_are_no_description(
     server: ServerProcess, name: str
@@ -88,6 +99,28 @@ async def test_bytes_that_are_no_document(server: ServerProcess, body: bytes) ->
     async with Witness(server):
         answer = await call("PUT", "/made-of-bytes", body)
         assert (answer.status, answer.detail[:14]) == (400, "SubCode=40000.")
+
+
+@pytest.mark.parametrize("target", ["/$namespaces", "/$faults"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 60_000,
+        b'{"name":' * 8_000,
+        b"9" * 60_000,
+        b'"\xff"',
+        b'{"name":"\\ud800"}',
+        b'{"ports":[1e999]}',
+        b"null",
+        b"",
+    ],
+    ids=["lists", "objects", "digits", "bytes", "half", "huge", "null", "nothing"],
+)
+async def test_json_that_means_nothing(
+    target: str, body: bytes, faulty: Caller
+) -> None:
+    answer = await faulty("POST", target, body)
+    assert answer.status == 400, answer
 
 
 # What no element of a description takes, in any of their types.

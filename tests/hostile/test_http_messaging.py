@@ -268,3 +268,22 @@ def test_any_request_is_answered(
     target = f"/nowhere/messages/{tail}"
     answer = asyncio.run(call(method, target, body))
     assert answer.status in (400, 401, 404, 405, 410, 501), answer
+
+
+UNREADABLE = b"\x00\x53\x74\xc1\x06\x02\xa1\x01\xff\xa1\x00\x00\x53\x75\xa0\x04well"
+"""Application properties whose name is no UTF-8."""
+
+
+async def test_message_of_a_sender_that_breaks_the_rules_is_received(
+    server: ServerProcess,
+) -> None:
+    """Otherwise it would be lost, or stay in the way of those behind it."""
+    call = Caller(server)
+    while (await call("DELETE", "/target/messages/head?timeout=0")).status == 200:
+        continue
+    async with await server.connect() as connection:
+        sender = await connection.sender("target")
+        await sender.send_many([UNREADABLE] * 2)
+    for method, status in (("POST", 201), ("DELETE", 200)):
+        answer = await call(method, "/target/messages/head?timeout=5")
+        assert (answer.status, answer.body) == (status, b"well")

@@ -16,6 +16,7 @@ import pytest
 from crash.server_process import PATIENCE_SECONDS, ServerProcess
 
 from bench.free_port import free_port
+from hostile.caller import Caller
 from hostile.stranger import Stranger
 from hostile.witness import Witness
 from twinbus.amqp.handshake import AMQP_HEADER, SASL_HEADER
@@ -151,6 +152,66 @@ async def test_wishes_that_are_not_fulfilled(
         assert b"HTTP/1.1 101 " not in answer
 
 
+async def test_head_that_is_never_finished_ends_nothing_else(
+    make_server: Callable[..., ServerProcess],
+) -> None:
+    """Its refusal has no body: one that had one was a bug in a tick, and the end."""
+    server = make_server("--handshake-seconds", "1")
+    async with Witness(server):
+        said = b"HEAD /health HTTP/1.1\r\nHost: bus\r\nContent-Length: 5\r\n\r\nab"
+        answer = await last_words(server, said)
+        assert answer.startswith(b"HTTP/1.1 408 ") and answer.endswith(b"\r\n\r\n")
+    assert "Traceback" not in server.errors
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "status"),
+    [
+        (b"/$servicebus/websocket", b"", 405),
+        (b"/$servicebus/websocket", b"Upgrade: websocket\r\n", 405),
+        (b"/q", b"Upgrade: websocket\r\n", 404),
+        (b"/q", b"Content-Length: 1000000\r\n", 413),
+        (b"/$bulk/append", b"Content-Length: 1000000\r\n", 401),
+        (b"/q/messages", b"Content-Length: 1000000\r\n", 413),
+        (b"/q", b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", 400),
+        (b"/q", b"Cookie: " + b"x" * 40_000 + b"\r\n", 431),
+        (b"/q", b"", 401),
+    ],
+)
+async def test_refused_head_has_no_body(
+    server: ServerProcess, target: bytes, headers: bytes, status: int
+) -> None:
+    async with Witness(server):
+        said = b"HEAD " + target + b" HTTP/1.1\r\nHost: bus\r\n" + headers
+        answer = await last_words(server, said + b"Connection: close\r\n\r\n")
+        assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer
+        assert answer.endswith(b"\r\n\r\n") and answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize(
+    "target", [b"/a://b/health", b"/a/http://b/health", b"//b://c/health"]
+)
+async def test_path_with_a_url_in_it_is_a_path(
+    server: ServerProcess, target: bytes
+) -> None:
+    """A proxy in front sees it so, too, and decides by it."""
+    async with Witness(server):
+        answer = await last_words(server, HEALTHY.replace(b"/health", target))
+        assert answer.startswith(b"HTTP/1.1 401 ")
+
+
+async def test_odd_host_is_repeated_in_an_address(server: ServerProcess) -> None:
+    call = Caller(server)
+    assert (await call("POST", "/target/messages", b"x")).status == 201
+    token = call.token().encode()
+    said = b"POST /target/messages/head HTTP/1.1\r\nHost: h\xe9\r\nAuthorization: "
+    said += token + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    async with Witness(server):
+        answer = await last_words(server, said)
+        assert answer.startswith(b"HTTP/1.1 201 ")
+        assert b"\r\nlocation: http://h?/target/messages/" in answer
+
+
 async def test_pipelined_requests_after_a_bad_one_are_not_read(
     server: ServerProcess,
 ) -> None:
@@ -245,6 +306,25 @@ async def test_what_is_said_inside_of_tls(secure: ServerProcess) -> None:
         # TLS inside of TLS, garbage, and nothing that anybody speaks.
         for said in (b"\x16\x03\x01\x02\x00" + bytes(512), b"\xff" * 1_000, b"\0"):
             assert b"HTTP" not in await inside_tls(secure, said)
+    assert secure.troubles == ""
+
+
+async def test_who_goes_without_an_answer_writes_no_line(
+    secure: ServerProcess,
+) -> None:
+    authority = secure.data / "tls" / "ca.pem"
+    trusting = ssl.create_default_context(cafile=authority)
+    keep = HEALTHY.replace(b"Connection: close\r\n", b"")
+    async with Witness(secure):
+        for _ in range(20):
+            _, writer = await asyncio.open_connection(
+                "localhost", secure.port, ssl=trusting
+            )
+            writer.write(keep * 5)
+            # The end of TLS is right behind the requests.
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
     assert secure.troubles == ""
 
 

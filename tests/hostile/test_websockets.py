@@ -120,6 +120,21 @@ async def test_frames_right_behind_the_handshake_are_read(
         assert stranger.pongs == [b"soon"]
 
 
+async def test_websocket_behind_another_request_is_listened_to(
+    server: ServerProcess,
+) -> None:
+    health = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with Witness(server), await WebSocketStranger.dial(server) as stranger:
+        stranger.raw(health + request())
+        await stranger.read_until(b"\r\n\r\nhealthy\n")
+        head = await stranger.read_until(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 101 "), head
+        stranger.listen()
+        await stranger.open(server)
+        stranger.attach("target")
+        await stranger.expect(ATTACH)
+
+
 async def test_half_handshakes_and_silent_websockets_end_in_time(
     make_server: Callable[..., ServerProcess],
 ) -> None:

@@ -1,5 +1,6 @@
 """Who guesses keys has to wait, on every door; who has a key is served meanwhile."""
 
+import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,9 @@ import pytest
 from crash.server_process import ServerProcess
 
 from hostile.caller import Caller, entry
+from hostile.stranger import TRANSFER, Stranger
 from hostile.websocket_bridge import websocket_bridge
+from twinbus.amqp.messaging import AmqpValue, Message, encode_message
 from twinbus.amqp.sasl import plain
 from twinbus.client import ClientError, RequestFailed, connect
 from twinbus.client.management import ask, ask_namespace
@@ -29,6 +32,12 @@ rights = ["Send"]
 FALSE = '<Filter i:type="FalseFilter"/><Name>none</Name>'
 AUDIT = " twinbus.audit: "
 WRONG = "a wrong key, 0123456789"
+RULE = encode_message(
+    Message(
+        application_properties={"operation": "com.microsoft:add-rule"},
+        body=AmqpValue({"rule-name": "x"}),
+    )
+)
 
 
 @pytest.fixture
@@ -126,6 +135,89 @@ async def test_requests_that_prove_nothing_do_not_end_the_count(
         wrong = call.token(key=WRONG)
         await call("GET", "/health", token=wrong)
     assert (await call("GET", "/target")).status == 503
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body"),
+    [
+        # Nothing is asked for here, but with the right key the connection is kept.
+        ("GET", "/health", b""),
+        ("GET", "/$servicebus/websocket", b""),
+        # More may be sent with the right key.
+        ("POST", "/$bulk/append", bytes(100_000)),
+        ("POST", "/target/messages", bytes(2_000_000)),
+        ("PUT", "/target", bytes(100_000)),
+    ],
+    ids=["health", "websocket", "bulk", "messages", "administration"],
+)
+async def test_no_request_tells_uncounted_whether_a_key_is_right(
+    server: ServerProcess, method: str, target: str, body: bytes
+) -> None:
+    call = Caller(server)
+    for _ in range(ALLOWED):
+        with contextlib.suppress(ConnectionError):
+            await call(method, target, body, token=call.token(key=WRONG))
+    assert (await call("GET", "/target")).status == 503
+
+
+async def test_unfinished_requests_are_attempts(server: ServerProcess) -> None:
+    """The headers are enough to become one who has a key."""
+    call = Caller(server)
+    wrong = call.token(key=WRONG).encode()
+    said = b"PUT /target HTTP/1.1\r\nHost: bus\r\nAuthorization: " + wrong
+    for _ in range(ALLOWED):
+        async with await Stranger.dial(server) as stranger:
+            stranger.write(said + b"\r\nContent-Length: 9\r\n")
+            stranger.write(b"Expect: 100-continue\r\n\r\n")
+            # 503 once it is too often.
+            head = await stranger.read_until(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 100 "), head
+    assert (await call("GET", "/target")).status == 503
+
+
+async def test_with_one_key_others_are_not_tried_uncounted(
+    server: ServerProcess,
+) -> None:
+    """On a connection that has shown a key already."""
+    call = Caller(server)
+    own = call.token(key_name="sender", key="only-sending!").encode()
+    wrong = call.token(key=WRONG).encode()
+    first = b"GET /target HTTP/1.1\r\nHost: bus\r\nAuthorization: " + own
+    guess = b"POST /$bulk/append HTTP/1.1\r\nHost: bus\r\nAuthorization: " + wrong
+    for _ in range(ALLOWED):
+        async with await Stranger.dial(server) as stranger:
+            stranger.write(first + b"\r\n\r\n")
+            stranger.write(guess + b"\r\nContent-Length: 100000\r\n\r\n")
+            assert b"HTTP/1.1 401 " in await stranger.read_until(b"HTTP/1.1 401 ")
+            await stranger.expect_end()
+    assert (await call("GET", "/target")).status == 503
+
+
+async def test_who_has_no_key_fills_no_log(server: ServerProcess) -> None:
+    call, count = Caller(server), 300
+    refused = b"DELETE /%s HTTP/1.1\r\nHost: bus\r\n" % (b"x" * 1_000)
+    token = call.token(key_name="nobody", key=WRONG).encode()
+    with_wrong_key = refused + b"Authorization: " + token + b"\r\n"
+    for said in (refused, with_wrong_key):
+        async with await Stranger.dial(server) as stranger:
+            last = said + b"Connection: close\r\n\r\n"
+            stranger.write((said + b"\r\n") * (count - 1) + last)
+            assert (await stranger.expect_end()).count(b"HTTP/1.1 ") == count
+    before = len(server.errors)
+    async with await Stranger.dial(server) as stranger:
+        await stranger.open(server, "")
+        node = "x" * 20_000 + "/$management"
+        stranger.attach(node, handle=0, is_receiver=True)
+        stranger.credit(count, handle=0)
+        stranger.attach(node, handle=1)
+        for _ in range(50):
+            stranger.transfer(RULE, handle=1)
+            await stranger.expect(TRANSFER)
+    assert len(server.errors) - before < 2_000
+    lines = [line for line in server.errors.splitlines() if AUDIT in line]
+    # One a second, and it takes some.
+    assert 1 <= len(lines) < 20
+    assert max(map(len, lines)) < 1_000
 
 
 async def test_claims_that_are_missing_are_no_wrong_keys(

@@ -68,3 +68,17 @@ def test_dropped_send_was_not_done(bus: Bus, call: Caller, queue: str) -> None:
     again = Caller.of(bus)
     assert again.bodies(queue) == []
     again.close()
+
+
+def test_nothing_is_received_while_too_much_is_unread(
+    bus: Bus, call: Caller, queue: str
+) -> None:
+    """A message that nobody reads would be held as long as its connection."""
+    call.send(queue, b"x")
+    held = bus.server.held
+    held.held += held.limit
+    for method in ("POST", "DELETE"):
+        answer = call(method, f"/{queue}/messages/head")
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    held.held -= held.limit
+    assert call.bodies(queue) == [b"x"]

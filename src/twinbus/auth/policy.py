@@ -72,7 +72,7 @@ class Policy:
         Raises AuthenticationFailed if the token is not valid anywhere.
         """
         parsed = sas.parse(token)
-        for rule in self._named(*parsed.key_names):
+        for rule in self._nearest_first(parsed):
             if parsed.is_signed_with(rule.keys()) and rule is not _DECOY:
                 _check_expiry(parsed, parsed.scope, now)
                 return Grant(
@@ -120,7 +120,7 @@ class Policy:
             return True
         return any(
             parsed.is_signed_with(rule.keys()) and rule is not _DECOY
-            for rule in self._named(*parsed.key_names)
+            for rule in self._nearest_first(parsed)
         )
 
     def renewed(self, grant: Grant) -> Grant | None:
@@ -140,6 +140,18 @@ class Policy:
                 yield from rules
         if not is_known:
             yield _DECOY
+
+    def _nearest_first(self, token: sas.SasToken) -> Iterator[AuthorizationRule]:
+        """All rules that the token may name. First those above its scope: thousands of
+        entities may each have a rule of the same name."""
+        above = scopes_above(token.scope, self._longest_scope)
+        for key_name in token.key_names:
+            by_scope = self._rules.get(key_name, {})
+            for scope in above:
+                yield from by_scope.get(scope, ())
+        for rule in self._named(*token.key_names):
+            if rule.scope.lower() not in above:
+                yield rule
 
     def _signing_rule(
         self, token: sas.SasToken, path: str

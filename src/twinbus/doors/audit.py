@@ -2,7 +2,8 @@
 
 One line for each call that changes something or reads keys, whatever the log level is
 (the setting `audit` turns it off). Calls that only look are logged at level debug. A
-line names the rule whose key was used, never a key.
+line names the rule whose key was used, never a key. A client without a key cannot fill
+a disk with lines: the doors limit those of its calls.
 """
 
 import logging

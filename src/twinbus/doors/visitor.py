@@ -29,6 +29,8 @@ class Visits:
         self.clock = clock
         self.attempts = FailedAttempts(allowed)
         self.failures = LogPace()
+        # Administration calls without a valid key.
+        self.refused_calls = LogPace()
 
 
 class Visitor:
@@ -70,6 +72,14 @@ class Visitor:
             return 0
         now = visits.clock.monotonic()
         return visits.attempts.held_ms(self._address, key_name, now)
+
+    def refused_calls_due(self) -> int:
+        """It has called without a valid key: of how many such calls, of all peers, a
+        line is due now; 0: of none."""
+        visits = self._visits
+        return (
+            1 if visits is None else visits.refused_calls.due(visits.clock.monotonic())
+        )
 
     @property
     def has_failed(self) -> bool:

@@ -198,10 +198,10 @@ class HttpDoors:
         return partial(FaultyCaller, faults.within(namespace.name))
 
     def _messaging(self, namespace: Namespace) -> HttpMessaging:
-        clock, caller = self._server.clock, self._caller(namespace)
+        server, caller = self._server, self._caller(namespace)
         if caller is None:
-            return HttpMessaging(namespace, clock)
-        return HttpMessaging(namespace, clock, caller)
+            return HttpMessaging(namespace, server.clock, server.held)
+        return HttpMessaging(namespace, server.clock, server.held, caller)
 
     def _bulk(self, namespace: Namespace) -> Bulk | None:
         server, caller = self._server, self._caller(namespace)
@@ -219,7 +219,10 @@ class HttpDoors:
         gateway = Gateway(
             Administration(namespace, server.clock, os.urandom),
             self._health,
-            Metrics(server.figures.seen_from(namespace), namespace, server.clock),
+            Metrics(
+                *(server.figures.seen_from(namespace), namespace, server.clock),
+                server.held,
+            ),
             bulk,
             messaging=messaging,
         )

@@ -510,7 +510,7 @@ class Server:
             self.namespaces.tick(now)
             self.http.tick()
             for connection in self._connections:
-                connection.tick(now, monotonic)
+                _tick(connection, now, monotonic)
             if self.peers.is_cluster:
                 self.peers.tick(monotonic)
                 self._detach_moved()
@@ -609,6 +609,15 @@ class Server:
         if self.broker is not None:
             await self.broker.leave()
         await self.namespaces.close()
+
+
+def _tick(connection: ServedConnection, now: int, monotonic: int) -> None:
+    """What one client, who may be a stranger, has sent does not stop the bus."""
+    try:
+        connection.tick(now, monotonic)
+    except Exception:
+        _log.exception("a bug ends a connection")
+        connection.abort()
 
 
 async def _cancel(requests: list[asyncio.Task[None]]) -> None:

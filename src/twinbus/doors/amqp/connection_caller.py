@@ -37,6 +37,10 @@ class ConnectionCaller:
     def holds(self, claim: Claim, path: str) -> bool:
         return self._grants.allows(claim, path, self._clock.now())
 
+    @property
+    def has_shown_key(self) -> bool:
+        return bool(self._grants)
+
     def holds_some(self, path: str) -> bool:
         """True if it has any claim on the path."""
         return self._grants.allows_some(path, self._clock.now())

@@ -130,11 +130,13 @@ class ManagementNode:
 
     async def answer(self, request: Request) -> Response:
         name = request.operation.removeprefix(_PREFIX)
-        if name not in _ADMINISTRATION or self._peers is None:
+        caller, is_of_peer = self._caller, self._peers is None
+        # Who has shown no key is refused, has no name, and may ask without end.
+        if name not in _ADMINISTRATION or is_of_peer or not caller.has_shown_key:
             return await self._answer(request)
-        caller, rule = self._caller, str(request.optional("rule-name"))[:300]
+        rule = str(request.optional("rule-name"))[:300]
         key_name = caller.key_name_for(Claim.LISTEN, self._path)
-        call = f"{name} {self._path!r} {rule!r}"
+        call = f"{name} {self._path[:300]!r} {rule!r}"
         with audited(caller.peer_name, key_name, call, looks=False):
             return await self._answer(request)
 

@@ -79,7 +79,7 @@ class FaultyHttpConnection(HttpConnection):
             self._respond(HttpResponse(status=503))
         elif is_managing and (hit := self._hit(request)) is not None:
             self.requests.clear()
-            self._respond(hit, is_head=request.method == "HEAD")
+            self._respond(hit)
             self._advance()
         else:
             await super()._answer(request)
@@ -100,12 +100,12 @@ class FaultyHttpConnection(HttpConnection):
     def _mute(self) -> None:
         self._is_mute = True
 
-    def _respond(self, response: HttpResponse, *, is_head: bool = False) -> None:
+    def _respond(self, response: HttpResponse) -> None:
         if self._is_mute:
             self._is_ending = True
             self.abort()
         else:
-            super()._respond(response, is_head=is_head)
+            super()._respond(response)
 
 
 class FaultyCaller(HttpCaller):

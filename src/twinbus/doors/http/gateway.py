@@ -17,7 +17,12 @@ from twinbus.doors.http.administration.administration import Administration
 from twinbus.doors.http.bulk.bulk import PREFIX, Bulk
 from twinbus.doors.http.diagnosis_requests import DiagnosisRequests
 from twinbus.doors.http.fault_requests import FaultRequests
-from twinbus.doors.http.guard import held_up, note_administration, note_outcome
+from twinbus.doors.http.guard import (
+    held_up,
+    is_guess,
+    note_administration,
+    note_outcome,
+)
 from twinbus.doors.http.health import Health
 from twinbus.doors.http.json_response import json_refusal
 from twinbus.doors.http.messaging.messaging import HttpMessaging
@@ -79,7 +84,8 @@ class Gateway:
         }
 
     def shows_key(self, request: HttpRequest) -> bool:
-        if held_up(request) is not None:
+        policy = self._administration.policy
+        if held_up(request) is not None or is_guess(request, policy):
             return False
         return self._administration.shows_key(request)
 
@@ -96,10 +102,15 @@ class Gateway:
         refusal = held_up(request)
         if refusal is not None:
             return refusal
+        response = self._too_large(request, text)
+        note_outcome(request, response.status, self._administration.policy)
+        return response
+
+    def _too_large(self, request: HttpRequest, text: str) -> HttpResponse:
+        if self._bulk is not None and _is_bulk(request):
+            return self._bulk.too_large(request, text)
         if self._messaging is not None and (path := messaging_path(request)):
-            response = self._messaging.too_large(request, path, text)
-            note_outcome(request, response.status, self._administration.policy)
-            return response
+            return self._messaging.too_large(request, path, text)
         return text_response(413, text)
 
     def stop_waiting(self) -> None:
@@ -135,7 +146,8 @@ class Gateway:
 
     async def _audited(self, request: HttpRequest, asked: _Answering) -> HttpResponse:
         response = await asked.answer(request)
-        note_administration(request, response.status)
+        policy = self._administration.policy
+        note_administration(request, response.status, policy)
         return response
 
 

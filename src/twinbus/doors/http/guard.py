@@ -1,7 +1,9 @@
 """Counts wrong keys of HTTP clients, and notes their administration in the audit log.
 
 It looks at the token of a request before and after the request is answered. The answer
-itself comes from those who know which claim is needed.
+itself comes from those who know which claim is needed. A wrong key counts once: of a
+connection that has shown none yet when its headers are read, otherwise when the request
+is refused.
 """
 
 from base64 import b64decode
@@ -43,6 +45,16 @@ def held_up(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
+def is_guess(request: HttpRequest, policy: Policy) -> bool:
+    """Whether the key is wrong. Counts it: the client has shown no other."""
+    proof = request.headers.get(_HEADERS[0], "")
+    key_name = _key_name(proof)
+    if not key_name or _is_proved(proof, policy):
+        return False
+    request.visitor.failed(key_name, policy)
+    return True
+
+
 def note_outcome(request: HttpRequest, status: int, policy: Policy) -> None:
     """Count a wrong key; a right one ends the count."""
     visitor, is_refused = request.visitor, status == _UNAUTHORIZED
@@ -51,7 +63,8 @@ def note_outcome(request: HttpRequest, status: int, policy: Policy) -> None:
     for header in _HEADERS:
         proof = request.headers.get(header, "")
         key_name = _key_name(proof)
-        if not key_name:
+        was_looked_at = request.is_of_stranger and header == _HEADERS[0]
+        if not key_name or was_looked_at:
             continue
         # Not every answer means that the proof was checked: /health needs none.
         if _is_proved(proof, policy):
@@ -60,14 +73,19 @@ def note_outcome(request: HttpRequest, status: int, policy: Policy) -> None:
             visitor.failed(key_name, policy)
 
 
-def note_administration(request: HttpRequest, status: int) -> None:
-    """Write it into the audit log."""
-    key_name = _key_name(request.headers.get(_HEADERS[0], ""))
+def note_administration(request: HttpRequest, status: int, policy: Policy) -> None:
+    """Write it into the audit log: of calls without a valid key, a line a second."""
+    proof = request.headers.get(_HEADERS[0], "")
+    key_name, result = _key_name(proof), f"HTTP {status}"
+    looks = request.method in _LOOKS and "keys" not in request.query
+    is_known = status != _UNAUTHORIZED or (key_name and _is_proved(proof, policy))
+    if not looks and not is_known:
+        count = request.visitor.refused_calls_due()
+        if not count:
+            return
+        result += f"; such calls without a valid key since the last line: {count}"
     call = f"{request.method} /{request.path[:300]}"
-    audit(
-        *(request.visitor.name, key_name, call, f"HTTP {status}"),
-        looks=request.method in _LOOKS and "keys" not in request.query,
-    )
+    audit(request.visitor.name, key_name, call, result, looks=looks)
 
 
 def _is_proved(proof: str, policy: Policy) -> bool:

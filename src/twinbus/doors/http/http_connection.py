@@ -9,6 +9,7 @@ client goes. Memory held for a client is counted together with that of all other
 
 import asyncio
 import logging
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol, cast
 
@@ -41,12 +42,18 @@ a larger one would be a copy of megabytes."""
 
 _WITHOUT_BODY: Final = (204, 304)
 
+_EVENTS_AT_A_TIME: Final = 100
+"""Parts of a request that are processed between two looks at the clock: a read of
+chunks of one byte has forty thousand."""
+
 
 class Responder(Protocol):
     """Processes the requests."""
 
     def shows_key(self, request: HttpRequest) -> bool:
-        """Whether the headers prove that the client has a key."""
+        """Whether the headers prove that the client has a key. A wrong one counts as an
+        attempt, whatever becomes of the request: the client can tell from its
+        connection if it was the right one."""
         ...
 
     def max_body_bytes(self, request: HttpRequest) -> int:
@@ -84,6 +91,18 @@ class StrangersShare(Protocol):
         ...
 
 
+class LoopShares(Protocol):
+    """Shares of the loop's time."""
+
+    def is_over(self) -> bool:
+        """Long work has to wait for the next turn."""
+        ...
+
+    def wait(self, go_on: Callable[[], None]) -> None:
+        """Have this called in a later turn."""
+        ...
+
+
 class HttpHome(Protocol):
     """The server, as its HTTP connections see it."""
 
@@ -95,6 +114,9 @@ class HttpHome(Protocol):
 
     # Counts the wrong keys of peers.
     visits: Visits
+
+    @property
+    def turns(self) -> LoopShares: ...
 
     @property
     def strangers_held(self) -> StrangersShare: ...
@@ -133,8 +155,12 @@ class HttpConnection(asyncio.Protocol):
         self._started_at = home.clock.monotonic()
         # The request whose body is being read, and the body so far.
         self._request: HttpRequest | None = None
+        # The answer to the present request, whatever it says, has no body.
+        self._is_head = False
         self._body = bytearray()
         self._body_limit = 0
+        # The size of the last response that was written.
+        self._response_bytes = 0
         # Its part of the memory held by the server.
         self._held_bytes = 0
         # Counts the wrong keys of the peer.
@@ -150,6 +176,8 @@ class HttpConnection(asyncio.Protocol):
         self._is_ending = False
         self._is_writable = True
         self._is_held_back = False
+        # Received data waits for its turn.
+        self._is_waiting = False
 
     # --- asyncio --------------------------------------------------------------
 
@@ -181,7 +209,9 @@ class HttpConnection(asyncio.Protocol):
         if not self._is_ending:
             self._engine.receive_data(b"")
             self._advance()
-        return bool(self.requests)
+        # TLS has no half of an end, and says in the log that it was asked for one.
+        is_answered = bool(self.requests) or self._is_waiting
+        return is_answered and not self._is_secure()
 
     def connection_lost(self, error: Exception | None) -> None:
         # A change in progress continues without a response; no other is started.
@@ -196,7 +226,9 @@ class HttpConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._is_writable = False
         if self._transport is not None:
-            self._hold(self._transport.get_write_buffer_size())
+            unsent = self._transport.get_write_buffer_size()
+            # Of a response that was sent in part, all is in memory.
+            self._hold(max(unsent, self._response_bytes))
 
     def resume_writing(self) -> None:
         self._is_writable = True
@@ -212,8 +244,14 @@ class HttpConnection(asyncio.Protocol):
     # --- reading --------------------------------------------------------------
 
     def _advance(self) -> None:
-        """Process received data as far as possible."""
-        while not self.requests and self._is_writable and not self._is_ending:
+        """Process received data as far as possible, until the turn is over."""
+        event_count = 0
+        while self._may_go_on():
+            event_count += 1
+            if event_count % _EVENTS_AT_A_TIME == 0 and self._home.turns.is_over():
+                self._is_waiting = True
+                self._home.turns.wait(self._go_on)
+                break
             try:
                 event = self._engine.next_event()
             except h11.RemoteProtocolError as error:
@@ -224,6 +262,16 @@ class HttpConnection(asyncio.Protocol):
                 break
             self._on_event(event)
         self._read_or_not()
+
+    def _may_go_on(self) -> bool:
+        is_busy = bool(self.requests) or self._is_waiting
+        return not is_busy and self._is_writable and not self._is_ending
+
+    def _go_on(self) -> None:
+        """The turn has come."""
+        self._is_waiting = False
+        self._advance()
+        self._hold_half_request()
 
     def _on_event(self, event: object) -> None:
         if isinstance(event, h11.Request):
@@ -241,6 +289,12 @@ class HttpConnection(asyncio.Protocol):
         elif isinstance(event, h11.ConnectionClosed):
             self._end()
 
+    def _is_secure(self) -> bool:
+        transport = self._transport
+        return (
+            transport is not None and transport.get_extra_info("ssl_object") is not None
+        )
+
     def _begin(self, event: h11.Request) -> None:
         headers: dict[str, str] = {}
         names: dict[str, str] = {}
@@ -249,12 +303,12 @@ class HttpConnection(asyncio.Protocol):
             name = written.lower()
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
             names[name] = written
-        assert self._transport is not None
+        self._is_head = event.method == b"HEAD"
         self._request = HttpRequest(
             method=event.method.decode("ascii"),
             target=event.target.decode("ascii"),
             headers=headers,
-            is_secure=self._transport.get_extra_info("ssl_object") is not None,
+            is_secure=self._is_secure(),
             names=names,
             connection=self._keep_alive,
             visitor=self._visitor,
@@ -330,6 +384,7 @@ class HttpConnection(asyncio.Protocol):
         if transport is None or transport.is_closing():
             return
         is_busy = bool(self.requests) and not self._looks_on()
+        is_busy = is_busy or self._is_waiting
         is_busy = is_busy or not self._is_writable or self._is_held_back
         if is_busy and not self._is_ending:
             transport.pause_reading()
@@ -357,6 +412,7 @@ class HttpConnection(asyncio.Protocol):
             connection=read.connection,
             visitor=read.visitor,
             arrived=read.arrived,
+            is_of_stranger=self._is_stranger,
         )
         self._body.clear()
         self._due_at = 0
@@ -384,6 +440,8 @@ class HttpConnection(asyncio.Protocol):
         self._keep_alive.close()
         self._hold(0)
         self._home.left(self)
+        # It was paused while an earlier request was processed.
+        transport.resume_reading()
         successor = upgrades.successor(request)
         transport.set_protocol(successor)
         successor.connection_made(transport)
@@ -408,7 +466,12 @@ class HttpConnection(asyncio.Protocol):
             self._keep_alive.close()
         if self._has_lived():
             self._is_ending = True
-        self._respond(response, is_head=request.method == "HEAD")
+        try:
+            self._respond(response)
+        except Exception:
+            # No deadline ends the connection while a request is answered.
+            _log.exception("a bug ends %s %s", request.method, request.path)
+            self.abort()
         self._advance()
 
     def _has_lived(self) -> bool:
@@ -416,9 +479,9 @@ class HttpConnection(asyncio.Protocol):
         age_ms = self._home.clock.monotonic() - self._started_at
         return self._is_stranger and age_ms > HTTP_STRANGER_SECONDS * 1000
 
-    def _respond(self, response: HttpResponse, *, is_head: bool = False) -> None:
+    def _respond(self, response: HttpResponse) -> None:
         """Write the response, and prepare for the next request or the end."""
-        has_body = not is_head and response.status not in _WITHOUT_BODY
+        has_body = not self._is_head and response.status not in _WITHOUT_BODY
         headers = [(name, value) for name, value in response.headers.items()]
         if response.status not in _WITHOUT_BODY:
             headers.append(("content-length", str(len(response.body))))
@@ -430,6 +493,7 @@ class HttpConnection(asyncio.Protocol):
             # Python shows the reason to its users.
             reason=HTTPStatus(response.status).phrase,
         )
+        self._response_bytes = len(response.body)
         parts = [self._engine.send(head)]
         if has_body:
             parts.append(self._engine.send(h11.Data(data=response.body)))
@@ -443,6 +507,7 @@ class HttpConnection(asyncio.Protocol):
             self._hold(0)
         if self._engine.our_state is h11.DONE and self._engine.their_state is h11.DONE:
             self._engine.start_next_cycle()
+            self._is_head = False
             self._due_in(
                 self._home.handshake_ms
                 if self._is_stranger

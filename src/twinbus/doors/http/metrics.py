@@ -8,7 +8,8 @@ shared access signature, or by a key in HTTP basic authorization, which Promethe
 store without renewing it.
 
 Ten thousand entities take half a second. It is done in slices, so that the loop can
-serve clients in between.
+serve clients in between. They are megabytes, too: few pages are made at a time, and
+none while clients leave too many answers unread.
 """
 
 import asyncio
@@ -32,10 +33,11 @@ from twinbus.doors.http.bus_metrics import (
     store_families,
     sum_families,
 )
+from twinbus.doors.http.held_bytes import HeldBytes
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse, text_response
 from twinbus.errors import ServiceBusError
-from twinbus.limits import METRICS_ENTITIES
+from twinbus.limits import METRICS_ENTITIES, METRICS_PAGES
 
 _SLICE: Final = 50
 """Entities per slice: a few milliseconds."""
@@ -51,10 +53,14 @@ class Guarded(Protocol):
 class Metrics:
     """Answers requests for metrics."""
 
-    def __init__(self, bus: MeasuredBus, namespace: Guarded, clock: Clock) -> None:
+    def __init__(
+        self, bus: MeasuredBus, namespace: Guarded, clock: Clock, held: HeldBytes
+    ) -> None:
         self._bus = bus
         self._namespace = namespace
         self._clock = clock
+        self._held = held
+        self._turns = asyncio.Semaphore(METRICS_PAGES)
         # For other metrics of this process: those of a pair.
         self.registry = CollectorRegistry()
         self._process = ProcessCollector(registry=None)
@@ -69,11 +75,14 @@ class Metrics:
             return _unauthorized(error)
         except ValueError as error:
             return text_response(400, str(error))
-        return HttpResponse(
-            status=200,
-            body=await self._page(limit),
-            headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4},
-        )
+        async with self._turns:
+            if self._held.is_full:
+                return text_response(503, self._held.text)
+            return HttpResponse(
+                status=200,
+                body=await self._page(limit),
+                headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4},
+            )
 
     async def _page(self, limit: int) -> bytes:
         entities = await self._entities()

@@ -26,13 +26,15 @@ class HttpRequest:
     # Who has sent it.
     visitor: Visitor = field(default_factory=Visitor)
     arrived: ArrivedAt = field(default_factory=ArrivedAt)
+    # Neither this request nor an earlier one of its connection has shown a key.
+    is_of_stranger: bool = False
 
     @property
     def encoded_path(self) -> str:
         """The path as received, without slashes at both ends."""
         target = self.target.partition("?")[0]
-        # Proxies send the whole URL.
-        if "://" in target:
+        # Proxies send the whole URL. In a path the same characters are a part of it.
+        if not target.startswith("/") and "://" in target:
             target = "/" + target.partition("://")[2].partition("/")[2]
         return target.strip("/")
 
@@ -51,4 +53,6 @@ class HttpRequest:
     def root(self) -> str:
         """Scheme and host that the client used."""
         scheme = "https" if self.is_secure else "http"
-        return f"{scheme}://{self.headers.get('host', 'localhost')}"
+        host = self.headers.get("host", "localhost")
+        # Headers of responses, where it is repeated, are ASCII.
+        return f"{scheme}://{host.encode('ascii', 'replace').decode()}"

@@ -1,13 +1,19 @@
 """Wrong keys over HTTP are counted once a request, and only wrong ones."""
 
 from base64 import b64encode
+from dataclasses import replace
 
 import pytest
 
 from twinbus.auth import sas
 from twinbus.auth.claims import AuthorizationRule, Claim
 from twinbus.auth.policy import Policy
-from twinbus.doors.http.guard import held_up, note_administration, note_outcome
+from twinbus.doors.http.guard import (
+    held_up,
+    is_guess,
+    note_administration,
+    note_outcome,
+)
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.visitor import Visitor, Visits
 from twinbus.testing.clock import ManualClock
@@ -90,6 +96,48 @@ def test_administration_is_noted_with_its_key_name(
 ) -> None:
     caplog.set_level("INFO", "twinbus.audit")
     request = asked(visits, token("right"))
-    note_administration(request, 201)
+    note_administration(request, 201, POLICY)
     expected = "192.0.2.1:5 with key 'root': PUT /q: HTTP 201"
     assert caplog.messages == [expected]
+
+
+@pytest.mark.parametrize("proof", ["", "x", token("wrong"), basic("wrong")])
+def test_calls_without_a_key_are_a_line_a_second(
+    visits: Visits, caplog: pytest.LogCaptureFixture, proof: str
+) -> None:
+    caplog.set_level("INFO", "twinbus.audit")
+    for _ in range(500):
+        note_administration(asked(visits, proof), 401, POLICY)
+    assert len(caplog.messages) == 1
+    clock = visits.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(1_000)
+    note_administration(asked(visits, proof), 401, POLICY)
+    assert caplog.messages[1].endswith("since the last line: 500")
+
+
+def test_each_call_with_a_key_is_a_line(
+    visits: Visits, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "twinbus.audit")
+    for _ in range(5):
+        note_administration(asked(visits, token("right")), 401, POLICY)
+        note_administration(asked(visits, ""), 201, POLICY)
+    assert len(caplog.messages) == 10
+
+
+def test_wrong_key_counts_once_when_it_is_read_or_refused(visits: Visits) -> None:
+    for _ in range(ALLOWED):
+        assert held_up(asked(visits, token("right"))) is None
+        request = replace(asked(visits, token("wrong")), is_of_stranger=True)
+        assert is_guess(request, POLICY)
+        note_outcome(request, 401, POLICY)
+    assert held_up(asked(visits, token("right"))) is not None
+
+
+def test_wrong_key_counts_though_none_is_asked_for(visits: Visits) -> None:
+    for _ in range(ALLOWED):
+        request = replace(asked(visits, token("wrong")), is_of_stranger=True)
+        assert is_guess(request, POLICY)
+        note_outcome(request, 200, POLICY)
+    assert held_up(asked(visits, token("right"))) is not None

@@ -1,5 +1,6 @@
 """Who may read the metrics, and how many entities are shown."""
 
+import asyncio
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,8 +18,10 @@ from twinbus.doors.http.bus_metrics import (
     ProcessFigures,
     StoreFigures,
 )
+from twinbus.doors.http.held_bytes import HeldBytes
 from twinbus.doors.http.metrics import Metrics
 from twinbus.doors.http.request import HttpRequest
+from twinbus.limits import METRICS_PAGES
 from twinbus.testing.clock import ManualClock
 
 NOW = ManualClock().now()
@@ -98,8 +101,8 @@ class Access:
     )
 
 
-def metrics(count: int = 3) -> Metrics:
-    return Metrics(SmallBus(count), Access(), ManualClock())
+def metrics(count: int = 3, held: HeldBytes | None = None) -> Metrics:
+    return Metrics(SmallBus(count), Access(), ManualClock(), held or HeldBytes())
 
 
 def basic(text: str) -> str:
@@ -211,3 +214,28 @@ async def test_only_questions_are_answered() -> None:
     assert (await metrics().answer(post)).status == 405
     stranger = replace(post, headers={})
     assert (await metrics().answer(stranger)).status == 401
+
+
+async def test_no_page_is_made_while_too_much_is_unread() -> None:
+    held = HeldBytes(100)
+    asked = metrics(held=held)
+    held.held = 100
+    refused = await asked.answer(get())
+    assert refused.status == 503
+    held.held = 99
+    assert (await asked.answer(get())).status == 200
+    # Who has no key learns nothing of it.
+    held.held = 100
+    assert (await asked.answer(get(proof=""))).status == 401
+
+
+async def test_few_pages_are_made_at_a_time() -> None:
+    """Each of them is in memory; who waits finds what the others have left unread."""
+    held = HeldBytes(100)
+    asked = metrics(300, held)
+    first = [asyncio.ensure_future(asked.answer(get())) for _ in range(METRICS_PAGES)]
+    late = asyncio.ensure_future(asked.answer(get()))
+    await asyncio.sleep(0)
+    held.held = 100
+    assert [page.status for page in await asyncio.gather(*first)] == [200, 200]
+    assert (await late).status == 503

@@ -19,6 +19,9 @@ def request(target: str, **headers: str) -> HttpRequest:
         ("http://bus:5300/a/b?x", "a/b"),
         ("/%C3%A9%FF", "\u00e9\ufffd"),
         ("*", "*"),
+        ("/a://b/c", "a://b/c"),
+        ("/a/http://b/$faults", "a/http://b/$faults"),
+        ("//b/c", "b/c"),
     ],
 )
 def test_paths_are_decoded(target: str, path: str) -> None:
@@ -43,3 +46,7 @@ def test_the_root_is_how_the_client_knows_us() -> None:
     )
     assert secure.root == "https://bus"
     assert request("/").root == "http://localhost"
+
+
+def test_the_root_can_be_in_a_header_of_a_response() -> None:
+    assert request("/", host="h\xe9:1").root == "http://h?:1"

@@ -1,22 +1,29 @@
 """Reads untrusted XML into a small tree.
 
-Clients use different prefixes for the same elements, so names are resolved and then
-compared without their namespaces. Document types are refused, and with them entities,
-by which a small document could become large. The size is limited by the request's, the
-depth here.
+Clients use different prefixes for the same elements, so names are compared without
+them. A prefix must be declared, but is not resolved: with its namespace each name would
+be as long as that one, and a small document would become large. Document types are
+refused, and with them entities, for the same reason. The size is limited by the
+request's, the depth here.
 """
 
+from collections.abc import Collection
 from typing import Final
 from xml.parsers import expat
 
 from twinbus.errors import ArgumentError
 from twinbus.limits import XML_DEPTH
 
-_SEPARATOR: Final = " "
+_SEPARATOR: Final = ":"
+_DECLARATION: Final = "xmlns"
+"""The name of attributes that declare the namespace of names without a prefix, and the
+prefix of those that declare a prefix."""
+
+_ALWAYS_DECLARED: Final = frozenset(("", "xml"))
 
 
 class XmlElement:
-    """An element; names are without namespaces."""
+    """An element; names are without prefixes."""
 
     def __init__(self, name: str, attributes: dict[str, str]) -> None:
         self.name = name
@@ -45,7 +52,7 @@ class XmlElement:
 def read_xml(document: bytes) -> XmlElement:
     """The root element. Raises ArgumentError."""
     builder = _Builder()
-    parser = expat.ParserCreate(namespace_separator=_SEPARATOR)
+    parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
@@ -65,6 +72,8 @@ class _Builder:
     def __init__(self) -> None:
         # The path from the document to the current element.
         self._open = [XmlElement("", {})]
+        # The prefixes that each of them declares.
+        self._declared: list[Collection[str]] = [_ALWAYS_DECLARED]
 
     @property
     def root(self) -> XmlElement:
@@ -75,13 +84,30 @@ class _Builder:
             raise ArgumentError(
                 f"The XML has elements more than {XML_DEPTH} deep, the limit."
             )
-        own = {_local(key): value for key, value in attributes.items()}
-        element = XmlElement(_local(name), own)
+        names = [_parts(key) for key in attributes]
+        self._declared.append(
+            {local for prefix, local in names if prefix == _DECLARATION}
+        )
+        own = {
+            self._known(*parts): value
+            for parts, value in zip(names, attributes.values(), strict=True)
+            if parts[0] != _DECLARATION and parts != ("", _DECLARATION)
+        }
+        element = XmlElement(self._known(*_parts(name)), own)
         self._open[-1].children.append(element)
         self._open.append(element)
 
+    def _known(self, prefix: str, local: str) -> str:
+        """The name without its prefix. Raises ArgumentError."""
+        if not any(prefix in declared for declared in reversed(self._declared)):
+            raise ArgumentError(
+                f"The body is not well-formed XML: unbound prefix '{prefix[:60]}'."
+            )
+        return local
+
     def end(self, name: str) -> None:
         self._open.pop()
+        self._declared.pop()
 
     def characters(self, text: str) -> None:
         self._open[-1].text += text
@@ -90,5 +116,7 @@ class _Builder:
         raise ArgumentError("The XML has a document type (DTD); send it without one.")
 
 
-def _local(name: str) -> str:
-    return name.rpartition(_SEPARATOR)[2]
+def _parts(name: str) -> tuple[str, str]:
+    """The prefix, which may be empty, and the name without it."""
+    prefix, _, local = name.rpartition(_SEPARATOR)
+    return prefix, local

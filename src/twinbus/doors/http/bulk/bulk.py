@@ -32,7 +32,7 @@ from twinbus.doors.http.json_response import (
     json_text,
 )
 from twinbus.doors.http.request import HttpRequest
-from twinbus.doors.http.response import HttpResponse
+from twinbus.doors.http.response import HttpResponse, text_response
 from twinbus.errors import (
     ArgumentError,
     AuthenticationFailed,
@@ -132,6 +132,15 @@ class Bulk:
             return ENTITY_REQUEST_BYTES
         is_append = request.path == f"{PREFIX}/append"
         return BULK_APPEND_BYTES if is_append else BULK_REQUEST_BYTES
+
+    def too_large(self, request: HttpRequest, text: str) -> HttpResponse:
+        """The response to a request with a larger body. Who has no valid token must not
+        learn from the limit whether it is valid."""
+        try:
+            self._caller(request)
+        except AuthenticationFailed as error:
+            return json_refusal(error)
+        return text_response(413, text)
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         try:

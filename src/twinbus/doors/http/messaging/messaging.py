@@ -20,6 +20,7 @@ from twinbus.auth.policy import Policy
 from twinbus.broker.entity_path import EntityPath, parse_entity_path
 from twinbus.clock import Clock
 from twinbus.doors.http.bulk.http_caller import Actors, HttpCaller
+from twinbus.doors.http.held_bytes import HeldBytes
 from twinbus.doors.http.messaging.connection_receivers import (
     ConnectionReceivers,
     KeptReceiver,
@@ -79,12 +80,14 @@ class HttpMessaging:
         self,
         namespace: Namespace,
         clock: Clock,
+        held: HeldBytes,
         make_caller: Callable[[HttpRequest, Policy, int, Actors], HttpCaller] = (
             HttpCaller
         ),
     ) -> None:
         self._namespace = namespace
         self._clock = clock
+        self._held = held
         self._make_caller = make_caller
         self._actors = Actors()
         # Set when this process joins a cluster.
@@ -217,6 +220,7 @@ class HttpMessaging:
         self, request: HttpRequest, opened: "_Opened", path: MessagingPath
     ) -> HttpResponse:
         opened.check_may_receive()
+        self._held.check(opened.path.text)
         wait_seconds = self._wait_seconds(request, opened.caller)
         with request.connection.waiting():
             receiver = self._receiver(request, opened)

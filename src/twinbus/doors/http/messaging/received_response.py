@@ -8,6 +8,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from twinbus.amqp.codec import decode
+from twinbus.amqp.errors import DecodeError
 from twinbus.broker.message import ACTIVE, DEFERRED, SCHEDULED
 from twinbus.doors.http.messaging.custom_headers import BODY_KIND, property_headers
 from twinbus.doors.http.messaging.http_times import http_time
@@ -115,7 +116,7 @@ def _broker_properties(
         "DeliveryCount": 1 + (int(count) if isinstance(count, int) else 0),
         "EnqueuedSequenceNumber": int(first) if isinstance(first, int) else 0,
         "SequenceNumber": message.sequence_number,
-        "State": _STATES[int(state) if isinstance(state, int) else ACTIVE],
+        "State": _STATES.get(state if isinstance(state, int) else ACTIVE, "Active"),
         "TimeToLive": _time_to_live(header, properties),
     }
     for name, key in _ANNOTATED_TIMES.items():
@@ -168,8 +169,13 @@ def _map(
 
 
 def _section(encoded: bytes, sections: dict[int, tuple[int, int]], code: int) -> object:
+    """None also for one that cannot be read: nobody has looked at all of its sender's
+    bytes before, and the rest of the message is well."""
     place = sections.get(code)
-    return None if place is None else decode(encoded, place[0])[0]
+    try:
+        return None if place is None else decode(encoded, place[0])[0]
+    except (DecodeError, RecursionError):
+        return None
 
 
 def _field(fields: list[object], index: int) -> object:

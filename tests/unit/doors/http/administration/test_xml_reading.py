@@ -1,5 +1,7 @@
 """Untrusted XML: the forms of all clients are read, attacks are refused."""
 
+import tracemalloc
+
 import pytest
 
 from twinbus.doors.http.administration.xml_reading import read_xml
@@ -40,6 +42,44 @@ def test_types_are_told_without_their_prefix() -> None:
             b'<F xmlns:%s="%s" %s:type="d6p1:int"/>' % (prefix, xsi, prefix)
         )
         assert root.type_name == "int"
+
+
+def test_declarations_are_no_attributes() -> None:
+    root = read_xml(
+        b'<a xmlns="u" xmlns:type="x:v" xmlns:p="u" p:nil="true" xml:b="1"/>'
+    )
+    assert root.attributes == {"nil": "true", "b": "1"}
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        b"<b " + b" ".join(b"p:a%d=''" % number for number in range(3_000)) + b"/>",
+        b"".join(b"<p:b%d/>" % number for number in range(3_000)),
+    ],
+    ids=["attributes", "elements"],
+)
+def test_long_namespace_is_not_repeated_in_each_name(inside: bytes) -> None:
+    document = b'<a xmlns:p="%s">%s</a>' % (b"u" * 20_000, inside)
+    tracemalloc.start()
+    try:
+        assert read_xml(document).name == "a"
+        assert tracemalloc.get_traced_memory()[1] < 16 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"<a p:b='1'/>",
+        b"<a><b xmlns:p='u'/><p:c/></a>",
+        b"<a xmlns='p'><p:b/></a>",
+    ],
+)
+def test_prefixes_are_declared_where_they_are_used(document: bytes) -> None:
+    with pytest.raises(ArgumentError, match="unbound prefix"):
+        read_xml(document)
 
 
 def test_what_is_nil_is_not_there() -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,33 @@ def test_times_to_live_of_both_forms() -> None:
     ):
         broker = json.loads(response(message).headers["BrokerProperties"])
         assert broker["TimeToLive"] == seconds
+
+
+NO_TEXT = b"\xa1\x01\xff"
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        # Annotations, properties, application properties; and a header.
+        b"\x00\x53\x72\xc1\x06\x02" + NO_TEXT + b"\xa1\x00",
+        b"\x00\x53\x73\xc0\x04\x01" + NO_TEXT,
+        b"\x00\x53\x74\xc1\x06\x02" + NO_TEXT + b"\xa1\x00",
+        b"\x00\x53\x74\xc1\x04\x02\x45\x45\x41",
+        b"\x00\x53\x70\xc0\x02\x01\x99",
+    ],
+)
+def test_what_cannot_be_read_is_left_out(unreadable: bytes) -> None:
+    encoded = unreadable + encode_message(Message(body=Data((b"well",))))
+    shown = received_response(ReceivedMessage(encoded, 7), ADDRESS)
+    assert (shown.status, shown.body) == (200, b"well")
+    assert json.loads(shown.headers["BrokerProperties"])["SequenceNumber"] == 7
+
+
+def test_state_that_a_sender_has_made_up_is_none() -> None:
+    annotations: dict[object, object] = {Symbol("x-opt-message-state"): 77}
+    shown = response(Message(message_annotations=annotations, body=Data((b"",))))
+    assert json.loads(shown.headers["BrokerProperties"])["State"] == "Active"
 
 
 def test_body_that_cannot_be_read_is_handed_over_as_it_is() -> None:
