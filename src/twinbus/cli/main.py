@@ -16,6 +16,7 @@ import typer
 from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples, group
 from twinbus.cli.failure import PROGRAM, Failure, NobodyReads, complain
+from twinbus.cli.usage_errors import usage_text
 
 # In the order of the help. The flags of each are in a module named after it.
 COMMANDS: Final = (
@@ -98,7 +99,7 @@ def run(arguments: list[str]) -> int:
         # Commands return None; `typer.Exit` is returned as its code.
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
-        complain(f"{error.format_message().rstrip('.')}. Try '{PROGRAM} --help'.")
+        complain(usage_text(error))
         return exit_codes.USAGE
     except typer.Abort:
         complain("stopped")
