@@ -316,7 +316,7 @@ def test_a_wrong_key_and_one_without_the_right(server: Serving, tmp_path: Path) 
     weak = server.connection_string.replace(server.key, "k")
     weak = weak.replace("RootManageSharedAccessKey", "sender")
     line = complaint(run(*wanted, weak, cwd=tmp_path), exit_codes.UNAUTHORIZED)
-    assert "'Manage' claim(s) are required" in line
+    assert "The key 'sender' lacks the Manage right on the namespace" in line
 
 
 def test_half_a_connection_string(tmp_path: Path) -> None:

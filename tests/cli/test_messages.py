@@ -224,10 +224,38 @@ def test_no_server_and_no_right_are_told_apart(bus: Bus, tmp_path: Path) -> None
     gone = "Endpoint=sb://localhost:1;SharedAccessKeyName=k;SharedAccessKey=hush;"
     words = ("peek", "orders", "--connection-string")
     ended = run(*words, gone + "UseDevelopmentEmulator=true", cwd=tmp_path)
-    assert "does not answer" in complaint(ended, exit_codes.UNREACHABLE)
+    line = complaint(ended, exit_codes.UNREACHABLE)
+    assert "No server answers at localhost:1: start one with 'twinbus serve'" in line
     wrong = bus.connection_string.replace(bus.key, "hush")
     line = complaint(run(*words, wrong, cwd=tmp_path), exit_codes.UNAUTHORIZED)
     assert "hush" not in line
+    assert "refuses the key 'RootManageSharedAccessKey' for 'orders'" in line
+    assert "TrackingId" not in line
+    for claim, words, right in (
+        ("Listen", ("send", "events", "x"), "Send"),
+        ("Send", ("peek", "events/Subscriptions/audit"), "Listen"),
+    ):
+        text = bus.connection_string_for(claim)
+        asked = (*words, "--connection-string", text)
+        line = complaint(run(*asked, cwd=tmp_path), exit_codes.UNAUTHORIZED)
+        name = text.partition("SharedAccessKeyName=")[2].partition(";")[0]
+        assert f"The key '{name}' lacks the {right} right on '{words[1]}'" in line
+    asked = ("peek", "events", "--connection-string")
+    only = f"{bus.connection_string};EntityPath=orders"
+    line = complaint(run(*asked, only, cwd=tmp_path), exit_codes.UNAUTHORIZED)
+    assert "The connection string is for 'orders' alone" in line
+
+
+@pytest.mark.parametrize(
+    "meant", ["audit", "events/audit", "Events/Subscription/audit"]
+)
+def test_entity_that_was_meant_is_named(command: Any, bus: Bus, meant: str) -> None:
+    question = "Did you mean 'events/Subscriptions/audit'?"
+    for words in (("receive", meant), ("peek", meant), ("entities", "show", meant)):
+        assert question in complaint(command(*words), exit_codes.NOT_FOUND)
+    key = ("--connection-string", bus.connection_string_for("Listen"))
+    line = complaint(command("peek", meant, *key), exit_codes.NOT_FOUND)
+    assert "Did you mean" not in line
 
 
 def test_killed_receiver_loses_nothing(

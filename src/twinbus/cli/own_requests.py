@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
+from twinbus.cli.refusals import lacking_right, no_answer
 from twinbus.cli.server_choice import chosen_server
 from twinbus.client.connection_string import ConnectionString
 from twinbus.client.credentials import token_source
@@ -50,8 +51,7 @@ def _reached(
             exit_codes.UNREACHABLE,
         ) from None
     except (OSError, http.client.HTTPException) as error:
-        why = str(error) or type(error).__name__
-        text = f"No server answers at {server.address}: {why}."
+        text = no_answer(server.address, error)
         raise Failure(text, exit_codes.UNREACHABLE) from None
 
 
@@ -107,5 +107,6 @@ def _understood(server: ConnectionString, status: int, body: bytes) -> Any:
         ) from None
     if error is not None:
         code = _CODES.get(status, exit_codes.FAILED)
-        raise Failure(str(error["message"]), code)
+        text = lacking_right(str(error["message"]), server.key_name, "")
+        raise Failure(text, code)
     return content

@@ -102,7 +102,7 @@ async def receive_all(side: NamespaceSide, wanted: WantedMessages, sink: Sink) -
             done = run.done_count
             is_cut = isinstance(error, OSError | ConnectionLost | TimeoutError)
             if not wanted.is_following or not is_cut:
-                so_far = f"Received: {done}."
+                so_far = f"Received: {done}." if done else ""
                 raise failure_of(error, side, wanted.entity, so_far) from None
             complain(f"{side.text} does not answer ({error}); trying again.")
             await asyncio.sleep(_RETRY_SECONDS)
