@@ -187,10 +187,28 @@ def test_wrong_line_is_named_and_those_before_are_sent(
 ) -> None:
     (tmp_path / "lines").write_text('{"body": "1"}\n{"body": "2"}\nnothing\n')
     line = complaint(command("send", queue, "--json-lines", "lines"), exit_codes.USAGE)
-    assert "Line 3 of lines: it is not JSON" in line
+    assert "Line 3 of lines: it is not JSON. Sent before it: 2." in line
     (tmp_path / "lines").write_text('{"body": "1"}\n{"bodi": "2"}\n')
     line = complaint(command("send", queue, "--json-lines", "lines"), exit_codes.USAGE)
     assert "Line 2 of lines: there is no field 'bodi'" in line
+
+
+def test_size_of_a_message_is_told_with_its_limit(
+    command: Any, queue: str, tmp_path: Path
+) -> None:
+    (tmp_path / "large").write_bytes(bytes(300_000))
+    words = ("send", queue, "--file", "large", "--message-id", "m")
+    line = complaint(command(*words), exit_codes.FAILED)
+    assert "Message 1 has 300,0" in line
+    assert f"'{queue}' takes 262,144 at most" in line
+    limit = ("--max-message-size-in-kilobytes", "1024")
+    assert command("entities", "update", queue, *limit).returncode == exit_codes.OK
+    assert told(command(*words, "--json")) == [{"sent": 1}]
+
+
+def test_empty_body_is_shown(command: Any, queue: str) -> None:
+    told(command("send", queue, "", "--json"))
+    assert "(empty body)" in command("peek", queue).stdout
 
 
 def test_strangers_write_nothing_on_the_terminal(command: Any, queue: str) -> None:

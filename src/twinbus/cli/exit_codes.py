@@ -58,6 +58,10 @@ NOT_KNOWN: Final = 15
 """`twinbus spark audit` cannot tell, because a part of a log is missing."""
 
 
+INTERRUPTED: Final = 130
+"""Ctrl-C. Messages tell what was done before; `watch` ends with 0."""
+
+
 def named(code: int) -> str:
     """What the end of a process means, for people; below 0 it is a signal."""
     if code < 0:

@@ -5,6 +5,7 @@ runs, so that each starts fast. A failure is one line on stderr and an exit code
 traceback means a bug.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Iterable
@@ -28,6 +29,10 @@ COMMANDS: Final = (
 
 COMPLETION_VARIABLE: Final = f"_{PROGRAM.upper()}_COMPLETE"
 """By it a shell asks for what completes a line."""
+
+
+_OUTPUT_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What goes wrong where the output of a command is redirected to."""
 
 
 def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -98,6 +103,8 @@ def run(arguments: list[str]) -> int:
     try:
         # Commands return None; `typer.Exit` is returned as its code.
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except typer.TyperException as error:
         complain(usage_text(error))
         return exit_codes.USAGE
@@ -108,6 +115,18 @@ def run(arguments: list[str]) -> int:
         complain(str(failure))
         return failure.exit_code
     except (BrokenPipeError, NobodyReads):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+        return exit_codes.FAILED
+    except OSError as error:
+        # One with a file is told by the command that has opened it.
+        if error.errno not in _OUTPUT_ERRORS or error.filename is not None:
+            raise
+        _drop_output()
+        complain(f"The output can't be written: {error.strerror}.")
         return exit_codes.FAILED
     return code or exit_codes.OK
+
+
+def _drop_output() -> None:
+    """What is still buffered would fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from rich.markup import escape
 
-from twinbus.cli.failure import NobodyReads
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import Failure, NobodyReads
 from twinbus.cli.tables import console, one_line
 
 _SHOWN: Final = (
@@ -34,12 +35,18 @@ class MessageOutput:
         self._console = None if is_json or is_body else console()
 
     def write(self, messages: Iterable[dict[str, Any]]) -> None:
-        """Raises NobodyReads."""
+        """Raises NobodyReads, Failure."""
         try:
             self._write(messages)
+        # Neither is to be taken for an error of the connection.
         except BrokenPipeError:
-            # Not to be taken for an error of the connection.
             raise NobodyReads from None
+        except OSError as error:
+            raise Failure(
+                f"Messages can't be written: {error.strerror}. Those that were not "
+                "are still there, unless --delete was given.",
+                exit_codes.FAILED,
+            ) from None
 
     def _write(self, messages: Iterable[dict[str, Any]]) -> None:
         for message in messages:
@@ -80,7 +87,8 @@ def shown_lines(message: dict[str, Any]) -> list[str]:
 
 def _body_lines(message: dict[str, Any]) -> list[str]:
     if "body" in message:
-        return [f"  {_plain(line)}" for line in message["body"].splitlines()]
+        lines = [f"  {_plain(line)}" for line in message["body"].splitlines()]
+        return lines or ["  [dim](empty body)[/dim]"]
     if "body_base64" in message:
         size = len(b64decode(message["body_base64"]))
         return [f"  [dim]({size} bytes that are no text)[/dim]"]

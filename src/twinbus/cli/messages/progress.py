@@ -1,9 +1,15 @@
-"""How far long work has come, on stderr, if that is a terminal."""
+"""How far long work has come, on stderr, if that is a terminal.
 
+Work that is interrupted says how far it has come, wherever it runs.
+"""
+
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import Failure
 from twinbus.clock import SystemClock
 
 Progress = Callable[[int], None]
@@ -15,20 +21,45 @@ _SHOWN_AFTER_SECONDS: Final = 0.5
 
 @contextmanager
 def progress_bar(verb: str, total: int | None) -> Iterator[Progress]:
-    """`total` is None if nobody knows it."""
+    """`total` is None if nobody knows it. Raises Failure if the work is interrupted."""
+    done = 0
+    with _shown_bar(verb, total) as show:
+
+        def tell(count: int) -> None:
+            nonlocal done
+            done = count
+            show(count)
+
+        try:
+            yield tell
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise Failure(
+                f"Interrupted. {verb.capitalize()}: {done:,}. What was under way may "
+                "be done, too.",
+                exit_codes.INTERRUPTED,
+            ) from None
+
+
+@contextmanager
+def _shown_bar(verb: str, total: int | None) -> Iterator[Progress]:
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda count: None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    known = () if total is None else (BarColumn(bar_width=30),)
+    known = (BarColumn(bar_width=20), TimeRemainingColumn(), TextColumn("left"))
     bar = Progress(
         TextColumn("{task.fields[told]}"),
-        *known,
-        TimeElapsedColumn(),
+        *((TimeElapsedColumn(),) if total is None else known),
         console=console,
         transient=True,
     )
@@ -43,7 +74,7 @@ def progress_bar(verb: str, total: int | None) -> Iterator[Progress]:
         if not is_shown and seconds >= _SHOWN_AFTER_SECONDS:
             is_shown = True
             bar.start()
-        told = f"{verb} {count:,}"
+        told = f"{verb} {count:,}" + ("" if total is None else f" of {total:,}")
         if seconds > 1:
             told += f" ({count / seconds:,.0f}/s)"
         bar.update(task, completed=count, told=told)

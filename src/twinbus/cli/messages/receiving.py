@@ -98,6 +98,8 @@ async def receive_all(side: NamespaceSide, wanted: WantedMessages, sink: Sink) -
         try:
             await _receive(side, run)
             return run.done_count
+        except asyncio.CancelledError:
+            raise _interrupted(run) from None
         except (ClientError, OSError, TimeoutError) as error:
             done = run.done_count
             is_cut = isinstance(error, OSError | ConnectionLost | TimeoutError)
@@ -108,12 +110,21 @@ async def receive_all(side: NamespaceSide, wanted: WantedMessages, sink: Sink) -
             await asyncio.sleep(_RETRY_SECONDS)
 
 
+def _interrupted(run: "_Run") -> Failure:
+    text = f"Interrupted. Received: {run.done_count}."
+    if unsure := run.printed_count - run.done_count:
+        text += f" The last {unsure} that were printed may come again."
+    return Failure(text, exit_codes.INTERRUPTED)
+
+
 class _Run:
     """One link, from its attach to its end."""
 
     def __init__(self, wanted: WantedMessages, sink: Sink, done_count: int) -> None:
         self.wanted = wanted
         self._sink = sink
+        # Printed, and then also settled.
+        self.printed_count = done_count
         self.done_count = done_count
         # Messages that are printed and abandoned at the end; before, they would come
         # again and again.
@@ -132,6 +143,7 @@ class _Run:
             return
         wanted = self.wanted
         self._sink([message_json(one.payload, has_raw=wanted.has_raw) for one in batch])
+        self.printed_count += len(batch)
         if wanted.settlement == ABANDON:
             self._held += [one.delivery_id for one in batch]
         elif wanted.settlement != DELETE:

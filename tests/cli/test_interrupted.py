@@ -1,0 +1,153 @@
+"""Work that is interrupted, or whose server or reader goes away, says how far it has
+come."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twinbus.cli import exit_codes
+from twinbus.cli.administration import ask
+from twinbus.client.connection_string import parse_connection_string
+from twinbus.testing import Bus
+
+from .command import PATIENCE_SECONDS, environment
+
+# A device that is always full.
+FULL = Path("/dev/full")
+
+
+@pytest.fixture
+def bus() -> Iterator[Bus]:
+    with Bus(store="memory") as running:
+        running.create_queue("orders")
+        yield running
+
+
+class Running:
+    """A command with pipes, while it runs."""
+
+    def __init__(self, bus: Bus, folder: Path, words: str) -> None:
+        known = environment({"TWINBUS_CONNECTION_STRING": bus.connection_string})
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "twinbus", *words.split()],
+            cwd=folder,
+            env=known,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def type(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def line(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def ended(self) -> tuple[int, str]:
+        """Exit code and the line on stderr. Its standard input stays open."""
+        code = self.process.wait(PATIENCE_SECONDS)
+        assert self.process.stderr is not None
+        (line,) = self.process.stderr.read().splitlines()
+        return code, line
+
+
+@pytest.fixture
+def start(bus: Bus, tmp_path: Path) -> Iterator[Callable[[str], Running]]:
+    started: list[Running] = []
+
+    def start(words: str) -> Running:
+        started.append(Running(bus, tmp_path, words))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.kill()
+        one.process.communicate()
+
+
+def wait_for(bus: Bus, count: int) -> None:
+    """Until there are so many messages."""
+    server = parse_connection_string(bus.connection_string)
+    ends_at = time.monotonic() + PATIENCE_SECONDS
+    while ask(server, "get-entity", {"path": "orders"})["counts"]["active"] != count:
+        assert time.monotonic() < ends_at
+
+
+def test_interrupted_send_says_what_was_sent(
+    bus: Bus, start: Callable[[str], Running]
+) -> None:
+    sending = start("send orders --lines -")
+    sending.type("one\ntwo")
+    wait_for(bus, 2)
+    sending.interrupt()
+    code, line = sending.ended()
+    assert code == exit_codes.INTERRUPTED
+    assert line.startswith("twinbus: Interrupted. Sent: 2.")
+
+
+def test_lost_server_ends_a_send_that_waits_for_lines(
+    bus: Bus, start: Callable[[str], Running]
+) -> None:
+    sending = start("send orders --lines -")
+    sending.type("one")
+    wait_for(bus, 1)
+    bus.stop()
+    sending.type("two")
+    code, line = sending.ended()
+    assert code == exit_codes.UNREACHABLE
+    assert f"localhost:{bus.port} has ended the connection" in line
+    assert line.endswith("Sent: 1. Whether the next ones have arrived is not known.")
+
+
+def test_interrupted_receive_says_what_was_received(
+    bus: Bus, start: Callable[[str], Running]
+) -> None:
+    following = start("receive orders --follow --json")
+    start("send orders tea").process.wait(PATIENCE_SECONDS)
+    assert following.line()["body"] == "tea"
+    wait_for(bus, 0)
+    following.interrupt()
+    code, line = following.ended()
+    assert code == exit_codes.INTERRUPTED
+    assert line.startswith("twinbus: Interrupted. Received: 1.")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("receive orders", "receive orders --json", "peek orders", "stats --json"),
+        *("entities list --json", "keys list", "context list"),
+    ],
+)
+def test_full_disk_is_told_in_a_line(bus: Bus, tmp_path: Path, words: str) -> None:
+    known = environment({"TWINBUS_CONNECTION_STRING": bus.connection_string})
+    command = [sys.executable, "-m", "twinbus"]
+    subprocess.run([*command, "send", "orders", "tea"], env=known, check=True)
+    with FULL.open("w") as full:
+        ended = subprocess.run(
+            [*command, *words.split()],
+            env=known,
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+    assert ended.returncode == exit_codes.FAILED
+    (line,) = ended.stderr.splitlines()
+    assert "can't be written: No space left on device" in line
+    wait_for(bus, 1)
