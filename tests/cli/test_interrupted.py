@@ -79,11 +79,11 @@ def start(bus: Bus, tmp_path: Path) -> Iterator[Callable[[str], Running]]:
         one.process.communicate()
 
 
-def wait_for(bus: Bus, count: int) -> None:
+def wait_for(bus: Bus, count: int, path: str = "orders") -> None:
     """Until there are so many messages."""
     server = parse_connection_string(bus.connection_string)
     ends_at = time.monotonic() + PATIENCE_SECONDS
-    while ask(server, "get-entity", {"path": "orders"})["counts"]["active"] != count:
+    while ask(server, "get-entity", {"path": path})["counts"]["active"] != count:
         assert time.monotonic() < ends_at
 
 
@@ -151,3 +151,48 @@ def test_full_disk_is_told_in_a_line(bus: Bus, tmp_path: Path, words: str) -> No
     (line,) = ended.stderr.splitlines()
     assert "can't be written: No space left on device" in line
     wait_for(bus, 1)
+
+
+@pytest.mark.parametrize("which", ["--session s", "--next-session"])
+def test_follower_goes_on_when_its_session_was_lost(
+    bus: Bus, start: Callable[[str], Running], which: str
+) -> None:
+    bus.create_queue("steps", requires_session=True)
+    following = start(f"receive steps {which} --follow --json --max-wait 60s")
+    for body in ("one", "two"):
+        start(f"send steps {body} --session-id s").process.wait(PATIENCE_SECONDS)
+        assert following.line()["body"] == body
+        # Before that it would come again.
+        wait_for(bus, 0, "steps")
+        # Locks last for a minute.
+        bus.advance(61)
+    following.interrupt()
+    assert following.process.wait(PATIENCE_SECONDS) == exit_codes.INTERRUPTED
+
+
+def test_session_stays_locked_while_nothing_comes(
+    bus: Bus, start: Callable[[str], Running]
+) -> None:
+    bus.create_queue("steps", requires_session=True, lock_duration="5s")
+    following = start("receive steps --session s --follow --json")
+    start("send steps one --session-id s").process.wait(PATIENCE_SECONDS)
+    assert following.line()["body"] == "one"
+    for _ in range(2):
+        locked_until = session_lock(bus)
+        bus.advance(3)
+        ends_at = time.monotonic() + PATIENCE_SECONDS
+        while session_lock(bus) == locked_until:
+            assert time.monotonic() < ends_at
+    following.interrupt()
+    assert following.ended() == (
+        exit_codes.INTERRUPTED,
+        "twinbus: Interrupted. Received: 1.",
+    )
+
+
+def session_lock(bus: Bus) -> int:
+    """When the lock of the only session ends."""
+    fragment = bus.server.namespace.entity("steps").fragment()
+    assert fragment.sessions is not None
+    (held,) = fragment.sessions.held.values()
+    return held.locked_until

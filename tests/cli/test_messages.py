@@ -343,3 +343,41 @@ def test_reader_that_has_enough_is_no_failure_with_a_traceback(
         line, shell=True, env=known, capture_output=True, text=True, timeout=60
     )
     assert (ended.stdout, ended.stderr) == ("x" * 100 + "\n", "")
+
+
+def test_all_sessions_are_received_one_after_the_other(command: Any, bus: Bus) -> None:
+    bus.create_queue("many", requires_session=True)
+    for session in ("a", "b", "c"):
+        how = ("--session-id", session, "--count", "2", "--json")
+        told(command("send", "many", session, *how))
+    each = ("--next-session", "--max-wait", "0.2s", "--json")
+    first = told(command("receive", "many", "--count", "9", *each))
+    assert [one["body"] for one in first] == ["a", "a"]
+    rest = told(command("receive", "many", "--all", *each))
+    assert [one["body"] for one in rest] == ["b", "b", "c", "c"]
+    assert told(command("receive", "many", "--all", *each)) == []
+
+
+def test_abandoned_messages_of_a_session_come_once(command: Any, bus: Bus) -> None:
+    bus.create_queue("given-back", requires_session=True)
+    told(command("send", "given-back", "x", "--session-id", "s", "--json"))
+    how = ("--settle", "abandon", "--max-wait", "0.2s", "--json")
+    words = ("receive", "given-back", "--all", "--next-session", *how)
+    assert len(told(command(*words))) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--session", "a", "--next-session"), "--session or --next-session"),
+        (("--all", "--follow"), "--all or --follow"),
+        (("--delete", "--settle", "defer"), "--delete or --settle"),
+        (("--body", "--json"), "--body or --json"),
+        (("--reason", "x"), "are of --settle dead-letter"),
+    ],
+)
+def test_flags_that_say_different_things_are_refused(
+    command: Any, words: tuple[str, ...], text: str
+) -> None:
+    line = complaint(command("receive", "orders", *words), exit_codes.USAGE)
+    assert text in line

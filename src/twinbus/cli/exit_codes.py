@@ -32,10 +32,10 @@ UNREACHABLE: Final = 7
 """No server answers."""
 
 UNAUTHORIZED: Final = 8
-"""The server refuses the key, or the key lacks the Manage right."""
+"""The server refuses the key, or the key lacks the right."""
 
 NOT_FOUND: Final = 9
-"""There is no entity of that name."""
+"""There is no entity of that name, or no message of that number."""
 
 EXISTS: Final = 10
 """There is already an entity of that name, or something where a bus is to be restored.

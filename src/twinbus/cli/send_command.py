@@ -161,7 +161,7 @@ def send(
     from twinbus.cli.messages import draft_sources
     from twinbus.cli.messages.draft_flags import flag_draft
     from twinbus.cli.messages.namespace_side import opened_side
-    from twinbus.cli.messages.progress import progress_bar
+    from twinbus.cli.messages.progress import Progress, progress_bar
     from twinbus.cli.messages.sending import send_all
     from twinbus.cli.server_choice import chosen_connection_string
 
@@ -179,10 +179,10 @@ def send(
         drafts = draft_sources.json_drafts(json_lines, defaults)
     text = chosen_connection_string(flags)
 
-    async def work() -> int:
-        with progress_bar("sent", total) as progress:
-            async with opened_side(text) as side:
-                return await send_all(side, entity, drafts, progress, rate or 0)
+    async def work(progress: Progress) -> int:
+        async with opened_side(text) as side:
+            return await send_all(side, entity, drafts, progress, rate or 0)
 
-    sent = asyncio.run(work())
+    with progress_bar("sent", total) as progress:
+        sent = asyncio.run(work(progress))
     print(json.dumps({"sent": sent}) if flags["is_json"] else f"Sent: {sent}.")

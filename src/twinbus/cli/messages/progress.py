@@ -1,9 +1,8 @@
 """How far long work has come, on stderr, if that is a terminal.
 
-Work that is interrupted says how far it has come, wherever it runs.
+Work that is interrupted says how far it has come, everywhere.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -21,7 +20,8 @@ _SHOWN_AFTER_SECONDS: Final = 0.5
 
 @contextmanager
 def progress_bar(verb: str, total: int | None) -> Iterator[Progress]:
-    """`total` is None if nobody knows it. Raises Failure if the work is interrupted."""
+    """`total` is None if nobody knows it. Raises Failure if the work is interrupted:
+    have the loop inside, which raises KeyboardInterrupt at its end."""
     done = 0
     with _shown_bar(verb, total) as show:
 
@@ -32,7 +32,7 @@ def progress_bar(verb: str, total: int | None) -> Iterator[Progress]:
 
         try:
             yield tell
-        except (KeyboardInterrupt, asyncio.CancelledError):
+        except KeyboardInterrupt:
             raise Failure(
                 f"Interrupted. {verb.capitalize()}: {done:,}. What was under way may "
                 "be done, too.",

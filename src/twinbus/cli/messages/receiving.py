@@ -20,6 +20,7 @@ from twinbus.amqp.outcomes import ACCEPTED, RELEASED, Modified, Rejected
 from twinbus.amqp.types import Described, Symbol, UInt
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure, complain
+from twinbus.cli.messages.kept_session import SESSION_FILTER, KeptSession
 from twinbus.cli.messages.message_json import DESCRIPTION, REASON, message_json
 from twinbus.cli.messages.namespace_side import (
     NamespaceSide,
@@ -29,7 +30,13 @@ from twinbus.cli.messages.namespace_side import (
 )
 from twinbus.client.errors import ClientError, ConnectionLost
 from twinbus.client.receiver import ClientReceiver
-from twinbus.errors import OperationTimeout, SessionCannotBeLocked
+from twinbus.errors import (
+    OperationTimeout,
+    ServiceBusError,
+    SessionCannotBeLocked,
+    SessionLockLost,
+    from_condition,
+)
 
 COMPLETE: Final = "complete"
 ABANDON: Final = "abandon"
@@ -40,7 +47,6 @@ DELETE: Final = "delete"
 
 SETTLEMENTS: Final = (COMPLETE, ABANDON, DEFER, DEAD_LETTER)
 
-_SESSION_FILTER: Final = Symbol("com.microsoft:session-filter")
 _TIMEOUT: Final = Symbol("com.microsoft:timeout")
 _DEAD_LETTER: Final = "com.microsoft:dead-letter"
 
@@ -52,6 +58,8 @@ _HELD: Final = 10_000
 
 _RETRY_SECONDS: Final = 2.0
 _DRAIN_SECONDS: Final = 10.0
+
+_FAILURES: Final = (ClientError, ServiceBusError, OSError, TimeoutError)
 
 Sink = Callable[[Sequence[dict[str, Any]]], None]
 
@@ -75,6 +83,12 @@ class WantedMessages:
     session_id: str | None = None
     has_raw: bool = False
 
+    @property
+    def is_each_session(self) -> bool:
+        """One after the other. Abandoned messages would come again and again."""
+        is_next = self.is_session and self.session_id is None
+        return is_next and self.count is None and self.settlement != ABANDON
+
     def outcome(self) -> bytes:
         """The state that settles a message, encoded."""
         if self.settlement == ABANDON:
@@ -92,22 +106,38 @@ class WantedMessages:
 
 async def receive_all(side: NamespaceSide, wanted: WantedMessages, sink: Sink) -> int:
     """Receive, print by `sink`, and settle. Returns how many. Raises Failure."""
-    done = 0
+    done, trouble = 0, ""
     while True:
-        run = _Run(wanted, sink, done)
+        run = _Run(wanted, sink, done, trouble)
         try:
             await _receive(side, run)
-            return run.done_count
         except asyncio.CancelledError:
             raise _interrupted(run) from None
-        except (ClientError, OSError, TimeoutError) as error:
-            done = run.done_count
-            is_cut = isinstance(error, OSError | ConnectionLost | TimeoutError)
-            if not wanted.is_following or not is_cut:
-                so_far = f"Received: {done}." if done else ""
-                raise failure_of(error, side, wanted.entity, so_far) from None
-            complain(f"{side.text} does not answer ({error}); trying again.")
+        except _FAILURES as error:
+            so_far = f"Received: {run.done_count}." if run.done_count else ""
+            failure = failure_of(error, side, wanted.entity, so_far)
+            if not wanted.is_following or not _may_pass(error):
+                raise failure from None
+            # One line for an outage, however long it is.
+            if run.is_attached or str(failure) != trouble:
+                complain(f"{failure} Trying again.")
+            trouble = str(failure)
             await asyncio.sleep(_RETRY_SECONDS)
+        else:
+            trouble = "" if run.is_attached else trouble
+            if not run.goes_on():
+                return run.done_count
+        done = run.done_count
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether one who follows tries again."""
+    if isinstance(error, OSError | ConnectionLost | TimeoutError):
+        return True
+    condition = condition_of(error)
+    if condition == SessionLockLost.condition:
+        return True
+    return bool(condition) and from_condition(condition, "").retryable
 
 
 def _interrupted(run: "_Run") -> Failure:
@@ -120,9 +150,14 @@ def _interrupted(run: "_Run") -> Failure:
 class _Run:
     """One link, from its attach to its end."""
 
-    def __init__(self, wanted: WantedMessages, sink: Sink, done_count: int) -> None:
+    def __init__(
+        self, wanted: WantedMessages, sink: Sink, done_count: int, trouble: str
+    ) -> None:
         self.wanted = wanted
         self._sink = sink
+        # Why the one before it has failed; empty if it has not.
+        self.trouble = trouble
+        self.is_attached = False
         # Printed, and then also settled.
         self.printed_count = done_count
         self.done_count = done_count
@@ -160,20 +195,34 @@ class _Run:
     def is_full(self) -> bool:
         return len(self._held) >= _HELD
 
+    def goes_on(self) -> bool:
+        """Whether another session is asked for when this one has no more messages."""
+        if self.wanted.is_following:
+            return True
+        return self.is_attached and self.wanted.is_each_session
+
 
 async def _receive(side: NamespaceSide, run: _Run) -> None:
     receiver = await _attached(side, run.wanted)
     if receiver is None:
         return
+    run.is_attached = True
+    if run.trouble:
+        complain(f"{side.text} answers again.")
+    wanted = run.wanted
+    session = KeptSession(side, wanted.entity, receiver) if wanted.is_session else None
     try:
         while run.left_count != 0 and not run.is_full():
             left = run.left_count
             credit = _AT_ONCE if left is None else min(left, _AT_ONCE)
             if receiver.credit * 2 < credit or left == credit:
                 receiver.issue_credit(credit)
-            batch = await receiver.receive_batch(
-                _AT_ONCE, timeout_seconds=run.wanted.wait_seconds
-            )
+            if session is None:
+                batch = await receiver.receive_batch(
+                    _AT_ONCE, timeout_seconds=wanted.wait_seconds
+                )
+            else:
+                batch = await session.next_batch(_AT_ONCE, wanted.wait_seconds)
             if not batch:
                 break
             await run.take(receiver, batch)
@@ -212,8 +261,8 @@ async def _attached(
     source_filter: dict[object, object] = {}
     patience = 30.0
     if wanted.is_session:
-        described = Described(_SESSION_FILTER, wanted.session_id)
-        source_filter[_SESSION_FILTER] = described
+        described = Described(SESSION_FILTER, wanted.session_id)
+        source_filter[SESSION_FILTER] = described
         wait = 60.0 if wanted.wait_seconds is None else wanted.wait_seconds
         properties[_TIMEOUT] = UInt(int(wait * 1000))
         patience += wait
@@ -232,7 +281,8 @@ async def _attached(
         condition = condition_of(error)
         if wanted.is_session and condition == OperationTimeout.condition:
             return None
-        if wanted.is_session and condition == SessionCannotBeLocked.condition:
+        is_held = condition == SessionCannotBeLocked.condition
+        if wanted.is_session and is_held and not wanted.is_following:
             raise Failure(
                 f"The session '{wanted.session_id}' of '{wanted.entity}' is held by "
                 "another receiver.",
