@@ -74,11 +74,13 @@ def test_a_running_bus_is_shown_and_exported(tmp_path: Path) -> None:
         export = ("log", "export", "--folder", "out", "--json")
         assert run(*export, cwd=tmp_path).returncode == 0
         with sender_of(server) as send:
-            send("second")
+            send("sec\x1bond")
         assert run(*export, cwd=tmp_path).returncode == 0
-    assert sent(tmp_path / "out") == ["first", "second"]
+    assert sent(tmp_path / "out") == ["first", "sec\x1bond"]
     table = run("log", "show", cwd=tmp_path).stdout
-    assert "second" in table and "RootManageSharedAccessKey" in table
+    # A stranger writes nothing on a terminal.
+    assert "sec ond" in table and "\x1b" not in table
+    assert "RootManageSharedAccessKey" in table
 
 
 def test_an_exporter_beside_the_server_is_started_again(tmp_path: Path) -> None:
