@@ -93,6 +93,20 @@ def test_shell_completes_contexts_and_entities(
     assert completed("twinbus context use s") == ["site-a"]
     assert completed("twinbus peek h") == ["here"]
     assert completed("twinbus wat") == ["watch"]
+    assert completed("twinbus send") == ["send"]
+    assert completed("twinbus receive q --settle de") == ["dead-letter", "defer"]
+    assert completed("twinbus keys create k --right S") == ["Send"]
+    assert completed("twinbus keys regenerate Root")[0].startswith("RootManage")
+    assert completed("twinbus faults set s") == ["slow"]
+    assert completed("twinbus completion f") == ["fish"]
+    assert completed("twinbus send q --body-type ush") == ["ushort"]
+    buses[0].create_topic("news")
+    buses[0].create_subscription("news", "eu")
+    rule = "twinbus entities create rule"
+    assert completed(f"{rule} n") == ["news"]
+    assert completed(f"{rule} news e") == ["eu"]
+    assert completed("twinbus keys list --entity ") == ["here", "news"]
+    buses[0].delete_topic("news")
     gone = "Endpoint=sb://localhost:1;SharedAccessKeyName=k;SharedAccessKey=x;"
     command("context", "add", "site-a", gone + "UseDevelopmentEmulator=true")
     assert completed("twinbus peek h") == []

@@ -89,6 +89,14 @@ def _prepare_completion() -> None:
     completion_init()
 
 
+def _completed_words() -> list[str]:
+    """The line that a shell completes, without the program and the last word, which is
+    not whole."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    words = line.split()[1:]
+    return words if line[-1:].isspace() else words[:-1]
+
+
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     sys.exit(run(sys.argv[1:]))
@@ -96,9 +104,11 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command. Returns its exit code."""
-    named = [word for word in arguments[:1] if word in COMMANDS]
-    app = command_line(named or COMMANDS)
-    if COMPLETION_VARIABLE in os.environ:
+    is_completion = COMPLETION_VARIABLE in os.environ
+    words = _completed_words() if is_completion else arguments
+    named = [word for word in words[:1] if word in COMMANDS]
+    app = command_line(named if named or words == ["--version"] else COMMANDS)
+    if is_completion:
         _prepare_completion()
     try:
         # Commands return None; `typer.Exit` is returned as its code.

@@ -6,6 +6,7 @@ import typer
 
 from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples
+from twinbus.cli.completion import one_of
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import takes
 from twinbus.cli.messages.message_flags import (
@@ -54,6 +55,7 @@ Settle = Annotated[
         metavar="HOW",
         help="What becomes of a message after it was printed: complete, abandon, "
         "dead-letter or defer. Abandoned ones are given back at the end.",
+        autocompletion=one_of("complete", "abandon", "dead-letter", "defer"),
     ),
 ]
 Delete = Annotated[

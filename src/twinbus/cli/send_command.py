@@ -7,7 +7,7 @@ import typer
 
 from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples
-from twinbus.cli.completion import queue_paths
+from twinbus.cli.completion import amqp_types, queue_paths
 from twinbus.cli.entity_flags import SERVER
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import flag, takes
@@ -121,6 +121,7 @@ _TIMES: Final = (
                 metavar="TYPE",
                 help="The body is an AMQP value of this type, such as string "
                 "or long. Default: data, as SDKs send it.",
+                autocompletion=amqp_types,
             ),
         ],
     ),
