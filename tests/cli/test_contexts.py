@@ -66,7 +66,11 @@ def test_contexts_are_used_in_their_order(
         shown = ended.stdout + ended.stderr
         assert ended.returncode == exit_codes.OK
         assert first.key not in shown and second.key not in shown
-    assert command("context", "remove", "b").returncode == 0
+    again = command("context", "add", "b", "file:second").stdout
+    assert again.startswith("Replaced 'b'")
+    removed = command("context", "remove", "b")
+    assert removed.returncode == 0
+    assert "It was the current one" in removed.stdout
     line = complaint(command("context", "show"), exit_codes.NOT_FOUND)
     assert "There is no current context" in line
     known = complaint(command("context", "use", "b"), exit_codes.NOT_FOUND)

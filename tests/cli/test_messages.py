@@ -206,6 +206,16 @@ def test_size_of_a_message_is_told_with_its_limit(
     assert told(command(*words, "--json")) == [{"sent": 1}]
 
 
+def test_topic_is_told_where_its_messages_are(command: Any, bus: Bus) -> None:
+    ended = command("peek", "events")
+    assert ended.returncode == exit_codes.OK
+    assert "such as 'events/Subscriptions/audit'" in ended.stderr
+    line = complaint(command("dead-letters", "list", "events"), exit_codes.USAGE)
+    assert "'events' is a topic: its messages are in its subscriptions" in line
+    bus.create_topic("bare")
+    assert "subscriptions; it has none." in command("peek", "bare").stderr
+
+
 def test_empty_body_is_shown(command: Any, queue: str) -> None:
     told(command("send", queue, "", "--json"))
     assert "(empty body)" in command("peek", queue).stdout

@@ -90,6 +90,7 @@ def _add(
     text = _text(given) if given else _of_this_machine(flags)
     file = contexts_path(os.environ)
     contexts = load_contexts(file)
+    verb = "Replaced" if name in contexts.entries else "Added"
     entry = ContextEntry(name, text, str(authority.absolute()) if authority else "")
     contexts.entries[name] = entry
     contexts.current = contexts.current or name
@@ -99,7 +100,7 @@ def _add(
         print(json.dumps(shown, indent=2))
     else:
         used = "current" if contexts.current == name else "not the current one"
-        print(f"Added '{name}': {shown['address']} ({used}).")
+        print(f"{verb} '{name}': {shown['address']} ({used}).")
 
 
 @app.command(
@@ -207,10 +208,16 @@ def _remove(name: Name, is_json: Json = False) -> None:
     file = contexts_path(os.environ)
     contexts = load_contexts(file)
     del contexts.entries[contexts.get(name).name]
-    if contexts.current == name:
+    was_current = contexts.current == name
+    if was_current:
         contexts.current = ""
     save_contexts(file, contexts)
-    print(json.dumps({"removed": name}) if is_json else f"Removed '{name}'.")
+    if is_json:
+        print(json.dumps({"removed": name}))
+        return
+    print(f"Removed '{name}'.")
+    if was_current:
+        print("It was the current one: commands use the server of this machine now.")
 
 
 def _text(given: str) -> str:

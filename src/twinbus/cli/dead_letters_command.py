@@ -96,6 +96,12 @@ def _list(
 
     async def work(side: Any, entity: str) -> None:
         found.extend(await listed(side, entity, limit, has_raw=has_raw))
+        if (
+            not found
+            and not flags["is_json"]
+            and (hint := await side.topic_hint(entity))
+        ):
+            raise Failure(hint, exit_codes.USAGE)
 
     _for_each(_target(entity, flags), flags, work)
     if flags["is_json"]:

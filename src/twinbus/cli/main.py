@@ -99,6 +99,9 @@ def _completed_words() -> list[str]:
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    if sys.stdout is None:
+        # Closed by a shell: nobody reads.
+        sys.stdout = open(os.devnull, "w")
     sys.exit(run(sys.argv[1:]))
 
 
@@ -113,8 +116,7 @@ def run(arguments: list[str]) -> int:
     try:
         # Commands return None; `typer.Exit` is returned as its code.
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except typer.TyperException as error:
         complain(usage_text(error))
         return exit_codes.USAGE

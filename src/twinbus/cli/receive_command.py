@@ -124,6 +124,7 @@ def receive(
     from twinbus.cli.messages.draft_flags import duration_of
     from twinbus.cli.messages.message_output import MessageOutput
     from twinbus.cli.messages.namespace_side import opened_side
+    from twinbus.cli.messages.progress import Progress, output_bar
     from twinbus.cli.server_choice import chosen_connection_string
 
     _check_combination(
@@ -151,15 +152,18 @@ def receive(
     text = chosen_connection_string(flags)
     output = MessageOutput(is_json=flags["is_json"], is_body=flags["is_body"])
 
-    async def work() -> int:
+    async def work(progress: Progress) -> int:
         async with opened_side(text) as side:
             if numbers:
                 return await receiving.receive_deferred(
                     side, wanted, numbers, output.write
                 )
-            return await receiving.receive_all(side, wanted, output.write)
+            sink = output.written(progress)
+            return await receiving.receive_all(side, wanted, sink)
 
-    if not asyncio.run(work()) and not flags["is_json"]:
+    with output_bar("received", wanted.count) as progress:
+        received = asyncio.run(work(progress))
+    if not received and not flags["is_json"]:
         complain(f"No message of '{wanted.entity}' came within {max_wait}.")
 
 

@@ -8,7 +8,7 @@ settled, it was printed.
 import json
 import sys
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from rich.markup import escape
@@ -47,6 +47,20 @@ class MessageOutput:
                 "are still there, unless --delete was given.",
                 exit_codes.FAILED,
             ) from None
+
+    def written(
+        self, progress: Callable[[int], None]
+    ) -> Callable[[Sequence[dict[str, Any]]], None]:
+        """`write`, which tells how many messages it has written."""
+        done = 0
+
+        def write(messages: Sequence[dict[str, Any]]) -> None:
+            nonlocal done
+            self.write(messages)
+            done += len(messages)
+            progress(done)
+
+        return write
 
     def _write(self, messages: Iterable[dict[str, Any]]) -> None:
         for message in messages:

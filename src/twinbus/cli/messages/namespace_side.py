@@ -106,15 +106,32 @@ class NamespaceSide:
         return isinstance(offered, AmqpArray) and extension in offered.items
 
     async def meant_instead(self, entity: str) -> str:
-        """The entity that was meant, as a question; empty if the key may not ask, or
-        the namespace cannot answer."""
+        """The entity that was meant, as a question; empty if none is known."""
+        return meant_instead(entity, await self._known())
+
+    async def topic_hint(self, path: str) -> str:
+        """Where the messages of a topic are; empty if it is none, or not known."""
+        known = await self._known()
+        if not any(
+            kind == "topic" and each.lower() == path.lower()
+            for each, kind in known.items()
+        ):
+            return ""
+        start = f"{path}/subscriptions/".lower()
+        own = [each for each in known if each.lower().startswith(start)]
+        example = f", such as '{own[0]}'" if own else "; it has none"
+        return f"'{path}' is a topic: its messages are in its subscriptions{example}."
+
+    async def _known(self) -> dict[str, str]:
+        """Kinds of all entities by path; none if the key may not ask, or the namespace
+        cannot answer."""
         try:
             async with asyncio.timeout(_SUGGESTION_SECONDS):
                 connection = await self.connection("")
                 found = await ask_namespace(connection, "list-entities", {})
         except _FAILURES:
-            return ""
-        return meant_instead(entity, (one["path"] for one in found))
+            return {}
+        return {one["path"]: one["kind"] for one in found}
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do this, and again after a while if the server is busy."""

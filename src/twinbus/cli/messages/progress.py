@@ -3,6 +3,7 @@
 Work that is interrupted says how far it has come, everywhere.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -38,6 +39,16 @@ def progress_bar(verb: str, total: int | None) -> Iterator[Progress]:
                 "be done, too.",
                 exit_codes.INTERRUPTED,
             ) from None
+
+
+@contextmanager
+def output_bar(verb: str, total: int | None) -> Iterator[Progress]:
+    """Of work that prints what it does: a bar only if that goes somewhere else."""
+    if sys.stdout.isatty():
+        yield lambda count: None
+        return
+    with _shown_bar(verb, total) as show:
+        yield show
 
 
 @contextmanager
