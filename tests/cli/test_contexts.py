@@ -73,6 +73,10 @@ def test_contexts_are_used_in_their_order(
     assert "It was the current one" in removed.stdout
     line = complaint(command("context", "show"), exit_codes.NOT_FOUND)
     assert "There is no current context" in line
+    gone = command("context", "add", "gone", "file:/nowhere/it")
+    assert "note: The context 'gone' can't be read: /nowhere/it" in gone.stderr
+    assert "file:/nowhere/it (can't be read)" in command("context", "list").stdout
+    command("context", "remove", "gone")
     known = complaint(command("context", "use", "b"), exit_codes.NOT_FOUND)
     assert "there are: a" in known
 

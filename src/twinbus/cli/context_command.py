@@ -12,7 +12,7 @@ from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples, group
 from twinbus.cli.completion import context_names
 from twinbus.cli.entity_flags import Json
-from twinbus.cli.failure import Failure
+from twinbus.cli.failure import Failure, complain
 from twinbus.cli.flags import setting_flag, takes
 
 _STANDARD_INPUT: Final = "-"
@@ -100,7 +100,10 @@ def _add(
         print(json.dumps(shown, indent=2))
     else:
         used = "current" if contexts.current == name else "not the current one"
-        print(f"{verb} '{name}': {shown['address']} ({used}).")
+        where = shown["address"] or entry.secret_place()
+        print(f"{verb} '{name}': {where} ({used}).")
+        if "problem" in shown:
+            complain(f"note: {shown['problem']}")
 
 
 @app.command(
@@ -126,7 +129,7 @@ def _list(is_json: Json = False) -> None:
                 (
                     "*" if one["is_current"] else "",
                     *(str(one[key]) for key in ("name", "address", "key_name")),
-                    str(one["secret"]),
+                    str(one["secret"]) + " (can't be read)" * ("problem" in one),
                 )
                 for one in shown
             ],
@@ -191,6 +194,7 @@ def _show(
     else:
         from twinbus.cli.tables import print_fields
 
+        shown["is_current"] = "yes" if shown["is_current"] else "no"
         print_fields({key.replace("_", " "): str(shown[key]) for key in shown})
 
 
