@@ -201,8 +201,7 @@ def test_size_of_a_message_is_told_with_its_limit(
     line = complaint(command(*words), exit_codes.FAILED)
     assert "Message 1 has 300,0" in line
     assert f"'{queue}' takes 262,144 at most" in line
-    limit = ("--max-message-size-in-kilobytes", "1024")
-    assert command("entities", "update", queue, *limit).returncode == exit_codes.OK
+    (tmp_path / "large").write_bytes(bytes(262_000))
     assert told(command(*words, "--json")) == [{"sent": 1}]
 
 
@@ -214,6 +213,28 @@ def test_topic_is_told_where_its_messages_are(command: Any, bus: Bus) -> None:
     assert "'events' is a topic: its messages are in its subscriptions" in line
     bus.create_topic("bare")
     assert "subscriptions; it has none." in command("peek", "bare").stderr
+
+
+def test_terminal_of_another_encoding_is_no_trouble(
+    command: Any, bus: Bus, queue: str, tmp_path: Path
+) -> None:
+    told(command("send", queue, "tea ☕", "--session-id", "ü", "--json"))
+    known = {
+        "TWINBUS_CONNECTION_STRING": bus.connection_string,
+        "PYTHONIOENCODING": "ascii",
+    }
+    for words, body in (((), "tea \\u2615"), (("--json",), '"tea \\u2615"')):
+        ended = subprocess.run(
+            [sys.executable, "-m", "twinbus", "peek", queue, *words],
+            env=environment(known),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (ended.returncode, ended.stderr) == (exit_codes.OK, "")
+        assert body in ended.stdout
+    assert json.loads(ended.stdout)["session_id"] == "ü"
 
 
 def test_empty_body_is_shown(command: Any, queue: str) -> None:

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Final
 
 import typer
@@ -102,6 +103,10 @@ def main() -> None:
     if sys.stdout is None:
         # Closed by a shell: nobody reads.
         sys.stdout = open(os.devnull, "w")
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal of another encoding cannot show is no reason to stop.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 

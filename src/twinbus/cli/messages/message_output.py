@@ -33,6 +33,8 @@ class MessageOutput:
         self._is_json = is_json
         self._is_body = is_body
         self._console = None if is_json or is_body else console()
+        # JSON is not to depend on what a terminal can show.
+        self._is_ascii = "utf" not in (sys.stdout.encoding or "").lower()
 
     def write(self, messages: Iterable[dict[str, Any]]) -> None:
         """Raises NobodyReads, Failure."""
@@ -65,7 +67,8 @@ class MessageOutput:
     def _write(self, messages: Iterable[dict[str, Any]]) -> None:
         for message in messages:
             if self._is_json:
-                sys.stdout.write(json.dumps(message, ensure_ascii=False) + "\n")
+                text = json.dumps(message, ensure_ascii=self._is_ascii)
+                sys.stdout.write(text + "\n")
             elif self._is_body:
                 sys.stdout.flush()
                 sys.stdout.buffer.write(_content(message) + b"\n")
