@@ -2,6 +2,9 @@
 come."""
 
 import json
+import os
+import pty
+import select
 import signal
 import subprocess
 import sys
@@ -124,6 +127,49 @@ def test_interrupted_receive_says_what_was_received(
     code, line = following.ended()
     assert code == exit_codes.INTERRUPTED
     assert line.startswith("twinbus: Interrupted. Received: 1.")
+
+
+def read_from(terminal: int) -> str:
+    """Empty when nobody writes to it any more."""
+    try:
+        return os.read(terminal, 4096).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("send orders x --count 1000 --rate 20", "of 1,000 "),
+        ("receive orders --follow --json", "received "),
+    ],
+)
+def test_progress_is_shown_on_a_terminal(bus: Bus, words: str, text: str) -> None:
+    """Also of messages that go into a file, and how far the work has come at its
+    end."""
+    terminal, other_end = pty.openpty()
+    known = environment({"TWINBUS_CONNECTION_STRING": bus.connection_string})
+    feed = f"{sys.executable} -m twinbus send orders y --count 9 --rate 5"
+    with subprocess.Popen(feed.split(), env=known, stdout=subprocess.DEVNULL) as fed:
+        with subprocess.Popen(
+            [sys.executable, "-m", "twinbus", *words.split()],
+            env={**known, "TERM": "xterm", "COLUMNS": "80"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=other_end,
+        ) as process:
+            os.close(other_end)
+            shown = ""
+            while text not in shown:
+                assert select.select([terminal], [], [], PATIENCE_SECONDS)[0], shown
+                shown += read_from(terminal)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_SECONDS) == exit_codes.INTERRUPTED
+            while more := read_from(terminal):
+                shown += more
+        assert "Interrupted. " in shown
+        assert fed.wait(PATIENCE_SECONDS) == exit_codes.OK
+    os.close(terminal)
 
 
 @pytest.mark.parametrize(
