@@ -286,6 +286,16 @@ def test_at_a_terminal_deleting_asks(
     assert is_there is (code != exit_codes.OK)
 
 
+def test_some_of_many_are_listed(entities: Any) -> None:
+    for name in ("some-1", "some-2", "other"):
+        assert entities("create", "queue", name).returncode == exit_codes.OK
+    listed = json.loads(entities("list", "some-*", "OTHER", "--json").stdout)
+    assert [one["path"] for one in listed] == ["other", "some-1", "some-2"]
+    assert entities("list", "zzz*").stdout == "No entity matches.\n"
+    line = complaint(entities("list", "othe"), exit_codes.NOT_FOUND)
+    assert "Did you mean 'other'?" in line
+
+
 def test_no_server(tmp_path: Path) -> None:
     port = str(free_port())
     ended = run(

@@ -31,6 +31,15 @@ Name = Annotated[
         autocompletion=entity_paths,
     ),
 ]
+Patterns = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PATTERN]...",
+        help="Paths of entities, such as 'orders*'. Default: all.",
+        show_default=False,
+        autocompletion=entity_paths,
+    ),
+]
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
 Topic = Annotated[
     str,

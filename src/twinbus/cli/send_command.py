@@ -148,7 +148,8 @@ def send(
     given = [source is not None for source in (body, files, lines, json_lines)]
     if sum(given) != 1:
         raise Failure(
-            "Give the body, or one of --file, --lines and --json-lines.",
+            "Give the body, or one of --file, --lines and --json-lines; their '-' is "
+            "standard input.",
             exit_codes.USAGE,
         )
     if count > 1 and (lines or json_lines):

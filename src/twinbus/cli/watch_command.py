@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from twinbus.cli.command_group import examples
-from twinbus.cli.entity_flags import SERVER
+from twinbus.cli.entity_flags import SERVER, Patterns
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import takes
-from twinbus.cli.stats_command import Patterns
 
 if TYPE_CHECKING:
     from rich.text import Text

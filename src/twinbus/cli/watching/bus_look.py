@@ -1,19 +1,13 @@
 """One look at a bus: its entities, and what its metrics say of brokers and pair."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any
 
-from twinbus.cli import exit_codes
+from twinbus.cli.entity_choice import chosen_entities
 from twinbus.cli.entity_questions import ask_server
-from twinbus.cli.failure import Failure
 from twinbus.cli.own_requests import ask_text
-from twinbus.cli.similar_paths import meant_instead
 from twinbus.clock import SystemClock
-
-_WILD: Final = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,28 +49,6 @@ def look(flags: Mapping[str, Any], patterns: Iterable[str]) -> BusLook:
     found = chosen_entities(ask_server(flags, "list-entities"), list(patterns))
     metrics = _metrics(ask_text(flags, "/metrics?entities=0"))
     return BusLook(taken_at=SystemClock().monotonic(), entities=found, metrics=metrics)
-
-
-def chosen_entities(
-    entities: list[dict[str, Any]], patterns: list[str]
-) -> list[dict[str, Any]]:
-    """Those that match one of the patterns. Raises Failure if a path, which is no
-    pattern, matches none."""
-    for path in patterns:
-        known = [entity["path"] for entity in entities]
-        if not _WILD.search(path) and path.lower() not in map(str.lower, known):
-            raise Failure(
-                f"There is no entity '{path}': 'twinbus entities list' shows those "
-                f"that exist. {meant_instead(path, known)}",
-                exit_codes.NOT_FOUND,
-            )
-    wanted = [pattern.lower() for pattern in patterns]
-    return [
-        entity
-        for entity in entities
-        if not wanted
-        or any(fnmatchcase(entity["path"].lower(), pattern) for pattern in wanted)
-    ]
 
 
 def _metrics(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:

@@ -4,12 +4,9 @@ from typing import Any
 
 import pytest
 
-from twinbus.cli import exit_codes
-from twinbus.cli.failure import Failure
 from twinbus.cli.watching.bus_look import (
     BusLook,
     EntityRow,
-    chosen_entities,
     entity_rows,
 )
 from twinbus.cli.watching.bus_view import (
@@ -130,14 +127,3 @@ def test_busiest_are_those_that_move_messages() -> None:
     before = [entity("deep", 500, 0), entity("busy", 0, 0), entity("idle", 3, 0)]
     now = [entity("deep", 500, 0), entity("busy", 0, 200), entity("idle", 3, 0)]
     assert [row.path for row in busiest(rows(before, now), 2)] == ["busy", "deep"]
-
-
-def test_path_that_does_not_exist_is_no_empty_table() -> None:
-    both = [entity("Orders", 1, 1), entity("archive", 1, 1)]
-    assert chosen_entities(both, ["orders"]) == both[:1]
-    assert chosen_entities(both, ["a*", "x*"]) == both[1:]
-    with pytest.raises(
-        Failure, match=r"no entity 'ordres'.*Did you mean 'Orders'"
-    ) as it:
-        chosen_entities(both, ["a*", "ordres"])
-    assert it.value.exit_code == exit_codes.NOT_FOUND
