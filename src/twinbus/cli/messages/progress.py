@@ -24,7 +24,7 @@ def progress_bar(verb: str, total: int | None) -> Iterator[Progress]:
     """`total` is None if nobody knows it. Raises Failure if the work is interrupted:
     have the loop inside, which raises KeyboardInterrupt at its end."""
     done = 0
-    with _shown_bar(verb, total) as show:
+    with shown_bar(verb, total) as show:
 
         def tell(count: int) -> None:
             nonlocal done
@@ -47,12 +47,13 @@ def output_bar(verb: str, total: int | None) -> Iterator[Progress]:
     if sys.stdout.isatty():
         yield lambda count: None
         return
-    with _shown_bar(verb, total) as show:
+    with shown_bar(verb, total) as show:
         yield show
 
 
 @contextmanager
-def _shown_bar(verb: str, total: int | None) -> Iterator[Progress]:
+def shown_bar(verb: str, total: int | None) -> Iterator[Progress]:
+    """Of work that changes nothing, and prints when it has ended."""
     from rich.console import Console
 
     console = Console(stderr=True)
