@@ -146,7 +146,9 @@ def test_sessions_are_received_from(command: Any, bus: Bus) -> None:
     [other] = told(command("receive", "sessions", "--next-session", "--json"))
     assert other["body"] == "a"
     line = complaint(command("send", "sessions", "x"), exit_codes.FAILED)
-    assert "It was message 1; sent before it: 0." in line
+    assert "The flag is --session-id. It was message 1; sent before it: 0." in line
+    line = complaint(command("receive", "sessions"), exit_codes.FAILED)
+    assert "The flags are --session and --next-session." in line
 
 
 def test_partitioned_queue_takes_all_keys_in_their_order(

@@ -139,7 +139,8 @@ def _regenerate(
     """
     if which.lower() not in _WHICH:
         raise Failure(
-            f"--key is '{which}'; there are {' and '.join(_WHICH)}.", exit_codes.USAGE
+            f"--key is '{which}'; it must be 'primary' or 'secondary'.",
+            exit_codes.USAGE,
         )
     chosen = {"key_name": name, "key": which.lower()}
     _show(_ask(flags, "regenerate-key", entity, with_keys, **chosen), flags)

@@ -30,6 +30,7 @@ from twinbus.errors import (
     ConnectionForced,
     MessageNotFound,
     MessagingEntityNotFound,
+    NotAllowed,
     ServerBusy,
     ServiceBusError,
     UnauthorizedAccess,
@@ -56,6 +57,7 @@ _CODES: Final = {
     ConnectionForced.condition: exit_codes.UNREACHABLE,
 }
 _REFUSED: Final = (401, 403)
+_NEEDS_SESSION: Final = " requires sessions"
 _CUT: Final = ("", ConnectionForced.condition)
 """What a connection ends with that was open, and not because of us."""
 
@@ -207,6 +209,7 @@ def failure_of(
         )
     if condition:
         text = lacking_right(_text(error), side.key_name, entity)
+        text += _flag_hint(condition, text)
         if f"'{entity}'" not in text:
             text = f"'{entity}': {text}"
         return Failure(f"{text}{done}", _CODES.get(condition, exit_codes.FAILED))
@@ -219,6 +222,15 @@ def failure_of(
     if isinstance(error, OSError | ConnectionLost | TimeoutError):
         return Failure(f"{no_answer(side.text, error)}{done}", exit_codes.UNREACHABLE)
     return Failure(f"'{entity}': {error}.{done}", exit_codes.FAILED)
+
+
+def _flag_hint(condition: str, text: str) -> str:
+    """The flag for what the server asks for in the words of the SDKs."""
+    if condition != NotAllowed.condition or _NEEDS_SESSION not in text:
+        return ""
+    if "receive" in text:
+        return " The flags are --session and --next-session."
+    return " The flag is --session-id."
 
 
 def _refused(error: RequestFailed, side: NamespaceSide, entity: str) -> str:
