@@ -220,12 +220,12 @@ def test_topic_is_told_where_its_messages_are(command: Any, bus: Bus) -> None:
 def test_terminal_of_another_encoding_is_no_trouble(
     command: Any, bus: Bus, queue: str, tmp_path: Path
 ) -> None:
-    told(command("send", queue, "tea ☕", "--session-id", "ü", "--json"))
+    told(command("send", queue, "tea €", "--session-id", "ü", "--json"))
     known = {
         "TWINBUS_CONNECTION_STRING": bus.connection_string,
         "PYTHONIOENCODING": "ascii",
     }
-    for words, body in (((), "tea \\u2615"), (("--json",), '"tea \\u2615"')):
+    for words, body in (((), "tea \\u20ac"), (("--json",), '"tea \\u20ac"')):
         ended = subprocess.run(
             [sys.executable, "-m", "twinbus", "peek", queue, *words],
             env=environment(known),
