@@ -64,7 +64,7 @@ class StoreRow:
 def run_brokers(config: Config, *, is_json: bool) -> None:
     """Raises Failure."""
     try:
-        catalog = DataFolder(config).catalog()
+        catalog = DataFolder(config).kept_catalog()
         if not catalog.exists():
             raise Failure(
                 f"There is no catalog {catalog.location}: see --data and --catalog.",
