@@ -84,6 +84,8 @@ def test_contexts_are_used_in_their_order(
 def test_wrong_connection_string_is_not_kept(command: Any, tmp_path: Path) -> None:
     line = complaint(command("context", "add", "a", "hush"), exit_codes.USAGE)
     assert "not complete" in line and "hush" not in line
+    words = ("context", "add", "a", "file:b", "--ca-file", "nowhere.pem")
+    assert "no file nowhere.pem" in complaint(command(*words), exit_codes.USAGE)
     assert not (tmp_path / "config").exists()
 
 

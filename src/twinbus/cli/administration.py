@@ -11,7 +11,7 @@ from typing import Any, Final
 from twinbus.amqp.sasl import plain
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.cli.refusals import lacking_right, no_answer, untracked
+from twinbus.cli.refusals import lacking_right, no_answer, not_trusted, untracked
 from twinbus.cli.similar_paths import meant_instead
 from twinbus.client.connection import ClientConnection, connect
 from twinbus.client.connection_string import ConnectionString
@@ -58,11 +58,8 @@ def ask(
     except ClientError as error:
         raise _cut_off(server, error) from None
     except ssl.SSLError as error:
-        raise Failure(
-            f"{server.address} can't be trusted: {error.reason or error}. See what "
-            "'twinbus serve' says about TLS: SSL_CERT_FILE names the authority.",
-            exit_codes.UNREACHABLE,
-        ) from None
+        text = not_trusted(server.address, error)
+        raise Failure(text, exit_codes.UNREACHABLE) from None
     except (OSError, TimeoutError) as error:
         raise _unreachable(server, error) from None
 

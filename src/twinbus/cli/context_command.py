@@ -87,6 +87,8 @@ def _add(
     )
 
     check_context_name(name)
+    if authority is not None and not authority.is_file():
+        raise Failure(f"--ca-file: there is no file {authority}.", exit_codes.USAGE)
     text = _text(given) if given else _of_this_machine(flags)
     file = contexts_path(os.environ)
     contexts = load_contexts(file)

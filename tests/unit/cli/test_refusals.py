@@ -2,10 +2,11 @@
 
 import errno
 import socket
+import ssl
 
 import pytest
 
-from twinbus.cli.refusals import lacking_right, no_answer
+from twinbus.cli.refusals import lacking_right, no_answer, not_trusted
 from twinbus.errors import UnauthorizedAccess
 
 
@@ -19,6 +20,7 @@ from twinbus.errors import UnauthorizedAccess
             "start one with 'twinbus serve'",
         ),
         (socket.gaierror(-2, "Name or service not known"), "no host of that name"),
+        (ConnectionResetError(104, "reset"), "does the connection string ask for TLS"),
         (TimeoutError(), "it took too long"),
         (OSError("no route"), "no route"),
     ],
@@ -27,6 +29,17 @@ def test_why_nobody_answers(error: OSError, why: str) -> None:
     text = no_answer("bus:5672", error)
     assert text.startswith("No server answers at bus:5672: ")
     assert why in text
+
+
+def test_certificate_is_told_with_what_is_wrong() -> None:
+    error = ssl.SSLCertVerificationError(1, "it failed")
+    error.reason = "CERTIFICATE_VERIFY_FAILED"
+    error.verify_message = "Hostname mismatch, certificate is not valid for 'bus'."
+    text = not_trusted("bus:5671", error)
+    assert "can't be trusted: Hostname mismatch, certificate is not" in text
+    other = ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number")
+    other.reason = "WRONG_VERSION_NUMBER"
+    assert "bus:5671 speaks no TLS" in not_trusted("bus:5671", other)
 
 
 @pytest.mark.parametrize(("entity", "what"), [("q", "'q'"), ("", "the namespace")])

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from twinbus.amqp.types import AmqpArray
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure, complain
-from twinbus.cli.refusals import lacking_right, no_answer, untracked
+from twinbus.cli.refusals import lacking_right, no_answer, not_trusted, untracked
 from twinbus.cli.similar_paths import meant_instead
 from twinbus.client.address import parse_address
 from twinbus.client.connection import ClientConnection
@@ -214,11 +214,7 @@ def failure_of(
             text = f"'{entity}': {text}"
         return Failure(f"{text}{done}", _CODES.get(condition, exit_codes.FAILED))
     if isinstance(error, ssl.SSLError):
-        return Failure(
-            f"{side.text} can't be trusted: {error.reason or error}. SSL_CERT_FILE "
-            f"names the authority.{done}",
-            exit_codes.UNREACHABLE,
-        )
+        return Failure(f"{not_trusted(side.text, error)}{done}", exit_codes.UNREACHABLE)
     if isinstance(error, OSError | ConnectionLost | TimeoutError):
         return Failure(f"{no_answer(side.text, error)}{done}", exit_codes.UNREACHABLE)
     return Failure(f"'{entity}': {error}.{done}", exit_codes.FAILED)
