@@ -242,3 +242,26 @@ def session_lock(bus: Bus) -> int:
     assert fragment.sessions is not None
     (held,) = fragment.sessions.held.values()
     return held.locked_until
+
+
+def test_follower_tells_of_an_outage_once_and_ends_in_it(
+    bus: Bus, start: Callable[[str], Running]
+) -> None:
+    start("send orders one").process.wait(PATIENCE_SECONDS)
+    following = start("receive orders --follow --json")
+    assert following.line()["body"] == "one"
+    wait_for(bus, 0)
+    bus.stop()
+    assert following.process.stderr is not None
+    told = [following.process.stderr.readline() for _ in range(2)]
+    assert "has ended the connection" in told[0]
+    assert "Received: 1. Trying again." in told[0]
+    assert f"No server answers at localhost:{bus.port}" in told[1]
+    bus.start()
+    assert "answers again" in following.process.stderr.readline()
+    bus.stop()
+    assert "has ended the connection" in following.process.stderr.readline()
+    following.interrupt()
+    assert following.process.wait(PATIENCE_SECONDS) == exit_codes.INTERRUPTED
+    *_, last = following.process.stderr.read().splitlines()
+    assert last == "twinbus: Interrupted. Received: 1."

@@ -224,7 +224,7 @@ def _flag_hint(condition: str, text: str) -> str:
     """The flag for what the server asks for in the words of the SDKs."""
     if condition != NotAllowed.condition or _NEEDS_SESSION not in text:
         return ""
-    if "receive" in text:
+    if "receive from it" in text:
         return " The flags are --session and --next-session."
     return " The flag is --session-id."
 

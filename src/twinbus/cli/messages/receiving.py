@@ -9,6 +9,7 @@ back at the end, so that no message is left locked or lost on its way.
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -122,7 +123,6 @@ async def receive_all(side: NamespaceSide, wanted: WantedMessages, sink: Sink) -
             if run.is_attached or str(failure) != trouble:
                 complain(f"{failure} Trying again.")
             trouble = str(failure)
-            await asyncio.sleep(_RETRY_SECONDS)
         else:
             trouble = "" if run.is_attached else trouble
             if not run.goes_on():
@@ -133,7 +133,8 @@ async def receive_all(side: NamespaceSide, wanted: WantedMessages, sink: Sink) -
 def _may_pass(error: BaseException) -> bool:
     """Whether one who follows tries again."""
     if isinstance(error, OSError | ConnectionLost | TimeoutError):
-        return True
+        # Nobody makes another certificate meanwhile.
+        return not isinstance(error, ssl.SSLError)
     condition = condition_of(error)
     if condition == SessionLockLost.condition:
         return True
@@ -203,6 +204,8 @@ class _Run:
 
 
 async def _receive(side: NamespaceSide, run: _Run) -> None:
+    if run.trouble:
+        await asyncio.sleep(_RETRY_SECONDS)
     receiver = await _attached(side, run.wanted)
     if receiver is None:
         return
