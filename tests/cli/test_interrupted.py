@@ -144,32 +144,40 @@ def read_from(terminal: int) -> str:
         ("receive orders --follow --json", "received "),
     ],
 )
-def test_progress_is_shown_on_a_terminal(bus: Bus, words: str, text: str) -> None:
-    """Also of messages that go into a file, and how far the work has come at its
-    end."""
+def test_progress_is_shown_on_a_terminal(
+    bus: Bus, tmp_path: Path, words: str, text: str
+) -> None:
+    """Also of messages that go into a file: all of them do."""
     terminal, other_end = pty.openpty()
     known = environment({"TWINBUS_CONNECTION_STRING": bus.connection_string})
     feed = f"{sys.executable} -m twinbus send orders y --count 9 --rate 5"
-    with subprocess.Popen(feed.split(), env=known, stdout=subprocess.DEVNULL) as fed:
-        with subprocess.Popen(
+    with (
+        subprocess.Popen(feed.split(), env=known, stdout=subprocess.DEVNULL) as fed,
+        (tmp_path / "out").open("w") as output,
+        subprocess.Popen(
             [sys.executable, "-m", "twinbus", *words.split()],
             env={**known, "TERM": "xterm", "COLUMNS": "80"},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=output,
             stderr=other_end,
-        ) as process:
-            os.close(other_end)
-            shown = ""
-            while text not in shown:
-                assert select.select([terminal], [], [], PATIENCE_SECONDS)[0], shown
-                shown += read_from(terminal)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(PATIENCE_SECONDS) == exit_codes.INTERRUPTED
-            while more := read_from(terminal):
-                shown += more
-        assert "Interrupted. " in shown
+        ) as process,
+    ):
+        os.close(other_end)
+        shown = ""
+        while text not in shown:
+            assert select.select([terminal], [], [], PATIENCE_SECONDS)[0], shown
+            shown += read_from(terminal)
         assert fed.wait(PATIENCE_SECONDS) == exit_codes.OK
+        if "receive" in words:
+            wait_for(bus, 0)
+        process.send_signal(signal.SIGINT)
+        while more := read_from(terminal):
+            shown += more
+        assert process.wait(PATIENCE_SECONDS) == exit_codes.INTERRUPTED
     os.close(terminal)
+    assert "Interrupted. " in shown
+    if "receive" in words:
+        assert len((tmp_path / "out").read_text().splitlines()) == 9
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,8 @@ def shown_bar(verb: str, total: int | None) -> Iterator[Progress]:
         *((TimeElapsedColumn(),) if total is None else known),
         console=console,
         transient=True,
+        # What is printed meanwhile goes where it is to go, and not above the bar.
+        redirect_stdout=False,
     )
     clock = SystemClock()
     started_at = clock.monotonic()
