@@ -49,7 +49,7 @@ def own_bus(
 
 def _ports(transport: str) -> tuple[str, ...]:
     if transport not in SECURE:
-        return ("--port", "0", "--tls-port", "0")
+        return ("--port", str(free_port()), "--tls-port", "0")
     # The same number: TLS at the main port, and no other.
     port = str(free_port())
     return ("--port", port, "--tls-port", port)

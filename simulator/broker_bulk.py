@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from simulator.broker_network import reach_over_network
 from simulator.broker_visit import (
     RANGES,
     TEMPORARY,
@@ -83,7 +84,7 @@ class BulkSteps:
         self._paths = [path for path in paths if path not in TEMPORARY]
         self._clock = clock
         self._ranges = ranges
-        self._http = PeerHttp(clock, lambda address: None)
+        self._http = PeerHttp(clock, reach_over_network)
         self._generation = ""
         self._epoch: int | None = None
         self._plan: _Plan | None = None

@@ -18,6 +18,7 @@ from simulator.process_loop import (
     SimulatedProcess,
     running_process,
 )
+from twinbus.peers.peer_address import host_and_port
 
 _AGAIN_SECONDS: Final = 0.15
 """So often bytes are sent again that did not arrive."""
@@ -26,6 +27,13 @@ _END: Final = None
 """What a pipe delivers last."""
 
 Factory = Callable[[], asyncio.Protocol]
+
+
+async def reach_over_network(address: str, make: Callable[[], Any]) -> Any:
+    """How a broker connects to another one: nobody else is in the network, so they do
+    not prove who they are. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_connection(make, *host_and_port(address))
 
 
 class Cuts:

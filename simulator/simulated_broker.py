@@ -14,7 +14,7 @@ from typing import Final
 
 from simulator.broker_catalog import BrokerCatalog, SharedCatalog
 from simulator.broker_doors import Factory, FirstByte, HttpDoor
-from simulator.broker_network import Network
+from simulator.broker_network import Network, reach_over_network
 from simulator.broker_store import BrokerStore, CommonStore
 from simulator.process_loop import SimulatedProcess
 from twinbus.broker.descriptions.access_rule import RIGHTS, AccessRule
@@ -205,7 +205,7 @@ class SimulatedBroker:
             lambda: PeerDoor(self, policy), lambda: HttpConnection(self, others_gateway)
         )
         directory, log = self.broker.directory, self.namespace.transfer_log
-        self.peers.join(directory.address_of, key, lambda address: None, log.log_of)
+        self.peers.join(directory.address_of, key, reach_over_network, log.log_of)
         others = ClusterEntities(self.peers, directory)
         self.namespace.stores.others = self.namespace.follower.others = others
         self.namespace.rules.others = others

@@ -1,8 +1,11 @@
 """Any broker answers any client: what another one owns is reached through it."""
 
+import asyncio
 import os
 import signal
 import time
+from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -12,10 +15,14 @@ from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.messaging import Data, Message, Properties, encode_message
 from twinbus.amqp.outcomes import Released
-from twinbus.amqp.sasl import plain
+from twinbus.amqp.sasl import SaslCredentials, anonymous, plain
 from twinbus.amqp.types import AmqpArray, Int, Symbol, Timestamp, UInt
-from twinbus.client import connect
+from twinbus.client import ClientConnection, connect
+from twinbus.client.connection import open_over
 from twinbus.client.errors import ClientError
+from twinbus.peers.greeting import ANSWER_BYTES, FIRST, HELLO_BYTES
+from twinbus.peers.peer_address import host_and_port
+from twinbus.peers.reach import ClusterReach
 
 from .processes import Brokers, as_json, until
 from .queues_at import finds_all, made_at, received
@@ -80,16 +87,72 @@ async def test_credit_is_not_exceeded_through_another_broker(
 
 async def test_cluster_key_is_for_peers_only(brokers: Brokers) -> None:
     await brokers.start("--brokers=2")
-    host, _, port = (await brokers.alive())["1"].address.rpartition(":")
-    key = (await brokers.cluster_key()).hex()
-    async with await connect(host, int(port), sasl=plain("$cluster", key)):
+    address, key = (await brokers.alive())["1"].address, await brokers.cluster_key()
+    credentials = plain("$cluster", key.hex())
+
+    async def greeted(key: bytes, sasl: SaslCredentials) -> ClientConnection:
+        reach = ClusterReach(key, lambda address: None)
+        return await open_over(
+            lambda make: reach(address, make), sasl=sasl, hostname="localhost"
+        )
+
+    async with await greeted(key, credentials):
         pass
     root = plain("RootManageSharedAccessKey", brokers.root_key)
-    for credentials in (root, plain("$cluster", brokers.root_key), None):
+    for others in (root, plain("$cluster", brokers.root_key), anonymous()):
         with pytest.raises(ClientError):
-            await connect(host, int(port), sasl=credentials)
+            await greeted(key, others)
+    with pytest.raises(ConnectionError):
+        await greeted(key[::-1], credentials)
+    # Nothing is said to those who do not greet.
+    host, port = host_and_port(address)
+    with pytest.raises((ClientError, OSError)):
+        await connect(host, port, sasl=credentials)
     with pytest.raises(ClientError):
-        await connect("127.0.0.1", brokers.port, sasl=plain("$cluster", key))
+        await connect("127.0.0.1", brokers.port, sasl=credentials)
+
+
+async def test_stranger_at_the_port_of_a_killed_broker_learns_nothing(
+    brokers: Brokers,
+) -> None:
+    """The port of a broker that has ended is free for any program of the machine."""
+    await brokers.start("--brokers=2")
+    other = await made_at(brokers, "1", "q")
+    host, port = host_and_port((await brokers.alive())["1"].address)
+    key = await brokers.cluster_key()
+    heard = bytearray()
+
+    def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Any:
+        return answer_as_a_broker_without_the_key(reader, writer, heard)
+
+    async with await brokers.connect(other) as connection:
+        sender = await connection.sender("q")
+        await sender.send(messages.named("m1"))
+        await brokers.kill("1")
+        async with await asyncio.start_server(listen, host, port):
+
+            async def is_asked() -> bool:
+                with suppress(ClientError, OSError, TimeoutError):
+                    again = await connection.sender("q")
+                    async with asyncio.timeout(1):
+                        await again.send(messages.named("secret"))
+                return bool(heard)
+
+            await until(is_asked, 30)
+    assert heard[0] == FIRST
+    assert len(heard) % HELLO_BYTES == 0
+    for secret in (key, key.hex().encode(), b"secret", b"AMQP"):
+        assert secret not in heard
+
+
+async def answer_as_a_broker_without_the_key(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: bytearray
+) -> None:
+    with suppress(OSError, asyncio.IncompleteReadError):
+        heard += await reader.readexactly(HELLO_BYTES)
+        writer.write(bytes(ANSWER_BYTES))
+        heard += await reader.read()
+    writer.close()
 
 
 async def test_owner_is_killed_while_a_receiver_waits_elsewhere(

@@ -106,7 +106,7 @@ def test_bus_that_does_not_run_says_so() -> None:
     bus = Bus(store="memory")
     for use in (
         lambda: bus.create_queue("orders"),
-        lambda: bus.connection_string,
+        lambda: bus.counts("orders"),
         lambda: bus.namespace("one"),
         bus.reset,
     ):

@@ -38,6 +38,7 @@ from twinbus.cli.ports import (
     trust_instructions,
     websocket_instructions,
 )
+from twinbus.cli.sqlite_mutexes import spare_mutexes
 from twinbus.clock import SystemClock
 from twinbus.cluster.terms import EARLY_DIAGNOSIS_SECONDS
 from twinbus.config.config import Config, ConfigError, local_connection_string
@@ -73,6 +74,7 @@ def run_server(config: Config) -> None:
     if config.operation_log_folder:
         require_pyarrow()
     give_memory_back()
+    spare_mutexes()
     if len(config.store) > 1:
         # Their syncs are in threads, which must get their turn from a busy loop.
         sys.setswitchinterval(_SWITCH_SECONDS)
@@ -83,6 +85,7 @@ def run_broker(config: Config, seat: Seat) -> None:
     """Be one of several brokers, until told to stop. Raises Failure."""
     begin_log(config)
     give_memory_back()
+    spare_mutexes()
     # A store that is shared is synced in a thread, even if it is the only one.
     sys.setswitchinterval(_SWITCH_SECONDS)
     uvloop.run(_serve_with_others(config, seat))

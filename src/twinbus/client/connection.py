@@ -7,7 +7,7 @@ twinbus.amqp. When the connection ends, so does everything that waits for it.
 
 import asyncio
 import ssl as ssl_module
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Self, cast
 from uuid import uuid4
 
@@ -47,6 +47,8 @@ SAS_TOKEN = "servicebus.windows.net:sastoken"
 
 LinkProperties = dict[object, object]
 
+Reached = Awaitable[tuple[asyncio.Transport, "ClientConnection"]]
+
 
 async def connect(
     host: str,
@@ -62,17 +64,33 @@ async def connect(
     is asked for in place of the host. `user_agent`: who we say we are. Raises OSError,
     TimeoutError, or ConnectionLost with the peer's reason."""
     loop = asyncio.get_running_loop()
+    return await open_over(
+        lambda make: loop.create_connection(make, host, port, ssl=ssl),
+        sasl=sasl or anonymous(),
+        hostname=hostname or host,
+        user_agent=user_agent,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+async def open_over(
+    reach: Callable[[Callable[[], "ClientConnection"]], Reached],
+    *,
+    sasl: SaslCredentials,
+    hostname: str,
+    user_agent: str = "",
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+) -> "ClientConnection":
+    """The same over a transport that `reach` makes for the connection."""
     engine = Connection(
         Role.CLIENT,
         f"twinbus-{uuid4()}",
-        hostname=hostname or host,
+        hostname=hostname,
         properties={Symbol("user-agent"): user_agent} if user_agent else None,
-        sasl=sasl or anonymous(),
+        sasl=sasl,
     )
     async with asyncio.timeout(timeout_seconds):
-        _, connection = await loop.create_connection(
-            lambda: ClientConnection(engine), host, port, ssl=ssl
-        )
+        _, connection = await reach(lambda: ClientConnection(engine))
         try:
             await connection.opened()
         except BaseException:

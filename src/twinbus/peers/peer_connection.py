@@ -7,7 +7,6 @@ of its own. When it ends, so do they.
 
 import asyncio
 import logging
-import ssl
 from typing import TYPE_CHECKING, Final, cast
 
 from twinbus.amqp.connection import Connection, Role
@@ -29,8 +28,8 @@ from twinbus.clock import Clock
 from twinbus.errors import ServerBusy
 from twinbus.links.output import Output, Outputs
 from twinbus.links.refusal import amqp_error
-from twinbus.peers.peer_address import host_and_port
 from twinbus.peers.peer_properties import KEY_NAME, host_for
+from twinbus.peers.reach import PeerReach
 
 if TYPE_CHECKING:
     from twinbus.peers.relay import PeerLink
@@ -59,15 +58,14 @@ class PeerConnection(asyncio.Protocol):
         key: str,
         clock: Clock,
         outputs: Outputs,
-        tls: ssl.SSLContext | None = None,
+        reach: PeerReach,
         namespace: str = "",
     ) -> None:
         """`namespace`: which one all its links are for; empty: the default one."""
         self.address = address
         self._namespace = namespace
         self._key = key
-        # None: the broker is on this machine.
-        self._tls = tls
+        self._reach = reach
         self._clock = clock
         self._outputs = outputs
         self.output = Output(outputs, self.flush)
@@ -111,11 +109,11 @@ class PeerConnection(asyncio.Protocol):
         self._connecting = loop.create_task(self._open(), name=f"to {self.address}")
 
     async def _open(self) -> None:
-        host, port = host_and_port(self.address)
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                await loop.create_connection(lambda: self, host, port, ssl=self._tls)
+                await self._reach(self.address, lambda: self)
+        except TimeoutError:
+            self._fail("it did not answer in time")
         except OSError as error:
             self._fail(str(error))
         finally:

@@ -5,8 +5,7 @@ are requests at the same time, which the limits of their clients bound.
 """
 
 import asyncio
-import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +13,7 @@ import h11
 
 from twinbus.clock import Clock
 from twinbus.errors import ServerBusy
-from twinbus.peers.peer_address import host_and_port
+from twinbus.peers.reach import PeerReach, read_and_write
 
 _CONNECT_SECONDS: Final = 3.0
 
@@ -98,12 +97,9 @@ class _PeerStream:
 class PeerHttp:
     """Connections to other brokers, by address."""
 
-    def __init__(
-        self, clock: Clock, tls_to: Callable[[str], ssl.SSLContext | None]
-    ) -> None:
+    def __init__(self, clock: Clock, reach: PeerReach) -> None:
         self._clock = clock
-        # The TLS to the broker with an address; None: it is on this machine.
-        self._tls_to = tls_to
+        self._reach = reach
         self._idle: dict[str, list[_PeerStream]] = {}
 
     async def post(
@@ -142,9 +138,8 @@ class PeerHttp:
             if self._clock.monotonic() - stream.idle_since < _IDLE_MS:
                 return stream
             stream.abort()
-        (host, port), tls = host_and_port(address), self._tls_to(address)
         async with asyncio.timeout(_CONNECT_SECONDS):
-            return _PeerStream(*await asyncio.open_connection(host, port, ssl=tls))
+            return _PeerStream(*await read_and_write(self._reach, address))
 
     def _keep(self, address: str, stream: _PeerStream) -> None:
         idle = self._idle.setdefault(address, [])

@@ -5,14 +5,13 @@ remote: reached through that one. Without a cluster there are no remote fragment
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from twinbus.amqp.messaging import Message
 from twinbus.amqp.sasl import plain
 from twinbus.broker.home import Home
-from twinbus.client.connection import ClientConnection, connect
+from twinbus.client.connection import ClientConnection, open_over
 from twinbus.client.errors import ClientError
 from twinbus.clock import Clock
 from twinbus.errors import ServerBusy
@@ -21,6 +20,7 @@ from twinbus.peers.peer_address import host_and_port
 from twinbus.peers.peer_connection import PeerConnection
 from twinbus.peers.peer_http import PeerHttp
 from twinbus.peers.peer_properties import KEY_NAME, host_for
+from twinbus.peers.reach import PeerReach, reach_nobody
 from twinbus.peers.store_moves import StoreMoves
 
 AddressOf = Callable[[bytes], str | None]
@@ -29,9 +29,6 @@ AddressOf = Callable[[bytes], str | None]
 LogOf = Callable[[Home], Home | None]
 """The store that keeps messages for another one while nobody serves that."""
 
-TlsTo = Callable[[str], ssl.SSLContext | None]
-"""The TLS to the broker with this address; None: it is on this machine."""
-
 REQUEST_SECONDS: Final = 30.0
 """How long another broker may take to answer a request of a client."""
 
@@ -39,11 +36,6 @@ NO_ANSWER: Final = (OSError, TimeoutError, ClientError)
 """What is raised by a request that is not answered."""
 
 _SILENT: Final = "The broker that has the entity did not answer. Try again."
-
-
-def _without_tls(address: str) -> ssl.SSLContext | None:
-    """Before there is a cluster."""
-    return None
 
 
 class Peers:
@@ -59,22 +51,22 @@ class Peers:
         self._address_of: AddressOf | None = None
         self._key = ""
         self._log_of: LogOf | None = None
-        self.tls_to: TlsTo = _without_tls
+        self.reach: PeerReach = reach_nobody
         self._connections: dict[str, PeerConnection] = {}
         # For requests, which are rare: a client's connection each.
         self._requesters: dict[str, ClientConnection] = {}
         self._connecting: dict[str, asyncio.Lock] = {}
         # For requests with large bodies.
-        self.http = PeerHttp(clock, lambda address: self.tls_to(address))
+        self.http = PeerHttp(clock, lambda address, make: self.reach(address, make))
         self.moves = StoreMoves(self.address_of)
 
     def join(
-        self, address_of: AddressOf, key: bytes, tls_to: TlsTo, log_of: LogOf
+        self, address_of: AddressOf, key: bytes, reach: PeerReach, log_of: LogOf
     ) -> None:
         """This process is a broker of a cluster."""
         self._address_of = address_of
         self._key = key.hex()
-        self.tls_to = tls_to
+        self.reach = reach
         self._log_of = log_of
 
     def within(self, namespace: str) -> "Peers":
@@ -84,7 +76,7 @@ class Peers:
         if found is None:
             found = Peers(self._clock, self._outputs, namespace)
             found._address_of, found._key = self._address_of, self._key
-            found.tls_to, found._log_of = self.tls_to, self._log_of
+            found.reach, found._log_of = self.reach, self._log_of
             found.http = self.http
             self._of_others[namespace] = found
         return found
@@ -134,7 +126,7 @@ class Peers:
         if found is None:
             found = PeerConnection(
                 *(address, self._key, self._clock, self._outputs),
-                *(self.tls_to(address), self._namespace),
+                *(self.reach, self._namespace),
             )
             self._connections[address] = found
         return found
@@ -170,12 +162,10 @@ class Peers:
             raise ServerBusy(_SILENT) from error
 
     async def _connected(self, address: str) -> ClientConnection:
-        host, port = host_and_port(address)
-        sasl, tls = plain(KEY_NAME, self._key), self.tls_to(address)
-        return await connect(
-            *(host, port),
-            ssl=tls,
-            sasl=sasl,
+        host, _ = host_and_port(address)
+        return await open_over(
+            lambda make: self.reach(address, make),
+            sasl=plain(KEY_NAME, self._key),
             hostname=host_for(self._namespace, host),
             timeout_seconds=3.0,
         )

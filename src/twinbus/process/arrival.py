@@ -5,6 +5,9 @@
                      AMQP inside
     anything else    AMQP, which answers a wrong header with its own
 
+The listener for other brokers expects TLS, or 0x01: they greet each other
+(`peers/greeting.py`).
+
 The first bytes are all different, so one is enough. It is peeked from the socket, so
 that the protocol that takes over reads the stream from its start. Inside TLS that is
 not possible, and the first bytes are handed over. A client that sends nothing in time
@@ -13,6 +16,7 @@ is disconnected.
 
 import asyncio
 import logging
+import secrets
 import socket
 import ssl
 from collections.abc import Callable, Collection
@@ -26,6 +30,8 @@ from twinbus.doors.http.faulty_connection import FaultyHttpConnection
 from twinbus.doors.http.http_connection import HttpConnection
 from twinbus.doors.websocket.websocket_door import WebSocketDoor
 from twinbus.errors import ServiceBusError
+from twinbus.peers.greeting import FIRST as GREETING
+from twinbus.peers.greeting import HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Greeting
 
 if TYPE_CHECKING:
     from twinbus.process.server import Server
@@ -66,9 +72,13 @@ class PeerDoors:
 
     amqp: Callable[[], AmqpConnection]
     http: Callable[[], HttpConnection]
-    # None: no TLS, as between brokers of one machine. Otherwise both are inside of it,
-    # and outside there is HTTP as elsewhere: health and metrics of this broker.
+    # None: brokers of one machine, which greet each other instead. Without one or the
+    # other there is HTTP as elsewhere: health and metrics of this broker.
     tls: ssl.SSLContext | None
+    # Of the cluster.
+    key: bytes
+    # As it is announced.
+    address: str
 
     def protocol(self, first: int) -> AmqpConnection | HttpConnection:
         """For a connection that begins with this byte."""
@@ -125,8 +135,10 @@ class Arrival:
         if first == _TLS_HANDSHAKE:
             inside = partial(TlsArrival, server, protocol_of)
             return None if tls is None else (inside, tls)
-        if peers is None or tls is None:
-            return partial(protocol_of, first), None
+        if peers is None:
+            return partial(usual, first), None
+        if first == GREETING and tls is None:
+            return partial(PeerArrival, server, peers), None
         is_http = first in _FIRST_LETTERS_OF_VERBS
         return (partial(usual, first), None) if is_http else None
 
@@ -182,12 +194,11 @@ class Arrival:
         self.abort()
 
 
-class TlsArrival(asyncio.Protocol):
-    """A TLS connection on which nothing was received yet."""
+class _Unknown(asyncio.Protocol):
+    """A connection of which the protocol inside is not known yet."""
 
-    def __init__(self, server: "Server", protocol_of: _ProtocolOf) -> None:
+    def __init__(self, server: "Server") -> None:
         self._server = server
-        self._protocol_of = protocol_of
         self._started_at = server.clock.monotonic()
         self._transport: asyncio.Transport | None = None
         self.requests: set[asyncio.Task[None]] = set()
@@ -197,9 +208,10 @@ class TlsArrival(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._server.joined(self)
 
-    def data_received(self, data: bytes) -> None:
+    def _hand_over(self, protocol_of: _ProtocolOf, data: bytes) -> None:
+        """`data` is the first that was received of it."""
         assert self._transport is not None
-        successor = self._protocol_of(data[0])
+        successor = protocol_of(data[0])
         self._server.left(self)
         self._transport.set_protocol(successor)
         successor.connection_made(self._transport)
@@ -231,3 +243,55 @@ class TlsArrival(asyncio.Protocol):
     def cut(self, error: ServiceBusError) -> None:
         """No error can be sent yet."""
         self.abort()
+
+
+class TlsArrival(_Unknown):
+    """A TLS connection on which nothing was received yet."""
+
+    def __init__(self, server: "Server", protocol_of: _ProtocolOf) -> None:
+        super().__init__(server)
+        self._protocol_of = protocol_of
+
+    def data_received(self, data: bytes) -> None:
+        self._hand_over(self._protocol_of, data)
+
+
+class PeerArrival(_Unknown):
+    """The connection of a program that greets as a broker of this machine."""
+
+    def __init__(self, server: "Server", peers: PeerDoors) -> None:
+        super().__init__(server)
+        self._peers = peers
+        self._received = b""
+        # None until its nonce is here.
+        self._greeting: Greeting | None = None
+        self._is_proved = False
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._received += data
+        if self._greeting is None and len(self._received) >= HELLO_BYTES:
+            self._greeting = self._greeting_for(self._take(HELLO_BYTES)[1:])
+            self._transport.write(self._greeting.answer())
+        if self._greeting is None:
+            return
+        if not self._is_proved and len(self._received) >= PROOF_BYTES:
+            if not self._greeting.is_proof_of_connecting(self._take(PROOF_BYTES)):
+                _log.info("a program without the key of the cluster is refused")
+                self.abort()
+                return
+            self._is_proved = True
+        if self._is_proved and self._received:
+            self._hand_over(self._peers.protocol, self._received)
+
+    def _greeting_for(self, nonce: bytes) -> Greeting:
+        return Greeting(
+            key=self._peers.key,
+            address=self._peers.address,
+            nonce_of_connecting=nonce,
+            nonce_of_accepting=secrets.token_bytes(NONCE_BYTES),
+        )
+
+    def _take(self, count: int) -> bytes:
+        taken, self._received = self._received[:count], self._received[count:]
+        return taken

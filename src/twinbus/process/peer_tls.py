@@ -5,8 +5,8 @@ long as it runs. Both ends of a connection must show one. So who does not know t
 can neither connect nor listen, and the key is never sent to anybody who does not have
 it. Names are not checked: whoever has the key is a broker, wherever it is.
 
-Between brokers of one machine there is no TLS: what goes over its loopback interface
-does not leave it.
+Between brokers of one machine there is no TLS: nobody else can read what goes over its
+loopback interface. They greet each other instead (`peers/greeting.py`).
 """
 
 import ssl

@@ -56,6 +56,7 @@ from twinbus.owner.store_owner import StoreOwner
 from twinbus.owner.turns import Turns
 from twinbus.pairing.metrics import PairMetrics
 from twinbus.peers.peers import Peers
+from twinbus.peers.reach import ClusterReach
 from twinbus.peers.relay import store_moved
 from twinbus.process import server_settings
 from twinbus.process.arrival import Arrival, PeerDoors, websocket_door
@@ -368,13 +369,14 @@ class Server:
         tls = peer_tls(key, self.clock.now())
         policy = cluster_policy(key)
         self.http.join(key, policy)
-        broker.address = self._listen_to_peers(policy, tls)
+        broker.address = self._listen_to_peers(key, policy, tls)
         me, running = broker.announcement(), await running_brokers(self._catalog)
         mismatch = why_not_together(me, running, broker.places())
         if mismatch:
             raise ConfigError(mismatch)
         log_of = self.namespace.transfer_log.log_of
-        self.peers.join(broker.directory.address_of, key, tls.to, log_of)
+        reach = ClusterReach(key, tls.to)
+        self.peers.join(broker.directory.address_of, key, reach, log_of)
 
     async def _join(self, broker: Broker) -> None:
         """Raises StoreError."""
@@ -390,22 +392,21 @@ class Server:
         await self.namespace.follower.follow()
         await broker.join()
 
-    def _listen_to_peers(self, policy: Policy, tls: PeerTls) -> str:
+    def _listen_to_peers(self, key: bytes, policy: Policy, tls: PeerTls) -> str:
         """The address for other brokers. Raises OSError."""
         sockets = peer_sockets(self._config, self._seat)
         address = peer_address(self._config, sockets[0].getsockname()[1])
-        doors = self._peer_doors(policy, tls.accepting_at(address))
+        gateway = self.http.peer_gateway(policy)
+        doors = PeerDoors(
+            amqp=lambda: PeerDoor(self, policy),
+            http=lambda: HttpConnection(self, gateway),
+            tls=tls.accepting_at(address),
+            key=key,
+            address=address,
+        )
         admit = partial(self._admit, for_peers=doors)
         self._listeners.append(Listener(sockets, admit))
         return address
-
-    def _peer_doors(self, policy: Policy, tls: ssl.SSLContext | None) -> PeerDoors:
-        gateway = self.http.peer_gateway(policy)
-        return PeerDoors(
-            amqp=lambda: PeerDoor(self, policy),
-            http=lambda: HttpConnection(self, gateway),
-            tls=tls,
-        )
 
     async def _start_pair(self, pair: PairSyphon) -> None:
         """Raises ConfigError."""

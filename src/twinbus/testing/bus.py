@@ -9,7 +9,6 @@ that advancing the time does not disconnect an idle SDK.
 import asyncio
 import dataclasses
 import shutil
-import socket
 import tempfile
 import threading
 import weakref
@@ -39,6 +38,7 @@ from twinbus.testing.bus_entities import BusEntities, delete_all
 from twinbus.testing.bus_namespace import BusNamespace
 from twinbus.testing.clock import ManualClock
 from twinbus.testing.faults import BusFaults
+from twinbus.testing.kept_port import keep_any_port, keep_port
 
 T = TypeVar("T")
 
@@ -89,7 +89,10 @@ class Bus(BusEntities):
         }
         self.key_name = ROOT_KEY_NAME
         self.key = "key-of-the-test-bus"
-        self.port = 0
+        kept = keep_any_port()
+        self.port: int = kept.getsockname()[1]
+        # Gives back the port of a bus that does not run.
+        self._release_port: Callable[[], object] = weakref.finalize(self, kept.close)
         # One for each store, used with stores in memory.
         self._disks = [
             MemoryDisk(name=str(number) if stores > 1 else "")
@@ -99,8 +102,6 @@ class Bus(BusEntities):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._server: Server | None = None
-        # Gives back the port of a bus that is stopped.
-        self._release_port: Callable[[], object] = lambda: None
 
     # --- life -----------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class Bus(BusEntities):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self) -> None:
-        """Start the server; the port stays the same after a restart."""
+        """Start the server; the port is always the same."""
         if self._server is not None:
             raise RuntimeError("The bus is running; `restart` starts it again.")
         self._release_port()
@@ -127,6 +128,7 @@ class Bus(BusEntities):
             self._run(self._start())
         except BaseException:
             self._end_loop()
+            self._keep_port()
             raise
 
     async def _start(self) -> None:
@@ -152,7 +154,6 @@ class Bus(BusEntities):
             tls=tls_context(config, SystemClock().now()) if self._has_tls else None,
         )
         await self._server.start()
-        self.port = self._server.port
 
     def _stores(self) -> list[Store] | None:
         """Stores in memory; None: those of the settings."""
@@ -183,12 +184,9 @@ class Bus(BusEntities):
 
     def _keep_port(self) -> None:
         """Let nobody else take the port until the next start; connecting is refused."""
-        kept = socket.socket()
-        self._release_port = weakref.finalize(self, kept.close)
-        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Somebody may have been quicker; then the next start says so.
+        # If somebody was quicker, the next start says so.
         with suppress(OSError):
-            kept.bind(("127.0.0.1", self.port))
+            self._release_port = weakref.finalize(self, keep_port(self.port).close)
 
     def reset(self) -> None:
         """Make it as it was at the start, for the next test: no entities, no further
@@ -229,8 +227,7 @@ class Bus(BusEntities):
 
     @property
     def connection_string(self) -> str:
-        """For azure-servicebus, with all claims. It stays the same while the bus is
-        stopped; before the first start nobody knows the port."""
+        """For azure-servicebus, with all claims. It is always the same."""
         return self._connection_string(self.key_name, self.key)
 
     def connection_string_for(self, *claims: str) -> str:
@@ -242,8 +239,6 @@ class Bus(BusEntities):
         raise ValueError(f"no rule has exactly the claims {claims}; there are: {known}")
 
     def _connection_string(self, key_name: str, key: str) -> str:
-        if not self.port:
-            raise _not_running()
         return (
             f"Endpoint=sb://localhost:{self.port};SharedAccessKeyName={key_name};"
             f"SharedAccessKey={key};UseDevelopmentEmulator=true"
@@ -258,7 +253,9 @@ class Bus(BusEntities):
         """Make a further namespace, with a key and a port of its own; the one of that
         name, if there is one. Names are letters, digits and hyphens."""
         if self.server.namespaces.named(name) is None:
-            self._run(self.server.making.create(name, [0]))
+            with keep_any_port() as kept:
+                port = kept.getsockname()[1]
+            self._run(self.server.making.create(name, [port]))
         return BusNamespace(self, name)
 
     # --- faults ---------------------------------------------------------------

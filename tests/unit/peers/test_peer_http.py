@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from twinbus.errors import ServerBusy
+from twinbus.peers.peer_address import host_and_port
 from twinbus.peers.peer_http import PeerHttp
 
 
-def without_tls(address: str) -> None:
-    """As to a broker on this machine."""
+async def over_tcp(address: str, make: Any) -> Any:
+    """The broker below does not greet."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_connection(make, *host_and_port(address))
 
 
 class HandClock:
@@ -71,7 +75,7 @@ async def broker() -> AsyncIterator[Broker]:
 
 @pytest.fixture
 async def http() -> AsyncIterator[PeerHttp]:
-    made = PeerHttp(HandClock(), without_tls)
+    made = PeerHttp(HandClock(), over_tcp)
     yield made
     made.close()
 
@@ -101,7 +105,7 @@ async def test_requests_at_the_same_time_have_connections_of_their_own(
 
 async def test_connection_that_was_idle_for_long_is_not_used(broker: Broker) -> None:
     clock = HandClock()
-    http, address = PeerHttp(clock, without_tls), await broker.start()
+    http, address = PeerHttp(clock, over_tcp), await broker.start()
     await http.post(address, "/a", {}, b"", 10)
     clock.at += 60_000
     await http.post(address, "/a", {}, b"", 10)

@@ -4,15 +4,14 @@ An empty `path` means the namespace itself. Keys are in an answer only if the re
 asks for them (`with_keys`): what is printed and logged otherwise has none.
 """
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from twinbus.broker.descriptions.access_rule import AccessRule
 from twinbus.doors.amqp.request_links import Request
 from twinbus.doors.amqp.request_values import text_argument
+from twinbus.encoding.json_reading import read_texts
 from twinbus.entities.namespace import Namespace
-from twinbus.errors import ArgumentError
 
 
 class KeyOperations:
@@ -81,11 +80,4 @@ def _optional_text(request: Request, name: str) -> str:
 
 
 def _texts(request: Request, name: str) -> list[str]:
-    """A JSON list of texts. Raises ArgumentError."""
-    try:
-        found = json.loads(text_argument(request, name))
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise ArgumentError(f"'{name}' must be a JSON list of texts.")
-    return found
+    return read_texts(text_argument(request, name), f"'{name}'")

@@ -22,6 +22,7 @@ from twinbus.doors.amqp.management import management_status
 from twinbus.doors.amqp.request_links import Request, Response
 from twinbus.doors.amqp.request_values import text_argument
 from twinbus.doors.audit import audited
+from twinbus.encoding.json_reading import as_object, read_json, read_texts
 from twinbus.entities.entity import Entity
 from twinbus.entities.namespace import Namespace
 from twinbus.entities.partitioning import shown_description
@@ -216,14 +217,12 @@ class NamespaceNode:
             generation=request.argument("generation"),
             definition=text_argument(request, "definition"),
         )
-        rules = [
-            rule_of_json(one) for one in json.loads(text_argument(request, "rules"))
-        ]
+        rules = [rule_of_json(one) for one in _json(request, "rules")]
         await self._namespace.make_fragments(stored, rules)
         return None
 
     async def _about_entities(self, request: Request) -> object:
-        paths = json.loads(text_argument(request, "paths"))
+        paths = read_texts(text_argument(request, "paths"), "'paths'")
         found = [self._namespace.find(path) for path in paths]
         if not paths:
             found = [*self._namespace.entities()]
@@ -337,12 +336,15 @@ def _subscription(request: Request) -> Resource:
 
 
 def _object(request: Request, name: str) -> dict[str, Any]:
+    return as_object(_json(request, name), f"'{name}'")
+
+
+def _json(request: Request, name: str) -> Any:
+    """Raises ArgumentError."""
+    value = read_json(text_argument(request, name), f"'{name}'")
     try:
-        value = json.loads(text_argument(request, name))
         # JSON can contain half of a surrogate pair, which a store cannot encode.
         json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ArgumentError(f"'{name}' is not valid JSON: {error}.") from None
-    if not isinstance(value, dict):
-        raise ArgumentError(f"'{name}' must be a JSON object.")
     return value

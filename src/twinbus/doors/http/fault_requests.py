@@ -9,7 +9,6 @@ All need the Manage claim of the namespace, and the setting `allow_faults`. With
 brokers each of them does it; `missing` in the answer names those that have not.
 """
 
-import json
 from typing import Any, Final
 
 from twinbus.auth.claims import Claim
@@ -26,6 +25,7 @@ from twinbus.doors.http.json_response import json_refusal, json_response
 from twinbus.doors.http.own_paths import FAULTS
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse
+from twinbus.encoding.json_reading import read_object
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import ArgumentError, MessagingEntityNotFound, ServiceBusError
 from twinbus.faults.broker_faults import BrokerFaults, Shown, merged
@@ -68,7 +68,7 @@ class FaultRequests:
         if request.method == "GET" and number is None:
             return json_response(await self._together(LIST_FAULTS, {}, faults.all()))
         if request.method == "POST" and number is None:
-            return await self._set(_content(request.body), faults)
+            return await self._set(read_object(request.body, "The fault"), faults)
         if request.method == "DELETE":
             cleared = faults.clear(number)
             found = await self._together(CLEAR_FAULTS, {"number": number}, cleared)
@@ -115,14 +115,3 @@ def _number(request: HttpRequest) -> int | None:
     if not text.isascii() or not text.isdigit():
         raise ArgumentError.about("fault", value=text[:60], expected="its number")
     return int(text[:18])
-
-
-def _content(body: bytes) -> dict[str, Any]:
-    """Raises ArgumentError."""
-    try:
-        content = json.loads(body)
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
-        raise ArgumentError("The body must be a fault: an object in JSON.")
-    return content

@@ -9,7 +9,6 @@
 All need the Manage claim of the default namespace.
 """
 
-import json
 from typing import Any
 
 from twinbus.auth.claims import Claim
@@ -19,6 +18,7 @@ from twinbus.doors.http.json_response import json_refusal, json_response
 from twinbus.doors.http.own_paths import NAMESPACES
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse
+from twinbus.encoding.json_reading import read_object
 from twinbus.entities.namespace import Namespace
 from twinbus.entities.namespace_making import NamespaceMaking, ShownNamespace
 from twinbus.errors import ArgumentError, ServiceBusError
@@ -82,11 +82,8 @@ def _json(shown: ShownNamespace) -> dict[str, Any]:
 
 def _wanted(body: bytes) -> tuple[str, list[int]]:
     """Name and ports. Raises ArgumentError."""
-    try:
-        content = json.loads(body)
-    except ValueError:
-        content = None
-    if not isinstance(content, dict) or not isinstance(content.get("name"), str):
+    content = read_object(body, "The body")
+    if not isinstance(content.get("name"), str):
         raise ArgumentError('The body must be in JSON: {"name": "shop"}.')
     unknown = content.keys() - {"name", "ports"}
     if unknown:

@@ -7,22 +7,17 @@ that passes one on has checked the claims of its client. They are done here and 
 passed on, so they cannot go in circles.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from twinbus.auth.policy import Policy
 from twinbus.clock import Clock
-from twinbus.doors.http.administration.authorization import widest_grant
+from twinbus.doors.http.administration.authorization import shows_key, widest_grant
 from twinbus.doors.http.json_response import json_refusal, json_response
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse, text_response
-from twinbus.errors import (
-    ArgumentError,
-    AuthenticationFailed,
-    NotSupported,
-    ServiceBusError,
-)
+from twinbus.encoding.json_reading import read_object
+from twinbus.errors import ArgumentError, NotSupported, ServiceBusError
 from twinbus.limits import ENTITY_REQUEST_BYTES
 
 PREFIX: Final = "$peers/management/"
@@ -44,11 +39,7 @@ class PeerManagement:
 
     def shows_key(self, request: HttpRequest) -> bool:
         """The request has a token of the cluster."""
-        try:
-            widest_grant(request, self._policy, self._clock.now())
-        except AuthenticationFailed:
-            return False
-        return True
+        return shows_key(request, self._policy, self._clock.now())
 
     def max_body_bytes(self, request: HttpRequest) -> int:
         return ENTITY_REQUEST_BYTES
@@ -61,7 +52,8 @@ class PeerManagement:
             widest_grant(request, self._policy, self._clock.now())
             if request.method != "POST":
                 return json_refusal(ArgumentError("Use POST."), status=405)
-            return json_response(self._action(request)(_content(request.body)))
+            content = read_object(request.body, "The body")
+            return json_response(self._action(request)(content))
         except ServiceBusError as error:
             return json_refusal(error)
 
@@ -72,14 +64,3 @@ class PeerManagement:
             # The other broker may be of a later version.
             raise NotSupported(f"This broker has no request '{name[:60]}'.")
         return found
-
-
-def _content(body: bytes) -> dict[str, Any]:
-    """Raises ArgumentError."""
-    try:
-        content = json.loads(body)
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
-        raise ArgumentError("The body must be an object in JSON.")
-    return content

@@ -3,10 +3,10 @@
 Errors name the field and say what it must be.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from twinbus.encoding.json_reading import read_object
 from twinbus.errors import ArgumentError, ArgumentOutOfRange
 
 _SHOWN: Final = 60
@@ -149,10 +149,4 @@ def _number(value: Any, name: str, low: int, high: int) -> int:
 
 def read_fields(body: bytes) -> Fields:
     """Parse the body of a request. Raises ArgumentError."""
-    try:
-        content = json.loads(body.decode())
-    except (ValueError, RecursionError):
-        raise ArgumentError("The body is not JSON.") from None
-    if not isinstance(content, dict):
-        raise ArgumentError("The body must be a JSON object.")
-    return Fields(content)
+    return Fields(read_object(body, "The body"))

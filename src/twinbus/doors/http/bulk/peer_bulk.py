@@ -6,14 +6,13 @@ They come on the listener for brokers, with a token of the cluster's key. They a
 here and not passed on, so that the asker looks up the owner again.
 """
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, Final
 
 from twinbus.auth.policy import Policy
 from twinbus.clock import Clock
-from twinbus.doors.http.administration.authorization import widest_grant
+from twinbus.doors.http.administration.authorization import shows_key, widest_grant
 from twinbus.doors.http.bulk import share_json
 from twinbus.doors.http.bulk.append_body import decode_append
 from twinbus.doors.http.bulk.bulk import Bulk
@@ -23,7 +22,8 @@ from twinbus.doors.http.bulk.share_json import Json
 from twinbus.doors.http.json_response import json_refusal, json_response
 from twinbus.doors.http.request import HttpRequest
 from twinbus.doors.http.response import HttpResponse, text_response
-from twinbus.errors import AuthenticationFailed, NotSupported, ServiceBusError
+from twinbus.encoding.json_reading import read_object
+from twinbus.errors import NotSupported, ServiceBusError
 from twinbus.limits import BULK_PEER_BYTES, ENTITY_REQUEST_BYTES
 from twinbus.operations.bulk.requests import LeaseRequest
 from twinbus.operations.bulk.shares import (
@@ -68,11 +68,7 @@ class PeerBulk:
 
     def shows_key(self, request: HttpRequest) -> bool:
         """The request has a token of the cluster."""
-        try:
-            widest_grant(request, self._policy, self._clock.now())
-        except AuthenticationFailed:
-            return False
-        return True
+        return shows_key(request, self._policy, self._clock.now())
 
     def max_body_bytes(self, request: HttpRequest) -> int:
         return BULK_PEER_BYTES if self.shows_key(request) else ENTITY_REQUEST_BYTES
@@ -103,7 +99,9 @@ class PeerBulk:
         if answer is None:
             # The other broker may be of a later version.
             raise NotSupported(f"This broker has no request '{name[:60]}'.")
-        return json_response(await answer(json.loads(request.body), caller))
+        return json_response(
+            await answer(read_object(request.body, "The body"), caller)
+        )
 
     async def _runtime(self, asked: Json, caller: ForwardedCaller) -> Any:
         wanted = [FragmentsOf(**one) for one in asked["requests"]]

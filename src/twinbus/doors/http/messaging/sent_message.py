@@ -19,9 +19,9 @@ from twinbus.doors.http.messaging.custom_headers import (
     read_json_properties,
     read_properties,
 )
-from twinbus.doors.http.messaging.json_reading import read_json, read_object
 from twinbus.doors.http.request import HttpRequest
 from twinbus.encoding.composing import LONGEST_HEADER_TTL_MS
+from twinbus.encoding.json_reading import as_object, read_json, read_object
 from twinbus.errors import ArgumentError
 
 BATCH_TYPE: Final = "application/vnd.microsoft.servicebus.json"
@@ -41,8 +41,7 @@ def sent_message(request: HttpRequest, now: int) -> bytes:
     given = request.headers.get(HEADER)
     properties = NONE_SET
     if given is not None:
-        content = read_object(read_json(given, "BrokerProperties"), "BrokerProperties")
-        properties = broker_properties(content)
+        properties = broker_properties(read_object(given, "BrokerProperties"))
     return _encoded(
         request.body,
         properties,
@@ -62,18 +61,16 @@ def sent_batch(body: bytes, now: int) -> list[bytes]:
 
 def _of_batch(item: object, number: int, now: int) -> bytes:
     where = f"Message {number} of the batch"
-    fields = {key.lower(): one for key, one in read_object(item, where).items()}
+    fields = {key.lower(): one for key, one in as_object(item, where).items()}
     body = fields.get("body")
     if body is None:
         body = ""
     if not isinstance(body, str):
         raise ArgumentError(f"The Body of message {number} of the batch must be text.")
-    of_broker = read_object(
+    of_broker = as_object(
         fields.get("brokerproperties") or {}, f"{where}: BrokerProperties"
     )
-    of_user = read_object(
-        fields.get("userproperties") or {}, f"{where}: UserProperties"
-    )
+    of_user = as_object(fields.get("userproperties") or {}, f"{where}: UserProperties")
     properties = broker_properties(of_broker)
     application = read_json_properties(of_user)
     return _encoded(_utf8(body), properties, properties.content_type, application, now)

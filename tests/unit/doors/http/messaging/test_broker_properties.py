@@ -9,7 +9,7 @@ from twinbus.doors.http.messaging.broker_properties import (
     BrokerProperties,
     broker_properties,
 )
-from twinbus.doors.http.messaging.json_reading import read_json
+from twinbus.encoding.json_reading import read_json
 from twinbus.errors import ArgumentError
 
 
