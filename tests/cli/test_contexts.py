@@ -66,9 +66,17 @@ def test_contexts_are_used_in_their_order(
         shown = ended.stdout + ended.stderr
         assert ended.returncode == exit_codes.OK
         assert first.key not in shown and second.key not in shown
-    assert command("context", "remove", "b").returncode == 0
+    again = command("context", "add", "b", "file:second").stdout
+    assert again.startswith("Replaced 'b'")
+    removed = command("context", "remove", "b")
+    assert removed.returncode == 0
+    assert "It was the current one" in removed.stdout
     line = complaint(command("context", "show"), exit_codes.NOT_FOUND)
     assert "There is no current context" in line
+    gone = command("context", "add", "gone", "file:/nowhere/it")
+    assert "note: The context 'gone' can't be read: /nowhere/it" in gone.stderr
+    assert "file:/nowhere/it (can't be read)" in command("context", "list").stdout
+    command("context", "remove", "gone")
     known = complaint(command("context", "use", "b"), exit_codes.NOT_FOUND)
     assert "there are: a" in known
 
@@ -76,6 +84,8 @@ def test_contexts_are_used_in_their_order(
 def test_wrong_connection_string_is_not_kept(command: Any, tmp_path: Path) -> None:
     line = complaint(command("context", "add", "a", "hush"), exit_codes.USAGE)
     assert "not complete" in line and "hush" not in line
+    words = ("context", "add", "a", "file:b", "--ca-file", "nowhere.pem")
+    assert "no file nowhere.pem" in complaint(command(*words), exit_codes.USAGE)
     assert not (tmp_path / "config").exists()
 
 
@@ -93,6 +103,20 @@ def test_shell_completes_contexts_and_entities(
     assert completed("twinbus context use s") == ["site-a"]
     assert completed("twinbus peek h") == ["here"]
     assert completed("twinbus wat") == ["watch"]
+    assert completed("twinbus send") == ["send"]
+    assert completed("twinbus receive q --settle de") == ["dead-letter", "defer"]
+    assert completed("twinbus keys create k --right S") == ["Send"]
+    assert completed("twinbus keys regenerate Root")[0].startswith("RootManage")
+    assert completed("twinbus faults set s") == ["slow"]
+    assert completed("twinbus completion f") == ["fish"]
+    assert completed("twinbus send q --body-type ush") == ["ushort"]
+    buses[0].create_topic("news")
+    buses[0].create_subscription("news", "eu")
+    rule = "twinbus entities create rule"
+    assert completed(f"{rule} n") == ["news"]
+    assert completed(f"{rule} news e") == ["eu"]
+    assert completed("twinbus keys list --entity ") == ["here", "news"]
+    buses[0].delete_topic("news")
     gone = "Endpoint=sb://localhost:1;SharedAccessKeyName=k;SharedAccessKey=x;"
     command("context", "add", "site-a", gone + "UseDevelopmentEmulator=true")
     assert completed("twinbus peek h") == []

@@ -181,6 +181,14 @@ def test_one_can_be_chosen_among_many(command: Any, client: Any) -> None:
     }
     assert bodies(client, "chosen", left) == ["three"]
     assert bodies(client, "chosen") == ["one"]
+    for words in (("resubmit",), ("remove", "--yes")):
+        gone = command(words[0], "chosen", *choice, *words[1:])
+        line = complaint(gone, exit_codes.NOT_FOUND)
+        assert f"'chosen' has no dead letter with the number {numbers[1]}" in line
+    both = (*choice, "--sequence-number", str(numbers[2]), "--yes")
+    some = command("remove", "chosen", *both)
+    assert (some.returncode, some.stdout) == (exit_codes.NOT_FOUND, "Removed: 1.\n")
+    assert "no dead letters with 1 of the numbers given" in some.stderr
 
 
 def test_those_of_a_backlog_go_back_into_it(command: Any, client: Any) -> None:

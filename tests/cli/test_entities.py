@@ -286,6 +286,16 @@ def test_at_a_terminal_deleting_asks(
     assert is_there is (code != exit_codes.OK)
 
 
+def test_some_of_many_are_listed(entities: Any) -> None:
+    for name in ("some-1", "some-2", "other"):
+        assert entities("create", "queue", name).returncode == exit_codes.OK
+    listed = json.loads(entities("list", "some-*", "OTHER", "--json").stdout)
+    assert [one["path"] for one in listed] == ["other", "some-1", "some-2"]
+    assert entities("list", "zzz*").stdout == "No entity matches.\n"
+    line = complaint(entities("list", "othe"), exit_codes.NOT_FOUND)
+    assert "Did you mean 'other'?" in line
+
+
 def test_no_server(tmp_path: Path) -> None:
     port = str(free_port())
     ended = run(
@@ -316,7 +326,7 @@ def test_a_wrong_key_and_one_without_the_right(server: Serving, tmp_path: Path) 
     weak = server.connection_string.replace(server.key, "k")
     weak = weak.replace("RootManageSharedAccessKey", "sender")
     line = complaint(run(*wanted, weak, cwd=tmp_path), exit_codes.UNAUTHORIZED)
-    assert "'Manage' claim(s) are required" in line
+    assert "The key 'sender' lacks the Manage right on the namespace" in line
 
 
 def test_half_a_connection_string(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
+import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 from twinbus.cli import exit_codes
@@ -74,11 +75,13 @@ def test_a_running_bus_is_shown_and_exported(tmp_path: Path) -> None:
         export = ("log", "export", "--folder", "out", "--json")
         assert run(*export, cwd=tmp_path).returncode == 0
         with sender_of(server) as send:
-            send("second")
+            send("sec\x1bond")
         assert run(*export, cwd=tmp_path).returncode == 0
-    assert sent(tmp_path / "out") == ["first", "second"]
+    assert sent(tmp_path / "out") == ["first", "sec\x1bond"]
     table = run("log", "show", cwd=tmp_path).stdout
-    assert "second" in table and "RootManageSharedAccessKey" in table
+    # A stranger writes nothing on a terminal.
+    assert "sec ond" in table and "\x1b" not in table
+    assert "RootManageSharedAccessKey" in table
 
 
 def test_an_exporter_beside_the_server_is_started_again(tmp_path: Path) -> None:
@@ -153,6 +156,10 @@ def test_a_message_is_traced_through_fragments_of_several_stores(
             in_stores = ("trace", name, *stores, "--json")
             until(lambda it=in_stores: len(traced(it, tmp_path)) == len(WAY))
             assert sorted(traced(in_stores, tmp_path)) == sorted(WAY)
+        # The catalog remembers where the stores are.
+        assert sorted(traced(("trace", names[0], "--json"), tmp_path)) == sorted(WAY)
+        shown = run("log", "show", "--last", "100", "--json", cwd=tmp_path)
+        assert len({row["source"] for row in json.loads(shown.stdout)}) == 2
         export = ("log", "export", *stores, "--folder", "out")
         assert run(*export, cwd=tmp_path).returncode == 0
         for name in names:
@@ -160,6 +167,12 @@ def test_a_message_is_traced_through_fragments_of_several_stores(
             assert sorted(traced(in_log, tmp_path)) == sorted(WAY)
     rows = [row for row in rows_of(tmp_path / "out") if row["operation"] == "send"]
     assert len({row["fragment"] for row in rows}) > 1
+
+
+@pytest.mark.parametrize("words", ["trace m", "log show", "brokers", "check"])
+def test_looking_in_the_wrong_folder_makes_nothing(words: str, tmp_path: Path) -> None:
+    assert run(*words.split(), cwd=tmp_path).returncode != exit_codes.OK
+    assert list(tmp_path.iterdir()) == []
 
 
 WAY = [

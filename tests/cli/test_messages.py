@@ -146,7 +146,9 @@ def test_sessions_are_received_from(command: Any, bus: Bus) -> None:
     [other] = told(command("receive", "sessions", "--next-session", "--json"))
     assert other["body"] == "a"
     line = complaint(command("send", "sessions", "x"), exit_codes.FAILED)
-    assert "It was message 1; sent before it: 0." in line
+    assert "The flag is --session-id. It was message 1; sent before it: 0." in line
+    line = complaint(command("receive", "sessions"), exit_codes.FAILED)
+    assert "The flags are --session and --next-session." in line
 
 
 def test_partitioned_queue_takes_all_keys_in_their_order(
@@ -187,10 +189,59 @@ def test_wrong_line_is_named_and_those_before_are_sent(
 ) -> None:
     (tmp_path / "lines").write_text('{"body": "1"}\n{"body": "2"}\nnothing\n')
     line = complaint(command("send", queue, "--json-lines", "lines"), exit_codes.USAGE)
-    assert "Line 3 of lines: it is not JSON" in line
+    assert "Line 3 of lines: it is not JSON. Sent before it: 2." in line
     (tmp_path / "lines").write_text('{"body": "1"}\n{"bodi": "2"}\n')
     line = complaint(command("send", queue, "--json-lines", "lines"), exit_codes.USAGE)
     assert "Line 2 of lines: there is no field 'bodi'" in line
+
+
+def test_size_of_a_message_is_told_with_its_limit(
+    command: Any, queue: str, tmp_path: Path
+) -> None:
+    (tmp_path / "large").write_bytes(bytes(300_000))
+    words = ("send", queue, "--file", "large", "--message-id", "m")
+    line = complaint(command(*words), exit_codes.FAILED)
+    assert "Message 1 has 300,0" in line
+    assert f"'{queue}' takes 262,144 at most" in line
+    (tmp_path / "large").write_bytes(bytes(262_000))
+    assert told(command(*words, "--json")) == [{"sent": 1}]
+
+
+def test_topic_is_told_where_its_messages_are(command: Any, bus: Bus) -> None:
+    ended = command("peek", "events")
+    assert ended.returncode == exit_codes.OK
+    assert "such as 'events/Subscriptions/audit'" in ended.stderr
+    line = complaint(command("dead-letters", "list", "events"), exit_codes.USAGE)
+    assert "'events' is a topic: its messages are in its subscriptions" in line
+    bus.create_topic("bare")
+    assert "subscriptions; it has none." in command("peek", "bare").stderr
+
+
+def test_terminal_of_another_encoding_is_no_trouble(
+    command: Any, bus: Bus, queue: str, tmp_path: Path
+) -> None:
+    told(command("send", queue, "tea €", "--session-id", "ü", "--json"))
+    known = {
+        "TWINBUS_CONNECTION_STRING": bus.connection_string,
+        "PYTHONIOENCODING": "ascii",
+    }
+    for words, body in (((), "tea \\u20ac"), (("--json",), '"tea \\u20ac"')):
+        ended = subprocess.run(
+            [sys.executable, "-m", "twinbus", "peek", queue, *words],
+            env=environment(known),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (ended.returncode, ended.stderr) == (exit_codes.OK, "")
+        assert body in ended.stdout
+    assert json.loads(ended.stdout)["session_id"] == "ü"
+
+
+def test_empty_body_is_shown(command: Any, queue: str) -> None:
+    told(command("send", queue, "", "--json"))
+    assert "(empty body)" in command("peek", queue).stdout
 
 
 def test_strangers_write_nothing_on_the_terminal(command: Any, queue: str) -> None:
@@ -224,10 +275,38 @@ def test_no_server_and_no_right_are_told_apart(bus: Bus, tmp_path: Path) -> None
     gone = "Endpoint=sb://localhost:1;SharedAccessKeyName=k;SharedAccessKey=hush;"
     words = ("peek", "orders", "--connection-string")
     ended = run(*words, gone + "UseDevelopmentEmulator=true", cwd=tmp_path)
-    assert "does not answer" in complaint(ended, exit_codes.UNREACHABLE)
+    line = complaint(ended, exit_codes.UNREACHABLE)
+    assert "No server answers at localhost:1: start one with 'twinbus serve'" in line
     wrong = bus.connection_string.replace(bus.key, "hush")
     line = complaint(run(*words, wrong, cwd=tmp_path), exit_codes.UNAUTHORIZED)
     assert "hush" not in line
+    assert "refuses the key 'RootManageSharedAccessKey' for 'orders'" in line
+    assert "TrackingId" not in line
+    for claim, words, right in (
+        ("Listen", ("send", "events", "x"), "Send"),
+        ("Send", ("peek", "events/Subscriptions/audit"), "Listen"),
+    ):
+        text = bus.connection_string_for(claim)
+        asked = (*words, "--connection-string", text)
+        line = complaint(run(*asked, cwd=tmp_path), exit_codes.UNAUTHORIZED)
+        name = text.partition("SharedAccessKeyName=")[2].partition(";")[0]
+        assert f"The key '{name}' lacks the {right} right on '{words[1]}'" in line
+    asked = ("peek", "events", "--connection-string")
+    only = f"{bus.connection_string};EntityPath=orders"
+    line = complaint(run(*asked, only, cwd=tmp_path), exit_codes.UNAUTHORIZED)
+    assert "The connection string is for 'orders' alone" in line
+
+
+@pytest.mark.parametrize(
+    "meant", ["audit", "events/audit", "Events/Subscription/audit"]
+)
+def test_entity_that_was_meant_is_named(command: Any, bus: Bus, meant: str) -> None:
+    question = "Did you mean 'events/Subscriptions/audit'?"
+    for words in (("receive", meant), ("peek", meant), ("entities", "show", meant)):
+        assert question in complaint(command(*words), exit_codes.NOT_FOUND)
+    key = ("--connection-string", bus.connection_string_for("Listen"))
+    line = complaint(command("peek", meant, *key), exit_codes.NOT_FOUND)
+    assert "Did you mean" not in line
 
 
 def test_killed_receiver_loses_nothing(
@@ -297,3 +376,41 @@ def test_reader_that_has_enough_is_no_failure_with_a_traceback(
         line, shell=True, env=known, capture_output=True, text=True, timeout=60
     )
     assert (ended.stdout, ended.stderr) == ("x" * 100 + "\n", "")
+
+
+def test_all_sessions_are_received_one_after_the_other(command: Any, bus: Bus) -> None:
+    bus.create_queue("many", requires_session=True)
+    for session in ("a", "b", "c"):
+        how = ("--session-id", session, "--count", "2", "--json")
+        told(command("send", "many", session, *how))
+    each = ("--next-session", "--max-wait", "0.2s", "--json")
+    first = told(command("receive", "many", "--count", "9", *each))
+    assert [one["body"] for one in first] == ["a", "a"]
+    rest = told(command("receive", "many", "--all", *each))
+    assert [one["body"] for one in rest] == ["b", "b", "c", "c"]
+    assert told(command("receive", "many", "--all", *each)) == []
+
+
+def test_abandoned_messages_of_a_session_come_once(command: Any, bus: Bus) -> None:
+    bus.create_queue("given-back", requires_session=True)
+    told(command("send", "given-back", "x", "--session-id", "s", "--json"))
+    how = ("--settle", "abandon", "--max-wait", "0.2s", "--json")
+    words = ("receive", "given-back", "--all", "--next-session", *how)
+    assert len(told(command(*words))) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--session", "a", "--next-session"), "--session or --next-session"),
+        (("--all", "--follow"), "--all or --follow"),
+        (("--delete", "--settle", "defer"), "--delete or --settle"),
+        (("--body", "--json"), "--body or --json"),
+        (("--reason", "x"), "are of --settle dead-letter"),
+    ],
+)
+def test_flags_that_say_different_things_are_refused(
+    command: Any, words: tuple[str, ...], text: str
+) -> None:
+    line = complaint(command("receive", "orders", *words), exit_codes.USAGE)
+    assert text in line

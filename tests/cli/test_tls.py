@@ -89,6 +89,34 @@ def test_commands_trust_the_authority_of_the_environment(tmp_path: Path) -> None
         assert refused.returncode == exit_codes.UNREACHABLE
         assert "can't be trusted" in refused.stderr
         assert "SSL_CERT_FILE" in refused.stderr
+        assert "certificate" in refused.stderr
+
+
+def test_authority_of_a_context_counts_before_that_of_the_environment(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    with Serving(*FREE, "--tls-port", str(port), cwd=tmp_path) as server:
+        known = {
+            "XDG_CONFIG_HOME": str(tmp_path / "config"),
+            # As many machines have it, for all programs.
+            "SSL_CERT_FILE": ssl.get_default_verify_paths().openssl_cafile,
+        }
+        text = without_emulator(server, port)
+        added = ("context", "add", "here", text, "--ca-file", "data/tls/ca.pem")
+        assert run(*added, cwd=tmp_path, env=known).returncode == exit_codes.OK
+        for words in (("entities", "list"), ("namespaces", "list"), ("stats",)):
+            done = run(*words, cwd=tmp_path, env=known)
+            assert done.returncode == exit_codes.OK, done.stderr
+
+
+def test_tls_where_there_is_none_is_told(tmp_path: Path) -> None:
+    with Serving(*FREE, "--tls-port", "0", cwd=tmp_path) as server:
+        text = without_emulator(server, server.port)
+        for words in (("peek", "q"), ("entities", "list"), ("namespaces", "list")):
+            done = run(*words, "--connection-string", text, cwd=tmp_path)
+            assert done.returncode == exit_codes.UNREACHABLE
+            assert "TLS" in done.stderr
 
 
 def test_a_certificate_that_is_brought_is_shown_to_clients(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The test kit: the fixture, the clock, restarts, both stores."""
 
+import socket
 import subprocess
 import sys
+import threading
 from datetime import timedelta
 
 import pytest
@@ -13,6 +15,8 @@ from twinbus.errors import (
     MessagingEntityNotFound,
 )
 from twinbus.testing import Bus, rule
+
+STATES = ("active", "deferred", "scheduled", "dead_letter")
 
 
 def _send(bus: Bus, text: str) -> None:
@@ -83,6 +87,86 @@ def test_queues_are_updated_and_deleted():
 def test_unknown_store_is_named():
     with pytest.raises(ValueError, match="'paper'"):
         Bus(store="paper")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("alow_faults", "no setting 'alow_faults'; did you mean 'allow_faults'"),
+        ("zzzz", "no setting 'zzzz'$"),
+        ("port", "'port' is made by the bus"),
+    ],
+)
+def test_settings_that_are_none_are_named(name: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Bus(settings={name: 1})
+
+
+def test_bus_that_does_not_run_says_so() -> None:
+    bus = Bus(store="memory")
+    for use in (
+        lambda: bus.create_queue("orders"),
+        lambda: bus.counts("orders"),
+        lambda: bus.namespace("one"),
+        bus.reset,
+    ):
+        with pytest.raises(RuntimeError, match="not running"):
+            use()
+    with bus:
+        with pytest.raises(RuntimeError, match="is running"):
+            bus.start()
+        bus.create_queue("orders")
+        bus.stop()
+        assert f"localhost:{bus.port};" in bus.connection_string
+        with pytest.raises(RuntimeError, match="not running"):
+            bus.advance(1)
+        bus.start()
+        bus.delete_queue("orders")
+
+
+def test_bus_that_cannot_start_leaves_no_thread() -> None:
+    bus = Bus(store="memory")
+    before = threading.active_count()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        bus.port = taken.getsockname()[1]
+        with pytest.raises(OSError, match="in use"):
+            bus.start()
+    assert threading.active_count() == before
+    with bus:
+        bus.create_queue("orders")
+
+
+def test_counts_tell_what_became_of_messages(twinbus_clean_bus: Bus) -> None:
+    bus, nothing = twinbus_clean_bus, dict.fromkeys(STATES, 0)
+    bus.create_queue("orders", max_delivery_count=1)
+    assert bus.counts("orders") == nothing
+    client = ServiceBusClient.from_connection_string(bus.connection_string)
+    with client, client.get_queue_sender("orders") as sender:
+        sender.send_messages([ServiceBusMessage(str(number)) for number in range(3)])
+        later = bus.now() + timedelta(hours=1)
+        sender.schedule_messages(ServiceBusMessage("later"), later)
+        with client.get_queue_receiver("orders") as receiver:
+            first, second = receiver.receive_messages(2, max_wait_time=5)
+            receiver.defer_message(first)
+            receiver.abandon_message(second)
+    assert bus.counts("orders") == dict.fromkeys(STATES, 1)
+    bus.advance(3601)
+    assert bus.counts("orders") == dict.fromkeys(STATES, 1) | {
+        "active": 2,
+        "scheduled": 0,
+    }
+    with bus.namespace("other") as other, pytest.raises(MessagingEntityNotFound):
+        other.counts("orders")
+    bus.create_topic("events")
+    bus.create_subscription("events", "audit")
+    assert bus.counts("events/Subscriptions/audit") == nothing
+
+
+def test_time_does_not_go_back_and_claims_are_listed(twinbus_clean_bus: Bus) -> None:
+    with pytest.raises(ValueError, match="forwards only"):
+        twinbus_clean_bus.advance(-1)
+    with pytest.raises(ValueError, match="there are: Send; Listen; Send, Listen; M"):
+        twinbus_clean_bus.connection_string_for("Sent")
 
 
 def _published(bus: Bus, count: int) -> list[tuple[str, object]]:

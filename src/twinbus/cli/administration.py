@@ -11,7 +11,9 @@ from typing import Any, Final
 from twinbus.amqp.sasl import plain
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
-from twinbus.client.connection import connect
+from twinbus.cli.refusals import lacking_right, no_answer, not_trusted, untracked
+from twinbus.cli.similar_paths import meant_instead
+from twinbus.client.connection import ClientConnection, connect
 from twinbus.client.connection_string import ConnectionString
 from twinbus.client.errors import ClientError, LinkClosed
 from twinbus.client.management import ask_namespace
@@ -52,15 +54,12 @@ def ask(
     try:
         return asyncio.run(_ask(server, operation, arguments, patience_seconds))
     except ServiceBusError as error:
-        raise _refused(error) from None
+        raise _refused(server, error) from None
     except ClientError as error:
         raise _cut_off(server, error) from None
     except ssl.SSLError as error:
-        raise Failure(
-            f"{server.address} can't be trusted: {error.reason or error}. See what "
-            "'twinbus serve' says about TLS: SSL_CERT_FILE names the authority.",
-            exit_codes.UNREACHABLE,
-        ) from None
+        text = not_trusted(server.address, error)
+        raise Failure(text, exit_codes.UNREACHABLE) from None
     except (OSError, TimeoutError) as error:
         raise _unreachable(server, error) from None
 
@@ -79,23 +78,35 @@ async def _ask(
         timeout_seconds=patience_seconds,
     )
     async with connection:
-        return await ask_namespace(
-            connection, operation, arguments, timeout_seconds=patience_seconds
-        )
+        try:
+            return await ask_namespace(
+                connection, operation, arguments, timeout_seconds=patience_seconds
+            )
+        except MessagingEntityNotFound as error:
+            hint = await _suggestion(connection, error.entity_path)
+            error.text = untracked(error.text) + hint
+            raise
 
 
-def _refused(error: ServiceBusError) -> Failure:
+async def _suggestion(connection: ClientConnection, path: str) -> str:
+    """The entity that was meant, as a question behind a text."""
+    try:
+        found = await ask_namespace(connection, "list-entities", {})
+    except (ServiceBusError, ClientError, TimeoutError):
+        return ""
+    question = meant_instead(path, (one["path"] for one in found))
+    return f" {question}" if question else ""
+
+
+def _refused(server: ConnectionString, error: ServiceBusError) -> Failure:
     """The server's own text, and what to do next."""
-    kind = type(error)
-    # The tracking id helps only those who can read the server's log.
-    text = error.text.partition(" TrackingId:")[0]
-    code = _CODES.get(kind, exit_codes.FAILED)
-    return Failure(f"{text} {_next_step(error)}", code)
+    code = _CODES.get(type(error), exit_codes.FAILED)
+    if isinstance(error, UnauthorizedAccess):
+        return Failure(lacking_right(error.text, server.key_name, ""), code)
+    return Failure(f"{untracked(error.text)} {_next_step(error)}", code)
 
 
 def _next_step(error: ServiceBusError) -> str:
-    if isinstance(error, UnauthorizedAccess):
-        return "Use a key with the Manage right."
     if not isinstance(error, MessagingEntityNotFound):
         return ""
     if _RULE in error.text:
@@ -110,7 +121,7 @@ def _next_step(error: ServiceBusError) -> str:
 def _cut_off(server: ConnectionString, error: ClientError) -> Failure:
     told = error.error
     if isinstance(error, LinkClosed) and told is not None:
-        return _refused(from_condition(told.condition, told.description))
+        return _refused(server, from_condition(told.condition, told.description))
     if told is not None and told.condition == UnauthorizedAccess.condition:
         return Failure(
             f"{server.address} does not know the key '{server.key_name}', or not with "
@@ -124,10 +135,4 @@ def _cut_off(server: ConnectionString, error: ClientError) -> Failure:
 
 
 def _unreachable(server: ConnectionString, error: OSError) -> Failure:
-    if isinstance(error, ConnectionRefusedError):
-        why = "start one with 'twinbus serve', or see --port and --connection-string"
-    else:
-        why = str(error) or "it took too long"
-    return Failure(
-        f"No server answers at {server.address}: {why}.", exit_codes.UNREACHABLE
-    )
+    return Failure(no_answer(server.address, error), exit_codes.UNREACHABLE)

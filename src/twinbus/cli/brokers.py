@@ -64,7 +64,7 @@ class StoreRow:
 def run_brokers(config: Config, *, is_json: bool) -> None:
     """Raises Failure."""
     try:
-        catalog = DataFolder(config).catalog()
+        catalog = DataFolder(config).kept_catalog()
         if not catalog.exists():
             raise Failure(
                 f"There is no catalog {catalog.location}: see --data and --catalog.",
@@ -141,21 +141,30 @@ def _store_row(place: str, uuid: bytes, owners: dict[bytes, Announcement]) -> St
 
 
 def _print(brokers: list[BrokerRow], stores: list[StoreRow]) -> None:
-    if brokers:
-        print_table(
-            ("broker", "state", "address", "process", "stores", "last takeover"),
-            [
-                (
-                    *(row.name, row.state, row.address, f"{row.pid} on {row.host}"),
-                    *(str(row.store_count), _takeover(row)),
-                )
-                for row in brokers
-            ],
-            right=(4,),
-        )
-        print()
-    else:
+    if not brokers:
         print("No broker is announced: the bus is stopped, or one process.")
+    else:
+        _print_brokers(brokers)
+    if stores:
+        print()
+        _print_stores(stores)
+
+
+def _print_brokers(brokers: list[BrokerRow]) -> None:
+    print_table(
+        ("broker", "state", "address", "process", "stores", "last takeover"),
+        [
+            (
+                *(row.name, row.state, row.address, f"{row.pid} on {row.host}"),
+                *(str(row.store_count), _takeover(row)),
+            )
+            for row in brokers
+        ],
+        right=(4,),
+    )
+
+
+def _print_stores(stores: list[StoreRow]) -> None:
     print_table(
         ("store", "owner", "epoch", "lease"),
         [

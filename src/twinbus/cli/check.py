@@ -98,6 +98,12 @@ def _checked_file(
     store: Path, config: Config, *, accept_loss: bool
 ) -> tuple[Audit, list[str]]:
     """A look at one store, and what was done about what it found."""
+    if not store.exists():
+        raise Failure(
+            f"There is no store {store}. Name the folder of the bus with --data, or "
+            "its stores with --store.",
+            exit_codes.UNREADABLE,
+        )
     catalog = _catalog_of(config)
     audit = SqliteAudit(store, None if catalog is None else catalog.path, _progress)
     done: list[str] = []

@@ -1,6 +1,10 @@
 """How examples and groups of commands are written, so that all look alike."""
 
+from typing import Final
+
 import typer
+
+_HELP: Final = {"help_option_names": ["-h", "--help"]}
 
 
 def examples(*lines: str) -> str:
@@ -14,6 +18,7 @@ def group(name: str, text: str, epilog: str | None = None) -> typer.Typer:
         name=name,
         help=text,
         epilog=epilog,
+        context_settings=_HELP,
         add_completion=False,
         rich_markup_mode=None,
         invoke_without_command=True,

@@ -6,7 +6,10 @@ import typer
 
 from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples
+from twinbus.cli.completion import one_of
 from twinbus.cli.failure import PROGRAM, Failure
+
+_SHELLS: Final = ("bash", "zsh", "fish", "powershell")
 
 EXAMPLES: Final = examples(
     'eval "$(twinbus completion bash)"',
@@ -14,13 +17,15 @@ EXAMPLES: Final = examples(
     "twinbus completion fish > twinbus.fish",
 )
 
-_SHELLS: Final = ("bash", "zsh", "fish", "powershell")
-
 
 def completion(
     shell: Annotated[
         str,
-        typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell."),
+        typer.Argument(
+            metavar="SHELL",
+            help="bash, zsh, fish or powershell.",
+            autocompletion=one_of(*_SHELLS),
+        ),
     ],
 ) -> None:
     """Print the completion script of a shell.

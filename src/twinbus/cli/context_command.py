@@ -12,7 +12,7 @@ from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples, group
 from twinbus.cli.completion import context_names
 from twinbus.cli.entity_flags import Json
-from twinbus.cli.failure import Failure
+from twinbus.cli.failure import Failure, complain
 from twinbus.cli.flags import setting_flag, takes
 
 _STANDARD_INPUT: Final = "-"
@@ -87,9 +87,12 @@ def _add(
     )
 
     check_context_name(name)
+    if authority is not None and not authority.is_file():
+        raise Failure(f"--ca-file: there is no file {authority}.", exit_codes.USAGE)
     text = _text(given) if given else _of_this_machine(flags)
     file = contexts_path(os.environ)
     contexts = load_contexts(file)
+    verb = "Replaced" if name in contexts.entries else "Added"
     entry = ContextEntry(name, text, str(authority.absolute()) if authority else "")
     contexts.entries[name] = entry
     contexts.current = contexts.current or name
@@ -99,7 +102,10 @@ def _add(
         print(json.dumps(shown, indent=2))
     else:
         used = "current" if contexts.current == name else "not the current one"
-        print(f"Added '{name}': {shown['address']} ({used}).")
+        where = shown["address"] or entry.secret_place()
+        print(f"{verb} '{name}': {where} ({used}).")
+        if "problem" in shown:
+            complain(f"note: {shown['problem']}")
 
 
 @app.command(
@@ -125,7 +131,7 @@ def _list(is_json: Json = False) -> None:
                 (
                     "*" if one["is_current"] else "",
                     *(str(one[key]) for key in ("name", "address", "key_name")),
-                    str(one["secret"]),
+                    str(one["secret"]) + " (can't be read)" * ("problem" in one),
                 )
                 for one in shown
             ],
@@ -190,6 +196,7 @@ def _show(
     else:
         from twinbus.cli.tables import print_fields
 
+        shown["is_current"] = "yes" if shown["is_current"] else "no"
         print_fields({key.replace("_", " "): str(shown[key]) for key in shown})
 
 
@@ -207,10 +214,16 @@ def _remove(name: Name, is_json: Json = False) -> None:
     file = contexts_path(os.environ)
     contexts = load_contexts(file)
     del contexts.entries[contexts.get(name).name]
-    if contexts.current == name:
+    was_current = contexts.current == name
+    if was_current:
         contexts.current = ""
     save_contexts(file, contexts)
-    print(json.dumps({"removed": name}) if is_json else f"Removed '{name}'.")
+    if is_json:
+        print(json.dumps({"removed": name}))
+        return
+    print(f"Removed '{name}'.")
+    if was_current:
+        print("It was the current one: commands use the server of this machine now.")
 
 
 def _text(given: str) -> str:

@@ -96,6 +96,12 @@ def _list(
 
     async def work(side: Any, entity: str) -> None:
         found.extend(await listed(side, entity, limit, has_raw=has_raw))
+        if (
+            not found
+            and not flags["is_json"]
+            and (hint := await side.topic_hint(entity))
+        ):
+            raise Failure(hint, exit_codes.USAGE)
 
     _for_each(_target(entity, flags), flags, work)
     if flags["is_json"]:
@@ -167,8 +173,23 @@ def _settle(
                 done += await _resubmitted(text, side, entity, choice, tell)
 
         _for_each(target, flags, work)
-    is_json = flags["is_json"]
-    print(json.dumps({verb: done}) if is_json else f"{verb.capitalize()}: {done}.")
+    if not (choice.numbers and not done):
+        is_json = flags["is_json"]
+        print(json.dumps({verb: done}) if is_json else f"{verb.capitalize()}: {done}.")
+    if missing := len(choice.numbers) - done if choice.numbers else 0:
+        raise _not_there(target, choice, missing)
+
+
+def _not_there(target: str, choice: Choice, missing: int) -> Failure:
+    """Numbers that were asked for, and that no dead letter has."""
+    asked = ", ".join(map(str, sorted(choice.numbers)[:5]))
+    text = f"'{target}' has no dead letter with the number {asked}"
+    if len(choice.numbers) > 1:
+        text = f"'{target}' has no dead letters with {missing} of the numbers given"
+    return Failure(
+        f"{text}: 'twinbus dead-letters list {target}' shows those that there are.",
+        exit_codes.NOT_FOUND,
+    )
 
 
 async def _resubmitted(

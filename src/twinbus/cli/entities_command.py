@@ -11,7 +11,13 @@ from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples, group
 from twinbus.cli.confirming import Yes, make_sure
 from twinbus.cli.create_command import app as create
-from twinbus.cli.entity_flags import SERVER, Name, given_properties, property_flags
+from twinbus.cli.entity_flags import (
+    SERVER,
+    Name,
+    Patterns,
+    given_properties,
+    property_flags,
+)
 from twinbus.cli.entity_questions import ask_server, show
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import takes
@@ -49,18 +55,25 @@ def _update(name: Name, **flags: Any) -> None:
 
 @app.command(
     "list",
-    epilog=examples("twinbus entities list", "twinbus entities list --json"),
+    epilog=examples(
+        "twinbus entities list",
+        "twinbus entities list 'events*' --json",
+    ),
 )
 @takes(*SERVER)
-def _list(**flags: Any) -> None:
-    """List all entities, with how many messages each has."""
+def _list(patterns: Patterns = None, **flags: Any) -> None:
+    """List entities, with how many messages each has."""
+    from twinbus.cli.entity_choice import chosen_entities
     from twinbus.cli.entity_tables import print_list
 
-    entities = ask_server(flags, "list-entities")
+    found = ask_server(flags, "list-entities")
+    entities = chosen_entities(found, patterns or [])
     if flags["is_json"]:
         print(json.dumps(entities, indent=2))
     elif entities:
         print_list(entities)
+    elif found:
+        print("No entity matches.")
     else:
         print("There are no entities. 'twinbus entities create queue NAME' makes one.")
 

@@ -11,7 +11,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from twinbus.cli import exit_codes
-from twinbus.cli.completion import context_names, entity_paths
+from twinbus.cli.completion import (
+    context_names,
+    entity_paths,
+    subscription_names,
+    topic_paths,
+)
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import Flag, flag, setting_flag
 
@@ -26,10 +31,29 @@ Name = Annotated[
         autocompletion=entity_paths,
     ),
 ]
+Patterns = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PATTERN]...",
+        help="Paths of entities, such as 'orders*'. Default: all.",
+        show_default=False,
+        autocompletion=entity_paths,
+    ),
+]
 NewName = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Path of the topic.")]
+Topic = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOPIC", help="Path of the topic.", autocompletion=topic_paths
+    ),
+]
 Subscription = Annotated[
-    str, typer.Argument(metavar="SUBSCRIPTION", help="Name of the subscription.")
+    str,
+    typer.Argument(
+        metavar="SUBSCRIPTION",
+        help="Name of the subscription.",
+        autocompletion=subscription_names,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 

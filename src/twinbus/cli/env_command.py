@@ -12,6 +12,7 @@ import typer
 
 from twinbus.cli.bus_flags import ADDRESS
 from twinbus.cli.command_group import examples
+from twinbus.cli.completion import one_of
 from twinbus.cli.entity_flags import Json
 from twinbus.cli.flags import takes
 
@@ -31,7 +32,12 @@ def env(
     ] = False,
     shell: Annotated[
         str,
-        typer.Option("--shell", help="sh, fish or powershell.", metavar="SHELL"),
+        typer.Option(
+            "--shell",
+            help="sh, fish or powershell.",
+            metavar="SHELL",
+            autocompletion=one_of("sh", "fish", "powershell"),
+        ),
     ] = "sh",
     is_json: Json = False,
     **flags: Any,

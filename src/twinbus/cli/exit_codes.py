@@ -32,10 +32,10 @@ UNREACHABLE: Final = 7
 """No server answers."""
 
 UNAUTHORIZED: Final = 8
-"""The server refuses the key, or the key lacks the Manage right."""
+"""The server refuses the key, or the key lacks the right."""
 
 NOT_FOUND: Final = 9
-"""There is no entity of that name."""
+"""There is no entity of that name, or no message of that number."""
 
 EXISTS: Final = 10
 """There is already an entity of that name, or something where a bus is to be restored.
@@ -56,6 +56,10 @@ FAULTS_FOUND: Final = 14
 
 NOT_KNOWN: Final = 15
 """`twinbus spark audit` cannot tell, because a part of a log is missing."""
+
+
+INTERRUPTED: Final = 130
+"""Ctrl-C. Messages tell what was done before; `watch` ends with 0."""
 
 
 def named(code: int) -> str:

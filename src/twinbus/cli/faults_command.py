@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from twinbus.cli.command_group import examples, group
+from twinbus.cli.completion import entity_paths, one_of
 from twinbus.cli.entity_flags import SERVER
 from twinbus.cli.flags import takes
 
@@ -20,6 +21,9 @@ Effect = Annotated[
         metavar="EFFECT",
         help="refuse, busy, drop or unanswered, for operations of clients; slow, "
         "failing or gone, for a store.",
+        autocompletion=one_of(
+            *("refuse", "busy", "drop", "unanswered", "slow", "failing", "gone")
+        ),
     ),
 ]
 Operations = Annotated[
@@ -29,12 +33,16 @@ Operations = Annotated[
         metavar="NAME",
         help="send, receive, manage or connect; may be repeated. Default: the first "
         "three.",
+        autocompletion=one_of("send", "receive", "manage", "connect"),
     ),
 ]
 Entity = Annotated[
     str | None,
     typer.Option(
-        "--entity", metavar="PATTERN", help="Which entities, such as 'orders-*'."
+        "--entity",
+        metavar="PATTERN",
+        help="Which entities, such as 'orders-*'.",
+        autocompletion=entity_paths,
     ),
 ]
 Store = Annotated[

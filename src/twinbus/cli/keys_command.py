@@ -11,6 +11,7 @@ import typer
 
 from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples, group
+from twinbus.cli.completion import one_of, queue_paths, rule_names
 from twinbus.cli.confirming import Yes, make_sure
 from twinbus.cli.entity_flags import SERVER
 from twinbus.cli.failure import Failure
@@ -26,7 +27,14 @@ app = group(
     ),
 )
 
-RuleName = Annotated[str, typer.Argument(help="Name of the rule.", metavar="NAME")]
+_RIGHTS: Final = ("Send", "Listen", "Manage")
+_WHICH: Final = ("primary", "secondary")
+
+NewName = Annotated[str, typer.Argument(help="Name of the rule.", metavar="NAME")]
+RuleName = Annotated[
+    str,
+    typer.Argument(help="Name of the rule.", metavar="NAME", autocompletion=rule_names),
+]
 Entity = Annotated[
     str,
     typer.Option(
@@ -34,6 +42,7 @@ Entity = Annotated[
         help="Queue or topic that the rule is for. Without it: the whole namespace.",
         metavar="PATH",
         show_default=False,
+        autocompletion=queue_paths,
     ),
 ]
 Strings = Annotated[
@@ -43,7 +52,6 @@ Strings = Annotated[
         help="Print the keys, as connection strings. Keep them out of logs.",
     ),
 ]
-_RIGHTS: Final = ("Send", "Listen", "Manage")
 
 
 @app.command(
@@ -70,7 +78,7 @@ def _list(entity: Entity = "", with_keys: Strings = False, **flags: Any) -> None
 )
 @takes(*SERVER)
 def _create(
-    name: RuleName,
+    name: NewName,
     rights: Annotated[
         list[str],
         typer.Option(
@@ -78,6 +86,7 @@ def _create(
             help="Send, Listen or Manage (which includes the others). May be repeated.",
             metavar="RIGHT",
             show_default=False,
+            autocompletion=one_of(*_RIGHTS),
         ),
     ],
     entity: Entity = "",
@@ -112,7 +121,11 @@ def _regenerate(
     which: Annotated[
         str,
         typer.Option(
-            "--key", help="primary or secondary.", metavar="KEY", show_default=False
+            "--key",
+            help="primary or secondary.",
+            metavar="KEY",
+            show_default=False,
+            autocompletion=one_of(*_WHICH),
         ),
     ],
     entity: Entity = "",
@@ -124,6 +137,11 @@ def _regenerate(
     Whoever uses the old key is refused at once, and loses open links within about a
     second. The other key stays.
     """
+    if which.lower() not in _WHICH:
+        raise Failure(
+            f"--key is '{which}'; it must be 'primary' or 'secondary'.",
+            exit_codes.USAGE,
+        )
     chosen = {"key_name": name, "key": which.lower()}
     _show(_ask(flags, "regenerate-key", entity, with_keys, **chosen), flags)
 

@@ -5,10 +5,12 @@ runs, so that each starts fast. A failure is one line on stderr and an exit code
 traceback means a bug.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Final
 
 import typer
@@ -16,6 +18,7 @@ import typer
 from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples, group
 from twinbus.cli.failure import PROGRAM, Failure, NobodyReads, complain
+from twinbus.cli.usage_errors import usage_text
 
 # In the order of the help. The flags of each are in a module named after it.
 COMMANDS: Final = (
@@ -27,6 +30,10 @@ COMMANDS: Final = (
 
 COMPLETION_VARIABLE: Final = f"_{PROGRAM.upper()}_COMPLETE"
 """By it a shell asks for what completes a line."""
+
+
+_OUTPUT_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What goes wrong where the output of a command is redirected to."""
 
 
 def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -83,22 +90,40 @@ def _prepare_completion() -> None:
     completion_init()
 
 
+def _completed_words() -> list[str]:
+    """The line that a shell completes, without the program and the last word, which is
+    not whole."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    words = line.split()[1:]
+    return words if line[-1:].isspace() else words[:-1]
+
+
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    if sys.stdout is None:
+        # Closed by a shell: nobody reads.
+        sys.stdout = open(os.devnull, "w")
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal of another encoding cannot show is no reason to stop.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
     """Run one command. Returns its exit code."""
-    named = [word for word in arguments[:1] if word in COMMANDS]
-    app = command_line(named or COMMANDS)
-    if COMPLETION_VARIABLE in os.environ:
+    is_completion = COMPLETION_VARIABLE in os.environ
+    words = _completed_words() if is_completion else arguments
+    named = [word for word in words[:1] if word in COMMANDS]
+    app = command_line(named if named or words == ["--version"] else COMMANDS)
+    if is_completion:
         _prepare_completion()
     try:
         # Commands return None; `typer.Exit` is returned as its code.
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
+        sys.stdout.flush()
     except typer.TyperException as error:
-        complain(f"{error.format_message().rstrip('.')}. Try '{PROGRAM} --help'.")
+        complain(usage_text(error))
         return exit_codes.USAGE
     except typer.Abort:
         complain("stopped")
@@ -107,6 +132,18 @@ def run(arguments: list[str]) -> int:
         complain(str(failure))
         return failure.exit_code
     except (BrokenPipeError, NobodyReads):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
+        return exit_codes.FAILED
+    except OSError as error:
+        # One with a file is told by the command that has opened it.
+        if error.errno not in _OUTPUT_ERRORS or error.filename is not None:
+            raise
+        _drop_output()
+        complain(f"The output can't be written: {error.strerror}.")
         return exit_codes.FAILED
     return code or exit_codes.OK
+
+
+def _drop_output() -> None:
+    """What is still buffered would fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
+from twinbus.cli.refusals import lacking_right, no_answer, not_trusted
 from twinbus.cli.server_choice import chosen_server
 from twinbus.client.connection_string import ConnectionString
 from twinbus.client.credentials import token_source
@@ -44,14 +45,10 @@ def _reached(
     try:
         return _exchange(server, method, path, content)
     except ssl.SSLError as error:
-        raise Failure(
-            f"{server.address} can't be trusted: {error.reason or error}. "
-            "SSL_CERT_FILE names the authority.",
-            exit_codes.UNREACHABLE,
-        ) from None
+        text = not_trusted(server.address, error)
+        raise Failure(text, exit_codes.UNREACHABLE) from None
     except (OSError, http.client.HTTPException) as error:
-        why = str(error) or type(error).__name__
-        text = f"No server answers at {server.address}: {why}."
+        text = no_answer(server.address, error)
         raise Failure(text, exit_codes.UNREACHABLE) from None
 
 
@@ -107,5 +104,6 @@ def _understood(server: ConnectionString, status: int, body: bytes) -> Any:
         ) from None
     if error is not None:
         code = _CODES.get(status, exit_codes.FAILED)
-        raise Failure(str(error["message"]), code)
+        text = lacking_right(str(error["message"]), server.key_name, "")
+        raise Failure(text, code)
     return content

@@ -53,28 +53,29 @@ def peek(
     from twinbus.cli.messages.message_output import MessageOutput
     from twinbus.cli.messages.namespace_side import opened_side, told_as_failure
     from twinbus.cli.messages.peeking import peeked_payloads
+    from twinbus.cli.messages.progress import Progress, output_bar
     from twinbus.cli.server_choice import chosen_connection_string
 
     path = source_path(entity, is_dead_letters=is_dead_letters)
     text = chosen_connection_string(flags)
     output = MessageOutput(is_json=flags["is_json"], is_body=flags["is_body"])
+    most = None if is_all else count
 
-    async def work() -> int:
+    async def work(progress: Progress) -> None:
         found = 0
         async with opened_side(text) as side:
             with told_as_failure(side, path):
                 async for payloads in peeked_payloads(
-                    side,
-                    path,
-                    count=None if is_all else count,
-                    first=first,
-                    session_id=session_id,
+                    side, path, count=most, first=first, session_id=session_id
                 ):
                     found += len(payloads)
                     output.write(
                         message_json(one, has_raw=flags["has_raw"]) for one in payloads
                     )
-        return found
+                    progress(found)
+            if not found and not flags["is_json"]:
+                hint = await side.topic_hint(path)
+                complain(hint or f"'{path}' has no message to show.")
 
-    if not asyncio.run(work()) and not flags["is_json"]:
-        complain(f"'{path}' has no message to show.")
+    with output_bar("shown", most) as progress:
+        asyncio.run(work(progress))

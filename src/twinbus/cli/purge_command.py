@@ -39,19 +39,19 @@ def purge(
     import asyncio
 
     from twinbus.cli.messages.namespace_side import opened_side
-    from twinbus.cli.messages.progress import progress_bar
+    from twinbus.cli.messages.progress import Progress, progress_bar
     from twinbus.cli.messages.purging import purge as purge_messages
     from twinbus.cli.server_choice import chosen_connection_string
 
     text = chosen_connection_string(flags)
 
-    async def work() -> int:
-        with progress_bar("removed", None) as progress:
-            async with opened_side(text) as side:
-                return await purge_messages(
-                    side, path, progress, is_every_state=is_every_state
-                )
+    async def work(progress: Progress) -> int:
+        async with opened_side(text) as side:
+            return await purge_messages(
+                side, path, progress, is_every_state=is_every_state
+            )
 
-    removed = asyncio.run(work())
+    with progress_bar("removed", None) as progress:
+        removed = asyncio.run(work(progress))
     is_json = flags["is_json"]
     print(json.dumps({"removed": removed}) if is_json else f"Removed: {removed}.")

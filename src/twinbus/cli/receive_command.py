@@ -6,6 +6,7 @@ import typer
 
 from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples
+from twinbus.cli.completion import one_of
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import takes
 from twinbus.cli.messages.message_flags import (
@@ -54,6 +55,7 @@ Settle = Annotated[
         metavar="HOW",
         help="What becomes of a message after it was printed: complete, abandon, "
         "dead-letter or defer. Abandoned ones are given back at the end.",
+        autocompletion=one_of("complete", "abandon", "dead-letter", "defer"),
     ),
 ]
 Delete = Annotated[
@@ -78,7 +80,11 @@ Session = Annotated[
 ]
 NextSession = Annotated[
     bool,
-    typer.Option("--next-session", help="Receive from the next session that is free."),
+    typer.Option(
+        "--next-session",
+        help="Receive from the next session that is free; with --all or --follow, from "
+        "one after the other, each until nothing comes for --max-wait.",
+    ),
 ]
 Numbers = Annotated[
     list[int] | None,
@@ -118,24 +124,23 @@ def receive(
     from twinbus.cli.messages.draft_flags import duration_of
     from twinbus.cli.messages.message_output import MessageOutput
     from twinbus.cli.messages.namespace_side import opened_side
+    from twinbus.cli.messages.progress import Progress, output_bar
     from twinbus.cli.server_choice import chosen_connection_string
 
-    if settle not in receiving.SETTLEMENTS:
-        raise Failure(
-            f"--settle is '{settle}'; there are {', '.join(receiving.SETTLEMENTS)}.",
-            exit_codes.USAGE,
-        )
-    if is_following and settle == receiving.ABANDON:
-        raise Failure(
-            "With --follow, messages can't be abandoned: they would come again and "
-            "again. 'twinbus peek' looks at messages and changes nothing.",
-            exit_codes.USAGE,
-        )
+    _check_combination(
+        ("--session", session_id is not None, "--next-session", is_next_session),
+        ("--all", is_all, "--follow", is_following),
+        ("--delete", is_delete, "--settle", settle != "complete"),
+        ("--body", flags["is_body"], "--json", flags["is_json"]),
+    )
+    has_reason = reason is not None or description is not None
+    _check_settlement(settle, is_following=is_following, has_reason=has_reason)
     wait_ms = duration_of(max_wait, "--max-wait")
+    is_for_ever = is_following and not is_next_session
     wanted = receiving.WantedMessages(
         entity=source_path(entity, is_dead_letters=is_dead_letters),
         count=None if is_all or is_following else count,
-        wait_seconds=None if is_following or not wait_ms else wait_ms / 1000,
+        wait_seconds=None if is_for_ever or not wait_ms else wait_ms / 1000,
         is_following=is_following,
         settlement=receiving.DELETE if is_delete else settle,
         reason=reason,
@@ -147,13 +152,45 @@ def receive(
     text = chosen_connection_string(flags)
     output = MessageOutput(is_json=flags["is_json"], is_body=flags["is_body"])
 
-    async def work() -> int:
+    async def work(progress: Progress) -> int:
         async with opened_side(text) as side:
             if numbers:
                 return await receiving.receive_deferred(
                     side, wanted, numbers, output.write
                 )
-            return await receiving.receive_all(side, wanted, output.write)
+            sink = output.written(progress)
+            return await receiving.receive_all(side, wanted, sink)
 
-    if not asyncio.run(work()) and not flags["is_json"]:
+    with output_bar("received", wanted.count) as progress:
+        received = asyncio.run(work(progress))
+    if not received and not flags["is_json"]:
         complain(f"No message of '{wanted.entity}' came within {max_wait}.")
+
+
+def _check_settlement(settle: str, *, is_following: bool, has_reason: bool) -> None:
+    """Raises Failure."""
+    from twinbus.cli.messages.receiving import ABANDON, DEAD_LETTER, SETTLEMENTS
+
+    if settle not in SETTLEMENTS:
+        raise Failure(
+            f"--settle is '{settle}'; there are {', '.join(SETTLEMENTS)}.",
+            exit_codes.USAGE,
+        )
+    if is_following and settle == ABANDON:
+        raise Failure(
+            "With --follow, messages can't be abandoned: they would come again and "
+            "again. 'twinbus peek' looks at messages and changes nothing.",
+            exit_codes.USAGE,
+        )
+    if has_reason and settle != DEAD_LETTER:
+        raise Failure(
+            "--reason and --description are of --settle dead-letter: give that, too.",
+            exit_codes.USAGE,
+        )
+
+
+def _check_combination(*pairs: tuple[str, object, str, object]) -> None:
+    """Two flags that say different things. Raises Failure."""
+    for one, is_one, other, is_other in pairs:
+        if is_one and is_other:
+            raise Failure(f"Give {one} or {other}, not both.", exit_codes.USAGE)

@@ -7,7 +7,7 @@ import typer
 
 from twinbus.cli import exit_codes
 from twinbus.cli.command_group import examples
-from twinbus.cli.completion import queue_paths
+from twinbus.cli.completion import amqp_types, queue_paths
 from twinbus.cli.entity_flags import SERVER
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import flag, takes
@@ -121,6 +121,7 @@ _TIMES: Final = (
                 metavar="TYPE",
                 help="The body is an AMQP value of this type, such as string "
                 "or long. Default: data, as SDKs send it.",
+                autocompletion=amqp_types,
             ),
         ],
     ),
@@ -147,7 +148,8 @@ def send(
     given = [source is not None for source in (body, files, lines, json_lines)]
     if sum(given) != 1:
         raise Failure(
-            "Give the body, or one of --file, --lines and --json-lines.",
+            "Give the body, or one of --file, --lines and --json-lines; their '-' is "
+            "standard input.",
             exit_codes.USAGE,
         )
     if count > 1 and (lines or json_lines):
@@ -161,7 +163,7 @@ def send(
     from twinbus.cli.messages import draft_sources
     from twinbus.cli.messages.draft_flags import flag_draft
     from twinbus.cli.messages.namespace_side import opened_side
-    from twinbus.cli.messages.progress import progress_bar
+    from twinbus.cli.messages.progress import Progress, progress_bar
     from twinbus.cli.messages.sending import send_all
     from twinbus.cli.server_choice import chosen_connection_string
 
@@ -179,10 +181,10 @@ def send(
         drafts = draft_sources.json_drafts(json_lines, defaults)
     text = chosen_connection_string(flags)
 
-    async def work() -> int:
-        with progress_bar("sent", total) as progress:
-            async with opened_side(text) as side:
-                return await send_all(side, entity, drafts, progress, rate or 0)
+    async def work(progress: Progress) -> int:
+        async with opened_side(text) as side:
+            return await send_all(side, entity, drafts, progress, rate or 0)
 
-    sent = asyncio.run(work())
+    with progress_bar("sent", total) as progress:
+        sent = asyncio.run(work(progress))
     print(json.dumps({"sent": sent}) if flags["is_json"] else f"Sent: {sent}.")

@@ -1,24 +1,26 @@
 """Which server a command talks to, and with which key.
 
 A connection string has both. Without one, the command talks to the server of this
-machine: at the port of the settings, with the key in the data folder.
+machine: at the port of the settings, with the key in the data folder. To find these
+takes imports that a command with a connection string does without.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from twinbus.broker.descriptions.access_rule import ROOT_KEY_NAME
 from twinbus.cli import exit_codes
 from twinbus.cli.connection_strings import connection_string
 from twinbus.cli.failure import Failure
-from twinbus.cli.root_key import root_key
 from twinbus.client.connection_string import (
     ConnectionString,
     ConnectionStringError,
     parse_connection_string,
 )
 from twinbus.client.secret_reference import FILE
-from twinbus.config.config import Config
+
+if TYPE_CHECKING:
+    from twinbus.config.config import Config
 
 CONNECTION_STRING_VARIABLE: Final = "TWINBUS_CONNECTION_STRING"
 
@@ -43,12 +45,14 @@ def given_connection_string(
 
 
 def server_address(
-    given: str | None, config: Config, environment: Mapping[str, str]
+    given: str | None, config: "Config", environment: Mapping[str, str]
 ) -> ConnectionString:
     """The server that a command talks to. Raises Failure."""
     text = given_connection_string(given, environment)
     if text is not None:
         return with_key(parsed(text))
+    from twinbus.cli.root_key import root_key
+
     return ConnectionString(
         host="localhost",
         port=config.port,
@@ -58,9 +62,11 @@ def server_address(
     )
 
 
-def local_reference(config: Config) -> str:
+def local_reference(config: "Config") -> str:
     """A connection string for the server of this machine, which names the file of its
     key where there is one. Raises Failure."""
+    from twinbus.cli.root_key import root_key
+
     key = root_key(config)
     if not config.key and not config.catalog:
         key = FILE + str((config.data / "root-key").absolute())

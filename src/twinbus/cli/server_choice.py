@@ -25,7 +25,6 @@ from twinbus.cli.server_address import (
     server_address,
     with_key,
 )
-from twinbus.cli.settings import settings
 from twinbus.client.connection_string import ConnectionString
 
 _LOCAL: Final = ("data", "catalog", "port")
@@ -60,5 +59,7 @@ def chosen_text(flags: Mapping[str, Any]) -> str | None:
 
 
 def _local(flags: Mapping[str, Any]) -> ConnectionString:
+    from twinbus.cli.settings import settings
+
     config = settings(**{name: flags.get(name) for name in _LOCAL})
     return server_address(None, config, {})

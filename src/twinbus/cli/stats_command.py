@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from twinbus.cli.command_group import examples
-from twinbus.cli.completion import entity_paths
-from twinbus.cli.entity_flags import SERVER
+from twinbus.cli.entity_flags import SERVER, Patterns
 from twinbus.cli.flags import takes
 
 EXAMPLES: Final = examples(
@@ -16,16 +15,6 @@ EXAMPLES: Final = examples(
     "twinbus stats 'orders*' --for 2s",
     "twinbus stats --json",
 )
-
-Patterns = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[PATTERN]...",
-        help="Paths of entities, such as 'orders*'. Default: all.",
-        show_default=False,
-        autocompletion=entity_paths,
-    ),
-]
 
 
 @takes(*SERVER)

@@ -1,7 +1,7 @@
 """`twinbus trace`: its flags. What it does is in `tracing/`."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -47,10 +47,12 @@ def trace(
     pair. Messages with the same id are all shown. The stores have the latest
     operations, and the bus may run; exported logs go further back, and need pyarrow.
     """
+    from twinbus.cli.messages.progress import shown_bar
     from twinbus.cli.tracing.message_trace import traced
     from twinbus.cli.tracing.trace_view import print_trace
 
-    found = traced(message_id, _logs(folders or [], flags))
+    with shown_bar("commits searched:", None) as progress:
+        found = traced(message_id, _logs(folders or [], flags, progress))
     if is_json:
         print(json.dumps(asdict(found), indent=2))
     elif found.events:
@@ -67,7 +69,9 @@ def trace(
         )
 
 
-def _logs(folders: list[Path], flags: dict[str, Any]) -> Sequence[TracedLog]:
+def _logs(
+    folders: list[Path], flags: dict[str, Any], progress: Callable[[int], None]
+) -> Sequence[TracedLog]:
     if folders:
         from twinbus.cli.tracing.exported_log import ExportedLog
 
@@ -77,4 +81,11 @@ def _logs(folders: list[Path], flags: dict[str, Any]) -> Sequence[TracedLog]:
     from twinbus.cli.tracing.stored_log import StoredLog
 
     config = settings(**flags)
-    return [StoredLog(source, config.namespace) for source in log_sources(config)]
+    done = 0
+
+    def seen(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(done)
+
+    return [StoredLog(source, config.namespace, seen) for source in log_sources(config)]

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from twinbus.cli.command_group import examples
-from twinbus.cli.entity_flags import SERVER
+from twinbus.cli.entity_flags import SERVER, Patterns
 from twinbus.cli.failure import Failure
 from twinbus.cli.flags import takes
-from twinbus.cli.stats_command import Patterns
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -99,6 +98,7 @@ def _shown(flags: dict[str, Any]) -> Iterator[Show]:
     """JSON lines, a screen that changes, or one table below the other."""
     from rich.console import Group
     from rich.live import Live
+    from rich.text import Text
 
     from twinbus.cli.server_choice import chosen_server
     from twinbus.cli.tables import console
@@ -111,15 +111,21 @@ def _shown(flags: dict[str, Any]) -> Iterator[Show]:
     if not screen.is_terminal:
 
         def print_table(now: Any, before: Any) -> None:
-            for line in _lines(now, before, where, screen.width, None):
+            for line in [*_lines(now, before, where, screen.width, None), Text("")]:
                 screen.print(line, soft_wrap=True)
 
         yield print_table
         return
     with Live(console=screen, auto_refresh=False, screen=True) as live:
+        last: list[Text] = []
 
         def refresh(now: Any, before: Any) -> None:
             lines = _lines(now, before, where, screen.width, screen.height)
+            if isinstance(now, Failure):
+                # What was there last, below the trouble.
+                lines += [Text(line.plain, "dim") for line in last]
+            else:
+                last[:] = lines
             live.update(Group(*lines), refresh=True)
 
         yield refresh
@@ -141,18 +147,22 @@ def _lines(
     from rich.text import Text
 
     from twinbus.cli.watching.bus_look import entity_rows
-    from twinbus.cli.watching.bus_view import busiest, entity_lines, heading_lines
+    from twinbus.cli.watching.bus_view import (
+        entity_lines,
+        fitting_lines,
+        heading_lines,
+        height_of,
+    )
+    from twinbus.clock import SystemClock
+    from twinbus.instants import instant_of
 
+    at = instant_of(SystemClock().now()).strftime("%H:%M:%S UTC")
     if isinstance(now, Failure):
-        return [Text(str(now), "red")]
+        return [Text(f"{at}  {now} Trying again.", "red"), Text("")]
     rows = entity_rows(now, before)
-    lines = [*heading_lines(now, rows, where), Text("")]
-    table = entity_lines(rows, width, is_short=True)
-    room = None if height is None else height - len(lines) - 1
-    if room is not None and len(table) > room:
-        # The table may have two lines for each.
-        per_row = max(1, round(len(table) / (len(rows) + 1)))
-        shown = busiest(rows, max(1, room // per_row - 1))
-        table = entity_lines(shown, width, is_short=True)
-        table.append(Text(f"and {len(rows) - len(shown):,} more", "dim"))
-    return lines + table
+    heading = heading_lines(now, rows, where)
+    heading[0].append(f"  {at}")
+    lines = [*heading, Text("")]
+    if height is None:
+        return lines + entity_lines(rows, width, is_short=True)
+    return lines + fitting_lines(rows, width, height - height_of(lines, width) - 1)

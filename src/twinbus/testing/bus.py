@@ -7,6 +7,7 @@ that advancing the time does not disconnect an idle SDK.
 """
 
 import asyncio
+import dataclasses
 import shutil
 import tempfile
 import threading
@@ -15,8 +16,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import uvloop
 
@@ -41,6 +43,9 @@ from twinbus.testing.kept_port import keep_any_port, keep_port
 T = TypeVar("T")
 
 _WAIT_SECONDS = 30
+
+_OF_THE_KIT: Final = ("data", "port", "http_port", "tls_port", "key", "rules")
+"""Settings that the bus for tests makes itself."""
 
 
 class _BusClock:
@@ -74,7 +79,7 @@ class Bus(BusEntities):
             raise ValueError(f"stores must be at least 1, not {stores}")
         self._is_volatile = store == "memory"
         self._has_tls = tls
-        self._settings = dict(settings or {})
+        self._settings = _checked(settings or {})
         self.clock = ManualClock()
         # The data folder, used with SQLite.
         self.folder = Path(tempfile.mkdtemp(prefix="twinbus-"))
@@ -111,13 +116,20 @@ class Bus(BusEntities):
 
     def start(self) -> None:
         """Start the server; the port is always the same."""
+        if self._server is not None:
+            raise RuntimeError("The bus is running; `restart` starts it again.")
         self._release_port()
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="twinbus", daemon=True
         )
         self._thread.start()
-        self._run(self._start())
+        try:
+            self._run(self._start())
+        except BaseException:
+            self._end_loop()
+            self._keep_port()
+            raise
 
     async def _start(self) -> None:
         if len(self._disks) > 1 and not self._is_volatile:
@@ -151,15 +163,19 @@ class Bus(BusEntities):
 
     def stop(self) -> None:
         """Stop cleanly, as on SIGTERM."""
-        loop, thread, server = self._loop, self._thread, self._server
-        if loop is None or thread is None or server is None:
+        if self._server is None:
             return
-        self._run(server.stop())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(_WAIT_SECONDS)
-        loop.close()
-        self._loop = self._thread = self._server = None
+        self._run(self._server.stop())
+        self._end_loop()
         self._keep_port()
+
+    def _end_loop(self) -> None:
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = self._server = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(_WAIT_SECONDS)
+            loop.close()
 
     def restart(self) -> None:
         """Stop and start again on the same data and port."""
@@ -190,13 +206,16 @@ class Bus(BusEntities):
         self.clock.jump(SystemClock().now() - self.clock.now())
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "the bus is not running"
+        if self._loop is None:
+            coroutine.close()
+            raise _not_running()
         future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         return future.result(_WAIT_SECONDS)
 
     @property
     def server(self) -> Server:
-        assert self._server is not None, "the bus is not running"
+        if self._server is None:
+            raise _not_running()
         return self._server
 
     # --- connecting -----------------------------------------------------------
@@ -208,7 +227,7 @@ class Bus(BusEntities):
 
     @property
     def connection_string(self) -> str:
-        """For azure-servicebus, with all claims."""
+        """For azure-servicebus, with all claims. It is always the same."""
         return self._connection_string(self.key_name, self.key)
 
     def connection_string_for(self, *claims: str) -> str:
@@ -216,7 +235,8 @@ class Bus(BusEntities):
         for named, access in self._rules.items():
             if set(named) == set(claims):
                 return self._connection_string(access.key_name, access.primary_key)
-        raise ValueError(f"no rule has the claims {claims}")
+        known = "; ".join(", ".join(named) for named in self._rules)
+        raise ValueError(f"no rule has exactly the claims {claims}; there are: {known}")
 
     def _connection_string(self, key_name: str, key: str) -> str:
         return (
@@ -272,6 +292,8 @@ class Bus(BusEntities):
         """Move the clock; when this returns, everything due has happened."""
         if isinstance(seconds, timedelta):
             seconds = seconds.total_seconds()
+        if seconds < 0:
+            raise ValueError(f"time passes forwards only, not by {seconds} seconds")
         self._run(self._let_time_pass(round(seconds * 1000)))
 
     async def _let_time_pass(self, milliseconds: int) -> None:
@@ -291,6 +313,23 @@ class Bus(BusEntities):
                     await owner.durable()
             if not any(owner.has_due_work() for owner in serving):
                 return
+
+
+def _not_running() -> RuntimeError:
+    return RuntimeError("The bus is not running: use it in `with`, or call `start`.")
+
+
+def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises ValueError if there is no such setting, or it is the kit's."""
+    known = [each.name for each in dataclasses.fields(Config)]
+    for name in settings:
+        if name in _OF_THE_KIT:
+            raise ValueError(f"the setting {name!r} is made by the bus for tests")
+        if name not in known:
+            similar = get_close_matches(name, known, 1)
+            meant = f"; did you mean {similar[0]!r}?" if similar else ""
+            raise ValueError(f"there is no setting {name!r}{meant}")
+    return dict(settings)
 
 
 def _rule(claims: tuple[str, ...]) -> AccessRule:

@@ -5,6 +5,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from twinbus.broker.fragment import MAIN
 from twinbus.config.entities import entity_properties
 from twinbus.entities.namespace import Namespace
 from twinbus.errors import MessagingEntityNotFound
@@ -48,6 +49,12 @@ class BusEntities(ABC):
         """Delete a topic with its subscriptions."""
         self._run(self._served().delete_topic(path))
 
+    def counts(self, path: str) -> dict[str, int]:
+        """How many messages it has that are `active`, `deferred`, `scheduled` and
+        `dead_letter`. A subscription is `TOPIC/Subscriptions/NAME`. A locked message is
+        active."""
+        return self._run(_counts(self._served(), path))
+
     # --- subscriptions --------------------------------------------------------
 
     def create_subscription(
@@ -86,6 +93,18 @@ class BusEntities(ABC):
         """Remove a rule. New subscriptions have `$Default`, which selects
         everything."""
         self._run(self._served().remove_rule(topic, subscription, name))
+
+
+async def _counts(namespace: Namespace, path: str) -> dict[str, int]:
+    """In the loop, where nothing else happens meanwhile."""
+    entity = namespace.entity(path)
+    main, counts = entity.all_counters(MAIN), entity.counts()
+    return {
+        "active": sum(one.active_count for one in main),
+        "deferred": sum(one.deferred_count for one in main),
+        "scheduled": counts.scheduled,
+        "dead_letter": counts.dead_letter,
+    }
 
 
 async def delete_all(namespace: Namespace) -> None:

@@ -35,8 +35,8 @@ def current_context(environment: Mapping[str, str]) -> ContextEntry | None:
 def opened_context(
     entry: ContextEntry, environment: MutableMapping[str, str] = os.environ
 ) -> str:
-    """Its connection string. This process trusts its authority from now on, unless the
-    user has named another one. Raises Failure."""
+    """Its connection string. This process trusts its authority from now on, in place of
+    one that the environment names for all servers. Raises Failure."""
     if entry.ca_file:
-        environment.setdefault(_AUTHORITY, entry.ca_file)
+        environment[_AUTHORITY] = entry.ca_file
     return entry.connection_string(environment)

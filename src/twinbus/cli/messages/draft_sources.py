@@ -17,6 +17,13 @@ from twinbus.cli.messages.message_draft import Draft, DraftError, check_draft
 STANDARD_INPUT: Final = "-"
 
 
+class UnreadableDraft(Failure):
+    """A message of a file cannot be read; those before it are good."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, exit_codes.USAGE)
+
+
 def body_drafts(body: str, defaults: Draft, count: int) -> Iterator[Draft]:
     """The same message so many times."""
     draft = {**defaults, "body": body}
@@ -43,10 +50,9 @@ def line_drafts(file: str, defaults: Draft) -> Iterator[Draft]:
             try:
                 text = line.decode().rstrip("\r\n")
             except UnicodeDecodeError:
-                raise Failure(
+                raise UnreadableDraft(
                     f"Line {number} of {_named(file)} is not UTF-8. --file sends a "
-                    "file of any content as one message.",
-                    exit_codes.USAGE,
+                    "file of any content as one message."
                 ) from None
             yield {**defaults, "body": text}
 
@@ -61,8 +67,8 @@ def json_drafts(file: str, defaults: Draft) -> Iterator[Draft]:
                 draft = check_draft(json.loads(line))
             except (DraftError, ValueError) as error:
                 why = str(error) if isinstance(error, DraftError) else "it is not JSON"
-                raise Failure(
-                    f"Line {number} of {_named(file)}: {why}.", exit_codes.USAGE
+                raise UnreadableDraft(
+                    f"Line {number} of {_named(file)}: {why}."
                 ) from None
             yield {**defaults, **draft} if defaults else draft
 
@@ -74,13 +80,20 @@ def _named(file: str) -> str:
 @contextmanager
 def _opened(file: str) -> Iterator[BinaryIO]:
     if file == STANDARD_INPUT:
-        yield sys.stdin.buffer
+        yield _standard_input()
         return
     try:
         stream = Path(file).open("rb")
     except OSError as error:
-        raise Failure(
-            f"{file} can't be read: {error.strerror}.", exit_codes.USAGE
-        ) from None
+        raise UnreadableDraft(f"{file} can't be read: {error.strerror}.") from None
     with stream:
         yield stream
+
+
+def _standard_input() -> BinaryIO:
+    """A stream of our own: the thread that waits for a line holds the lock of its
+    stream, and at the end Python takes that of `sys.stdin`, or aborts. Raises Failure.
+    """
+    if sys.stdin is None:
+        raise UnreadableDraft("Standard input is closed.")
+    return open(sys.stdin.fileno(), "rb", closefd=False)

@@ -8,12 +8,13 @@ settled, it was printed.
 import json
 import sys
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from rich.markup import escape
 
-from twinbus.cli.failure import NobodyReads
+from twinbus.cli import exit_codes
+from twinbus.cli.failure import Failure, NobodyReads
 from twinbus.cli.tables import console, one_line
 
 _SHOWN: Final = (
@@ -32,19 +33,42 @@ class MessageOutput:
         self._is_json = is_json
         self._is_body = is_body
         self._console = None if is_json or is_body else console()
+        # JSON is not to depend on what a terminal can show.
+        self._is_ascii = "utf" not in (sys.stdout.encoding or "").lower()
 
     def write(self, messages: Iterable[dict[str, Any]]) -> None:
-        """Raises NobodyReads."""
+        """Raises NobodyReads, Failure."""
         try:
             self._write(messages)
+        # Neither is to be taken for an error of the connection.
         except BrokenPipeError:
-            # Not to be taken for an error of the connection.
             raise NobodyReads from None
+        except OSError as error:
+            raise Failure(
+                f"Messages can't be written: {error.strerror}. Those that were not "
+                "are still there, unless --delete was given.",
+                exit_codes.FAILED,
+            ) from None
+
+    def written(
+        self, progress: Callable[[int], None]
+    ) -> Callable[[Sequence[dict[str, Any]]], None]:
+        """`write`, which tells how many messages it has written."""
+        done = 0
+
+        def write(messages: Sequence[dict[str, Any]]) -> None:
+            nonlocal done
+            self.write(messages)
+            done += len(messages)
+            progress(done)
+
+        return write
 
     def _write(self, messages: Iterable[dict[str, Any]]) -> None:
         for message in messages:
             if self._is_json:
-                sys.stdout.write(json.dumps(message, ensure_ascii=False) + "\n")
+                text = json.dumps(message, ensure_ascii=self._is_ascii)
+                sys.stdout.write(text + "\n")
             elif self._is_body:
                 sys.stdout.flush()
                 sys.stdout.buffer.write(_content(message) + b"\n")
@@ -80,7 +104,8 @@ def shown_lines(message: dict[str, Any]) -> list[str]:
 
 def _body_lines(message: dict[str, Any]) -> list[str]:
     if "body" in message:
-        return [f"  {_plain(line)}" for line in message["body"].splitlines()]
+        lines = [f"  {_plain(line)}" for line in message["body"].splitlines()]
+        return lines or ["  [dim](empty body)[/dim]"]
     if "body_base64" in message:
         size = len(b64decode(message["body_base64"]))
         return [f"  [dim]({size} bytes that are no text)[/dim]"]

@@ -13,16 +13,24 @@ from typing import Final, TypeVar
 from twinbus.amqp.types import AmqpArray
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure, complain
+from twinbus.cli.refusals import lacking_right, no_answer, not_trusted, untracked
+from twinbus.cli.similar_paths import meant_instead
 from twinbus.client.address import parse_address
 from twinbus.client.connection import ClientConnection
-from twinbus.client.connection_string import ConnectionStringError
+from twinbus.client.connection_string import (
+    ConnectionStringError,
+    parse_connection_string,
+)
 from twinbus.client.errors import ClientError, ConnectionLost, RequestFailed
+from twinbus.client.management import ask_namespace
 from twinbus.client.namespace_connection import NamespaceConnection
 from twinbus.clock import SystemClock
 from twinbus.errors import (
     AuthenticationFailed,
     ConnectionForced,
+    MessageNotFound,
     MessagingEntityNotFound,
+    NotAllowed,
     ServerBusy,
     ServiceBusError,
     UnauthorizedAccess,
@@ -37,16 +45,31 @@ BUSY_SECONDS: Final = 10.0
 _MOST_WAITS: Final = 60
 """After ten minutes somebody has to look."""
 
+_SUGGESTION_SECONDS: Final = 2.0
+"""How long a command that fails may look for the name that was meant."""
+
 _EXTENSIONS: Final = "twinbus:extensions"
 
 _CODES: Final = {
     UnauthorizedAccess.condition: exit_codes.UNAUTHORIZED,
     AuthenticationFailed.condition: exit_codes.UNAUTHORIZED,
-    MessagingEntityNotFound.condition: exit_codes.NOT_FOUND,
+    MessageNotFound.condition: exit_codes.NOT_FOUND,
     ConnectionForced.condition: exit_codes.UNREACHABLE,
 }
 _REFUSED: Final = (401, 403)
+_NEEDS_SESSION: Final = " requires sessions"
+_CUT: Final = ("", ConnectionForced.condition)
+"""What a connection ends with that was open, and not because of us."""
+
 _FAILURES: Final = (ClientError, ServiceBusError, OSError, TimeoutError)
+
+
+class NoSuchEntity(Failure):
+    """The namespace has no entity of this path."""
+
+    def __init__(self, text: str, entity: str) -> None:
+        super().__init__(text, exit_codes.NOT_FOUND)
+        self.entity = entity
 
 
 class NamespaceSide:
@@ -57,9 +80,14 @@ class NamespaceSide:
     ) -> None:
         """Raises Failure."""
         try:
+            parsed = parse_connection_string(connection_string)
             address = parse_address(connection_string)
         except ConnectionStringError as error:
             raise Failure(str(error), exit_codes.USAGE) from None
+        # Empty: a signature.
+        self.key_name = parsed.key_name
+        # The only entity that the key is for; empty: the whole namespace.
+        self.entity_path = parsed.entity_path
         self.clock = SystemClock()
         self._connection = NamespaceConnection(address, self.clock)
         self._busy_seconds = busy_seconds
@@ -78,6 +106,34 @@ class NamespaceSide:
         connection = await self.connection(path)
         offered = connection.peer_properties.get(_EXTENSIONS)
         return isinstance(offered, AmqpArray) and extension in offered.items
+
+    async def meant_instead(self, entity: str) -> str:
+        """The entity that was meant, as a question; empty if none is known."""
+        return meant_instead(entity, await self._known())
+
+    async def topic_hint(self, path: str) -> str:
+        """Where the messages of a topic are; empty if it is none, or not known."""
+        known = await self._known()
+        if not any(
+            kind == "topic" and each.lower() == path.lower()
+            for each, kind in known.items()
+        ):
+            return ""
+        start = f"{path}/subscriptions/".lower()
+        own = [each for each in known if each.lower().startswith(start)]
+        example = f", such as '{own[0]}'" if own else "; it has none"
+        return f"'{path}' is a topic: its messages are in its subscriptions{example}."
+
+    async def _known(self) -> dict[str, str]:
+        """Kinds of all entities by path; none if the key may not ask, or the namespace
+        cannot answer."""
+        try:
+            async with asyncio.timeout(_SUGGESTION_SECONDS):
+                connection = await self.connection("")
+                found = await ask_namespace(connection, "list-entities", {})
+        except _FAILURES:
+            return {}
+        return {one["path"]: one["kind"] for one in found}
 
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do this, and again after a while if the server is busy."""
@@ -103,6 +159,9 @@ async def opened_side(connection_string: str) -> AsyncIterator[NamespaceSide]:
     side = NamespaceSide(connection_string)
     try:
         yield side
+    except NoSuchEntity as failure:
+        hint = await side.meant_instead(failure.entity)
+        raise Failure(f"{failure} {hint}", failure.exit_code) from None
     finally:
         await side.close()
 
@@ -133,39 +192,60 @@ def failure_of(
     done = f" {so_far}" if so_far else ""
     condition = condition_of(error)
     if condition == MessagingEntityNotFound.condition:
-        return Failure(
+        return NoSuchEntity(
             f"{side.text} has no entity '{entity}': 'twinbus entities list' shows "
             f"those that exist.{done}",
-            exit_codes.NOT_FOUND,
+            entity,
         )
     if isinstance(error, RequestFailed) and error.status in _REFUSED:
         return Failure(
-            f"{side.text} refuses the key for '{entity}': {error.description}{done}",
-            exit_codes.UNAUTHORIZED,
+            f"{_refused(error, side, entity)}{done}", exit_codes.UNAUTHORIZED
         )
-    if condition:
-        code = _CODES.get(condition, exit_codes.FAILED)
-        return Failure(f"'{entity}': {_text(error)}{done}", code)
-    if isinstance(error, ssl.SSLError):
+    if isinstance(error, ConnectionLost) and condition in _CUT:
+        why = _text(error).rstrip(".")
         return Failure(
-            f"{side.text} can't be trusted: {error.reason or error}. SSL_CERT_FILE "
-            f"names the authority.{done}",
+            f"{side.text} has ended the connection: {why}.{done}",
             exit_codes.UNREACHABLE,
         )
+    if condition:
+        text = lacking_right(_text(error), side.key_name, entity)
+        text += _flag_hint(condition, text)
+        if f"'{entity}'" not in text:
+            text = f"'{entity}': {text}"
+        return Failure(f"{text}{done}", _CODES.get(condition, exit_codes.FAILED))
+    if isinstance(error, ssl.SSLError):
+        return Failure(f"{not_trusted(side.text, error)}{done}", exit_codes.UNREACHABLE)
     if isinstance(error, OSError | ConnectionLost | TimeoutError):
-        why = str(error) or "it took too long"
-        return Failure(
-            f"{side.text} does not answer: {why}.{done}", exit_codes.UNREACHABLE
-        )
+        return Failure(f"{no_answer(side.text, error)}{done}", exit_codes.UNREACHABLE)
     return Failure(f"'{entity}': {error}.{done}", exit_codes.FAILED)
 
 
+def _flag_hint(condition: str, text: str) -> str:
+    """The flag for what the server asks for in the words of the SDKs."""
+    if condition != NotAllowed.condition or _NEEDS_SESSION not in text:
+        return ""
+    if "receive from it" in text:
+        return " The flags are --session and --next-session."
+    return " The flag is --session-id."
+
+
+def _refused(error: RequestFailed, side: NamespaceSide, entity: str) -> str:
+    """A token was not taken."""
+    only = side.entity_path
+    if only and only.lower() != entity.lower():
+        return f"The connection string is for '{only}' alone, by its EntityPath."
+    key = f"the key '{side.key_name}'" if side.key_name else "the signature"
+    return f"{side.text} refuses {key} for '{entity}': {untracked(error.description)}"
+
+
 def _text(error: BaseException) -> str:
-    """The peer's own text, without the tracking id."""
+    """The peer's own text."""
     if isinstance(error, ServiceBusError):
         text = error.text
     else:
-        assert isinstance(error, ClientError) and error.error is not None
+        assert isinstance(error, ClientError)
+        if error.error is None:
+            return str(error)
         told = error.error
         text = from_condition(told.condition, told.description).text
-    return text.partition(" TrackingId:")[0]
+    return untracked(text)

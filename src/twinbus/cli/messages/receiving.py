@@ -9,6 +9,7 @@ back at the end, so that no message is left locked or lost on its way.
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,6 +21,7 @@ from twinbus.amqp.outcomes import ACCEPTED, RELEASED, Modified, Rejected
 from twinbus.amqp.types import Described, Symbol, UInt
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure, complain
+from twinbus.cli.messages.kept_session import SESSION_FILTER, KeptSession
 from twinbus.cli.messages.message_json import DESCRIPTION, REASON, message_json
 from twinbus.cli.messages.namespace_side import (
     NamespaceSide,
@@ -29,7 +31,13 @@ from twinbus.cli.messages.namespace_side import (
 )
 from twinbus.client.errors import ClientError, ConnectionLost
 from twinbus.client.receiver import ClientReceiver
-from twinbus.errors import OperationTimeout, SessionCannotBeLocked
+from twinbus.errors import (
+    OperationTimeout,
+    ServiceBusError,
+    SessionCannotBeLocked,
+    SessionLockLost,
+    from_condition,
+)
 
 COMPLETE: Final = "complete"
 ABANDON: Final = "abandon"
@@ -40,7 +48,6 @@ DELETE: Final = "delete"
 
 SETTLEMENTS: Final = (COMPLETE, ABANDON, DEFER, DEAD_LETTER)
 
-_SESSION_FILTER: Final = Symbol("com.microsoft:session-filter")
 _TIMEOUT: Final = Symbol("com.microsoft:timeout")
 _DEAD_LETTER: Final = "com.microsoft:dead-letter"
 
@@ -52,6 +59,8 @@ _HELD: Final = 10_000
 
 _RETRY_SECONDS: Final = 2.0
 _DRAIN_SECONDS: Final = 10.0
+
+_FAILURES: Final = (ClientError, ServiceBusError, OSError, TimeoutError)
 
 Sink = Callable[[Sequence[dict[str, Any]]], None]
 
@@ -75,6 +84,12 @@ class WantedMessages:
     session_id: str | None = None
     has_raw: bool = False
 
+    @property
+    def is_each_session(self) -> bool:
+        """One after the other. Abandoned messages would come again and again."""
+        is_next = self.is_session and self.session_id is None
+        return is_next and self.count is None and self.settlement != ABANDON
+
     def outcome(self) -> bytes:
         """The state that settles a message, encoded."""
         if self.settlement == ABANDON:
@@ -92,28 +107,60 @@ class WantedMessages:
 
 async def receive_all(side: NamespaceSide, wanted: WantedMessages, sink: Sink) -> int:
     """Receive, print by `sink`, and settle. Returns how many. Raises Failure."""
-    done = 0
+    done, trouble = 0, ""
     while True:
-        run = _Run(wanted, sink, done)
+        run = _Run(wanted, sink, done, trouble)
         try:
             await _receive(side, run)
-            return run.done_count
-        except (ClientError, OSError, TimeoutError) as error:
-            done = run.done_count
-            is_cut = isinstance(error, OSError | ConnectionLost | TimeoutError)
-            if not wanted.is_following or not is_cut:
-                so_far = f"Received: {done}."
-                raise failure_of(error, side, wanted.entity, so_far) from None
-            complain(f"{side.text} does not answer ({error}); trying again.")
-            await asyncio.sleep(_RETRY_SECONDS)
+        except asyncio.CancelledError:
+            raise _interrupted(run) from None
+        except _FAILURES as error:
+            so_far = f"Received: {run.done_count}." if run.done_count else ""
+            failure = failure_of(error, side, wanted.entity, so_far)
+            if not wanted.is_following or not _may_pass(error):
+                raise failure from None
+            # One line for an outage, however long it is.
+            if run.is_attached or str(failure) != trouble:
+                complain(f"{failure} Trying again.")
+            trouble = str(failure)
+        else:
+            trouble = "" if run.is_attached else trouble
+            if not run.goes_on():
+                return run.done_count
+        done = run.done_count
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether one who follows tries again."""
+    if isinstance(error, OSError | ConnectionLost | TimeoutError):
+        # Nobody makes another certificate meanwhile.
+        return not isinstance(error, ssl.SSLError)
+    condition = condition_of(error)
+    if condition == SessionLockLost.condition:
+        return True
+    return bool(condition) and from_condition(condition, "").retryable
+
+
+def _interrupted(run: "_Run") -> Failure:
+    text = f"Interrupted. Received: {run.done_count}."
+    if unsure := run.printed_count - run.done_count:
+        text += f" The last {unsure} that were printed may come again."
+    return Failure(text, exit_codes.INTERRUPTED)
 
 
 class _Run:
     """One link, from its attach to its end."""
 
-    def __init__(self, wanted: WantedMessages, sink: Sink, done_count: int) -> None:
+    def __init__(
+        self, wanted: WantedMessages, sink: Sink, done_count: int, trouble: str
+    ) -> None:
         self.wanted = wanted
         self._sink = sink
+        # Why the one before it has failed; empty if it has not.
+        self.trouble = trouble
+        self.is_attached = False
+        # Printed, and then also settled.
+        self.printed_count = done_count
         self.done_count = done_count
         # Messages that are printed and abandoned at the end; before, they would come
         # again and again.
@@ -132,6 +179,7 @@ class _Run:
             return
         wanted = self.wanted
         self._sink([message_json(one.payload, has_raw=wanted.has_raw) for one in batch])
+        self.printed_count += len(batch)
         if wanted.settlement == ABANDON:
             self._held += [one.delivery_id for one in batch]
         elif wanted.settlement != DELETE:
@@ -148,20 +196,36 @@ class _Run:
     def is_full(self) -> bool:
         return len(self._held) >= _HELD
 
+    def goes_on(self) -> bool:
+        """Whether another session is asked for when this one has no more messages."""
+        if self.wanted.is_following:
+            return True
+        return self.is_attached and self.wanted.is_each_session
+
 
 async def _receive(side: NamespaceSide, run: _Run) -> None:
+    if run.trouble:
+        await asyncio.sleep(_RETRY_SECONDS)
     receiver = await _attached(side, run.wanted)
     if receiver is None:
         return
+    run.is_attached = True
+    if run.trouble:
+        complain(f"{side.text} answers again.")
+    wanted = run.wanted
+    session = KeptSession(side, wanted.entity, receiver) if wanted.is_session else None
     try:
         while run.left_count != 0 and not run.is_full():
             left = run.left_count
             credit = _AT_ONCE if left is None else min(left, _AT_ONCE)
             if receiver.credit * 2 < credit or left == credit:
                 receiver.issue_credit(credit)
-            batch = await receiver.receive_batch(
-                _AT_ONCE, timeout_seconds=run.wanted.wait_seconds
-            )
+            if session is None:
+                batch = await receiver.receive_batch(
+                    _AT_ONCE, timeout_seconds=wanted.wait_seconds
+                )
+            else:
+                batch = await session.next_batch(_AT_ONCE, wanted.wait_seconds)
             if not batch:
                 break
             await run.take(receiver, batch)
@@ -200,8 +264,8 @@ async def _attached(
     source_filter: dict[object, object] = {}
     patience = 30.0
     if wanted.is_session:
-        described = Described(_SESSION_FILTER, wanted.session_id)
-        source_filter[_SESSION_FILTER] = described
+        described = Described(SESSION_FILTER, wanted.session_id)
+        source_filter[SESSION_FILTER] = described
         wait = 60.0 if wanted.wait_seconds is None else wanted.wait_seconds
         properties[_TIMEOUT] = UInt(int(wait * 1000))
         patience += wait
@@ -220,7 +284,8 @@ async def _attached(
         condition = condition_of(error)
         if wanted.is_session and condition == OperationTimeout.condition:
             return None
-        if wanted.is_session and condition == SessionCannotBeLocked.condition:
+        is_held = condition == SessionCannotBeLocked.condition
+        if wanted.is_session and is_held and not wanted.is_following:
             raise Failure(
                 f"The session '{wanted.session_id}' of '{wanted.entity}' is held by "
                 "another receiver.",

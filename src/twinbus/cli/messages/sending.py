@@ -13,6 +13,7 @@ from typing import Final
 
 from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
+from twinbus.cli.messages.draft_sources import UnreadableDraft
 from twinbus.cli.messages.message_draft import Draft, DraftError, encoded_drafts
 from twinbus.cli.messages.namespace_side import (
     NamespaceSide,
@@ -22,7 +23,7 @@ from twinbus.cli.messages.namespace_side import (
 )
 from twinbus.cli.messages.progress import Progress
 from twinbus.cli.messages.read_ahead import read_ahead
-from twinbus.client.errors import ClientError, NotAccepted
+from twinbus.client.errors import ClientError, ConnectionLost, NotAccepted
 from twinbus.client.sender import ClientSender
 from twinbus.encoding.batch import BATCH_FORMAT, encode_batch
 from twinbus.errors import (
@@ -79,11 +80,15 @@ async def send_all(
     loop = asyncio.get_running_loop()
     started = loop.time()
     at_once = _AT_ONCE if not rate else max(1, min(_AT_ONCE, int(rate / 10)))
-    async for portion in read_ahead(drafts, at_once):
-        if rate:
-            due = started + outlet.sent_count / rate
-            await asyncio.sleep(max(due - loop.time(), 0))
-        await _send_portion(outlet, portion)
+    try:
+        async for portion in read_ahead(drafts, at_once):
+            if rate:
+                due = started + outlet.sent_count / rate
+                await asyncio.sleep(max(due - loop.time(), 0))
+            await _send_portion(outlet, portion)
+    except UnreadableDraft as error:
+        text = f"{error} Sent before it: {outlet.sent_count}."
+        raise Failure(text, error.exit_code) from None
     return outlet.sent_count
 
 
@@ -138,6 +143,7 @@ class _MixedKeys(Exception):
 async def _send_batches(outlet: OpenOutlet, encoded: Sequence[bytes]) -> None:
     sent = 0
     for batch in _batches(encoded, outlet.sender.max_message_bytes):
+        _check_size(outlet, batch)
         try:
             await outlet.side.patiently(partial(_deliver, outlet, batch))
         except (ClientError, OSError, TimeoutError) as error:
@@ -151,6 +157,23 @@ async def _send_batches(outlet: OpenOutlet, encoded: Sequence[bytes]) -> None:
             outlet.sent_count += len(batch)
         sent += len(batch)
         outlet.progress(outlet.sent_count)
+
+
+def _check_size(outlet: OpenOutlet, batch: Sequence[bytes]) -> None:
+    """A link ends with its error before the message has arrived, so the server cannot
+    tell its size. Raises Failure."""
+    limit = outlet.sender.max_message_bytes
+    # What is too large for a batch is a batch of its own.
+    if not limit or len(batch[0]) <= limit:
+        return
+    raise Failure(
+        f"Message {outlet.sent_count + 1} has {len(batch[0]):,} bytes, and "
+        f"'{outlet.entity}' takes {limit:,} at most. Send a smaller one, or raise "
+        "the limit of the entity with 'twinbus entities update "
+        f"{outlet.entity} --max-message-size-in-kilobytes N'. Sent before it: "
+        f"{outlet.sent_count:,}.",
+        exit_codes.FAILED,
+    )
 
 
 async def _send_singly(outlet: OpenOutlet, batch: Sequence[bytes]) -> None:
@@ -176,7 +199,7 @@ def _ended(outlet: OpenOutlet, error: BaseException) -> Failure:
     so_far = f"Sent: {count}."
     if isinstance(error, NotAccepted):
         so_far = f"It was message {count + 1}; sent before it: {count}."
-    elif not condition_of(error):
+    elif isinstance(error, ConnectionLost) or not condition_of(error):
         so_far += " Whether the next ones have arrived is not known."
     return failure_of(error, outlet.side, outlet.entity, so_far)
 

@@ -9,6 +9,7 @@ from twinbus.cli.failure import Failure
 from twinbus.cli.operation_log.sources import log_sources
 from twinbus.cli.operation_log.stored_rows import Row, stored_rows
 from twinbus.cli.settings import settings
+from twinbus.cli.tables import print_table
 from twinbus.log_export.blob_source import SourceUnavailable
 
 _COMMITS: Final = 1_000
@@ -51,22 +52,25 @@ def _as_json(row: Row) -> Row:
 
 
 def _print(rows: list[Row]) -> None:
-    lines = [("time", "operation", "entity", "number", "message id", "by", "note")]
-    for row in rows:
-        place = row["entity"] or "?"
-        if row["subqueue"]:
-            place += f"/{row['subqueue']}"
-        texts = [
-            _time(row),
-            row["operation"],
-            place,
-            str(row["sequence_number"] or ""),
-            row["message_id"] or "",
-            row["key_name"] or row["client"] or "the bus",
-            row["reason"] or row["destination"] or "",
-        ]
-        lines.append(tuple(texts))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        shown = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        print("  ".join(shown).rstrip())
+    print_table(
+        ("time", "operation", "entity", "number", "message id", "by", "note"),
+        [
+            (
+                _time(row),
+                row["operation"],
+                _place(row),
+                str(row["sequence_number"] or ""),
+                row["message_id"] or "",
+                row["key_name"] or row["client"] or "the bus",
+                row["reason"] or row["destination"] or "",
+            )
+            for row in rows
+        ],
+        right=(3,),
+        name=2,
+    )
+
+
+def _place(row: Row) -> str:
+    place = row["entity"] or "?"
+    return f"{place}/{row['subqueue']}" if row["subqueue"] else place

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
+from twinbus.cli.entity_choice import chosen_entities
 from twinbus.cli.entity_questions import ask_server
 from twinbus.cli.own_requests import ask_text
 from twinbus.clock import SystemClock
@@ -46,13 +46,7 @@ class EntityRow:
 def look(flags: Mapping[str, Any], patterns: Iterable[str]) -> BusLook:
     """Entities whose paths match one of the patterns; all without any. Raises
     Failure."""
-    wanted = [pattern.lower() for pattern in patterns]
-    found = [
-        entity
-        for entity in ask_server(flags, "list-entities")
-        if not wanted
-        or any(fnmatchcase(entity["path"].lower(), pattern) for pattern in wanted)
-    ]
+    found = chosen_entities(ask_server(flags, "list-entities"), list(patterns))
     metrics = _metrics(ask_text(flags, "/metrics?entities=0"))
     return BusLook(taken_at=SystemClock().monotonic(), entities=found, metrics=metrics)
 

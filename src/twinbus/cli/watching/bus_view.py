@@ -1,14 +1,17 @@
 """A look at a bus as text for a terminal, and as JSON for scripts."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from twinbus.broker.transfer_queue import is_transfer_queue, primary_of
 from twinbus.cli.entity_tables import readable_size
 from twinbus.cli.tables import table_lines
 from twinbus.cli.watching.bus_look import BusLook, EntityRow
+
+_ACTIVE: Final = "Active"
 
 
 def look_json(now: BusLook, rows: list[EntityRow]) -> dict[str, Any]:
@@ -61,9 +64,11 @@ def _backlogs(rows: list[EntityRow]) -> list[dict[str, Any]]:
 def heading_lines(now: BusLook, rows: list[EntityRow], where: str) -> list[Text]:
     """What concerns the whole bus."""
     connections = int(now.value("twinbus_connections"))
-    total = sum(row.active for row in rows)
+    active = sum(row.active for row in rows)
+    dead = sum(row.dead_letter for row in rows)
     noun = "connection" if connections == 1 else "connections"
-    lines = [Text(f"{where}  {connections} {noun}  {total:,} active", "bold")]
+    told = f"{where}  {connections} {noun}  {active:,} active  {dead:,} dead"
+    lines = [Text(told, "bold")]
     brokers = _brokers(now)
     if brokers:
         names = ", ".join(one["broker"] for one in brokers)
@@ -95,12 +100,15 @@ def _pair_lines(now: BusLook) -> list[Text]:
 
 
 def entity_lines(rows: list[EntityRow], width: int, *, is_short: bool) -> list[Text]:
-    """A table of entities. The short form has what a terminal has room for."""
+    """A table of entities. The short form has what a terminal has room for. A status is
+    shown where it is not what it usually is."""
     is_read = any(row.readers for row in rows)
+    is_limited = any(row.status != _ACTIVE for row in rows)
     states = () if is_short else ("scheduled", "deferred")
     headings = (
         *(("name",) if is_short else ("name", "kind")),
         *("active", *states, "dead", "in/s", "out/s", "size"),
+        *(("status",) if is_limited else ()),
         *(("read alone by",) if is_read else ()),
     )
     cells = [
@@ -112,6 +120,7 @@ def entity_lines(rows: list[EntityRow], width: int, *, is_short: bool) -> list[T
             _rate(row.in_per_second),
             _rate(row.out_per_second),
             readable_size(row.size_bytes),
+            *(("" if row.status == _ACTIVE else row.status,) if is_limited else ()),
             *((", ".join(row.readers),) if is_read else ()),
         )
         for row in rows
@@ -132,7 +141,37 @@ def _rate(rate: float | None) -> str:
     return f"{rate:,.0f}" if rate >= 10 or rate == 0 else f"{rate:.1f}"
 
 
+def fitting_lines(rows: list[EntityRow], width: int, height: int) -> list[Text]:
+    """The short table in so many lines: of the busiest entities, if there are more than
+    fit."""
+    count = len(rows)
+    if count < height:
+        table = entity_lines(rows, width, is_short=True)
+        if height_of(table, width) <= height:
+            return table
+    # A line for each at least, one for the headings, and one for the rest.
+    count = max(1, min(count, height - 2))
+    while True:
+        shown = busiest(rows, count)
+        table = entity_lines(shown, width, is_short=True)
+        if count == 1 or height_of(table, width) < height:
+            table.append(Text(f"and {len(rows) - count:,} more", "dim"))
+            return table
+        count -= 1
+
+
+def height_of(lines: list[Text], width: int) -> int:
+    """With those that the terminal wraps."""
+    return sum(max(1, -(-cell_len(line.plain) // width)) for line in lines)
+
+
 def busiest(rows: list[EntityRow], count: int) -> list[EntityRow]:
-    """So many that have the most messages, in the order of their paths."""
-    by_depth = sorted(rows, key=lambda row: (-row.active - row.dead_letter, row.path))
-    return sorted(by_depth[:count], key=lambda row: row.path)
+    """So many that have the most messages, and move the most in a minute; in the order
+    of their paths."""
+    by_work = sorted(rows, key=lambda row: (-_work(row), row.path))
+    return sorted(by_work[:count], key=lambda row: row.path)
+
+
+def _work(row: EntityRow) -> float:
+    moved = (row.in_per_second or 0) + (row.out_per_second or 0)
+    return row.active + row.dead_letter + 60 * moved

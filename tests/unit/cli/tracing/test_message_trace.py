@@ -13,7 +13,7 @@ from twinbus.cli import exit_codes
 from twinbus.cli.failure import Failure
 from twinbus.cli.tracing.exported_log import ExportedLog
 from twinbus.cli.tracing.message_trace import traced
-from twinbus.cli.tracing.trace_view import print_trace
+from twinbus.cli.tracing.trace_view import print_trace, trace_lines
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SCHEMA = pa.schema(
@@ -109,6 +109,28 @@ def test_people_see_where_and_why(
     assert "site-a: orders/$deadletterqueue" in lines[5]
     assert "reason Impossible" in lines[5]
     assert "store-1 has a gap: missing" in lines[6]
+
+
+def test_narrow_terminal_gets_a_list_that_breaks_no_name(sites: list[Path]) -> None:
+    found = traced("tea-1", logs(sites))
+    lines = [line.plain for line in trace_lines(found, 60)]
+    assert lines[:4] == [
+        "time (UTC)               operation    where",
+        "2026-01-01 12:00:00.500  divert       site-b: orders",
+        "2026-01-01 12:00:01.000  send         site-a: orders #7",
+        "    by root",
+    ]
+    assert lines[-4:] == [
+        "2026-01-01 12:00:03.000  dead_letter  site-a: orders #7",
+        "2026-01-01 12:00:03.500  arrive",
+        "    site-a: orders/$deadletterqueue #7",
+        "    reason Impossible",
+    ]
+
+
+def test_only_namespace_is_not_repeated(sites: list[Path]) -> None:
+    shown = [line.plain for line in trace_lines(traced("tea-1", logs(sites[:1])), 200)]
+    assert not any("site-a" in line for line in shown)
 
 
 def test_unknown_message_has_no_events(sites: list[Path]) -> None:

@@ -2,8 +2,20 @@
 
 from typing import Any
 
-from twinbus.cli.watching.bus_look import BusLook, EntityRow, entity_rows
-from twinbus.cli.watching.bus_view import entity_lines, heading_lines, look_json
+import pytest
+
+from twinbus.cli.watching.bus_look import (
+    BusLook,
+    EntityRow,
+    entity_rows,
+)
+from twinbus.cli.watching.bus_view import (
+    busiest,
+    entity_lines,
+    fitting_lines,
+    heading_lines,
+    look_json,
+)
 
 BACKLOG = "site-a/x-servicebus-transfer/0"
 
@@ -67,7 +79,7 @@ def test_whole_bus_is_told_above_the_table() -> None:
     found = entity_rows(now, None)
     told = [str(line) for line in heading_lines(now, found, "localhost:5672")]
     assert told == [
-        "localhost:5672  3 connections  7 active",
+        "localhost:5672  3 connections  7 active  2 dead",
         "brokers: b1",
         "store s: unavailable",
         "backlog of site-a: 7 messages, 2 dead letters",
@@ -86,3 +98,32 @@ def test_table_of_a_terminal_has_its_width() -> None:
     for is_short in (True, False):
         lines = entity_lines(found, 80, is_short=is_short)
         assert max(len(line) for line in lines) <= 80
+
+
+def test_status_is_shown_where_it_is_unusual() -> None:
+    one, other = entity("orders", 1, 1), entity("archive", 1, 1)
+    [first, *_] = entity_lines(rows([], [one, other]), 80, is_short=True)
+    assert "status" not in first.plain
+    other["properties"] = {"status": "SendDisabled"}
+    lines = entity_lines(rows([], [one, other]), 80, is_short=True)
+    assert ["status" in lines[0].plain, "SendDisabled" in lines[2].plain] == [True] * 2
+    assert "Active" not in lines[1].plain
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 20), (40, 20), (30, 9), (200, 3)])
+def test_what_is_shown_fits_the_terminal(width: int, height: int) -> None:
+    long = "a-name-that-is-long/" * 5
+    many = [entity(f"{long}{number}", number, 1) for number in range(300)]
+    lines = fitting_lines(rows([], many), width, height)
+    taken = sum(-(-len(line) // width) for line in lines)
+    assert taken <= height or len(lines) <= 8
+    shown = sum(long in line.plain for line in lines)
+    assert shown >= 1
+    assert lines[-1].plain == f"and {300 - shown} more"
+    assert f"{long}299" in "".join(line.plain for line in lines)
+
+
+def test_busiest_are_those_that_move_messages() -> None:
+    before = [entity("deep", 500, 0), entity("busy", 0, 0), entity("idle", 3, 0)]
+    now = [entity("deep", 500, 0), entity("busy", 0, 200), entity("idle", 3, 0)]
+    assert [row.path for row in busiest(rows(before, now), 2)] == ["busy", "deep"]
