@@ -63,7 +63,7 @@ def pages_in_order_of_reading() -> list[Path]:
     return list(dict.fromkeys([README, *(page.resolve() for page in linked)]))
 
 
-# What a newcomer's walk leaves to tests of their own: it would take too long there, or
+# What a newcomer's walk leaves to tests of their own: what takes too long for it, or
 # needs more than a bus.
 LEFT_OUT = {SURVIVING, *_OF_SPARK_JOBS}
 WALK = [page for page in pages_in_order_of_reading() if page not in LEFT_OUT]
@@ -93,7 +93,7 @@ def test_code_of_a_page_runs_as_printed(page: Path, place: Place) -> None:
         read_page(read, place)
 
 
-@pytest.mark.nightly("one page after the other takes minutes, and holds up all others")
+@pytest.mark.nightly("it takes seven minutes, and would be the longest test by far")
 @pytest.mark.timeout(3600)
 def test_a_newcomer_reads_one_page_after_the_other_on_one_bus(place: Place) -> None:
     for page in WALK:
