@@ -27,6 +27,7 @@ _GROUP_OF = {
 
 # They take a minute or more: clients that wait for brokers, and JVMs.
 _LONG = (
+    "tests/docs/test_blocks.py::test_a_newcomer",
     "tests/drills/test_drills.py",
     *(
         f"tests/docs/test_blocks.py::test_code_of_a_page_runs_as_printed[{page}"

@@ -1,6 +1,10 @@
-"""Every Python and shell block that a reader may copy is run, page by page."""
+"""Every Python and shell block that a reader may copy is run: page by page, each on a
+bus of its own, and all pages one after the other, on one bus.
+"""
 
+import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,10 +13,11 @@ import pytest
 
 from twinbus.config.config import load_config
 
-from .pages import ROOT, RUNNABLE, SHOWN, Block, blocks_of, programs_of
+from .pages import ROOT, RUNNABLE, SHOWN, Block, blocks_of, links_of, programs_of
 from .place import Place
 
 README = ROOT / "README.md"
+INDEX = ROOT / "docs" / "README.md"
 QUICK_START = ROOT / "docs" / "quickstart.md"
 PAGES = [
     README,
@@ -21,13 +26,11 @@ PAGES = [
 ]
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 
-# Pages whose code runs first, on the same bus, because a reader comes from there.
+# Pages whose code runs first, on the same bus, because a reader comes from there. It is
+# of use where a page goes on with a queue of the README.
 _READ_BEFORE = {
     QUICK_START: [README],
-    ROOT / "docs" / "concepts" / "operation-log.md": [README],
     ROOT / "docs" / "howto" / "spark.md": [README],
-    ROOT / "docs" / "howto" / "capture-and-replay.md": [README],
-    ROOT / "docs" / "reference" / "bulk.md": [README],
 }
 
 # Run by a test of its own, because more than a bus is needed.
@@ -43,12 +46,27 @@ _OF_SPARK_JOBS = {
 # Three of them measure for minutes, or show what was decided.
 NOT_RUN_LIMIT = 11
 
+# A queue or topic that a page makes in the default namespace of the reader's bus.
+_MADE = re.compile(r"twinbus entities create (?:queue|topic) (\S+)(?!.* --context )")
+
 # Programs that a page may use and a machine need not have.
 _PROGRAMS = ("curl", "sqlite3")
 
 
 def page_name(page: Path) -> str:
     return str(page.relative_to(ROOT))
+
+
+def pages_in_order_of_reading() -> list[Path]:
+    """The README, and what the index of the documentation links, in its order."""
+    linked = (INDEX.parent / link.partition("#")[0] for link in links_of(INDEX))
+    return list(dict.fromkeys([README, *(page.resolve() for page in linked)]))
+
+
+# What a newcomer's walk leaves to tests of their own: what takes too long for it, or
+# needs more than a bus.
+LEFT_OUT = {SURVIVING, *_OF_SPARK_JOBS}
+WALK = [page for page in pages_in_order_of_reading() if page not in LEFT_OUT]
 
 
 def as_parameter(page: Path) -> Any:
@@ -72,9 +90,38 @@ def place(tmp_path: Path) -> Iterator[Place]:
 )
 def test_code_of_a_page_runs_as_printed(page: Path, place: Place) -> None:
     for read in (*_READ_BEFORE.get(page, ()), page):
-        for block in programs_of(read):
-            if not _needs_what_is_missing(block):
-                place.run(block)
+        read_page(read, place)
+
+
+@pytest.mark.nightly("it takes seven minutes, and would be the longest test by far")
+@pytest.mark.timeout(3600)
+def test_a_newcomer_reads_one_page_after_the_other_on_one_bus(place: Place) -> None:
+    for page in WALK:
+        read_page(page, place)
+
+
+def test_the_walk_begins_with_the_readme_and_leaves_out_what_is_listed() -> None:
+    assert WALK[:2] == [README, QUICK_START]
+    with_code = {page for page in PAGES if programs_of(page)}
+    assert with_code - set(WALK) == LEFT_OUT
+
+
+def test_no_two_pages_make_an_entity_of_the_same_name() -> None:
+    made = Counter(
+        name
+        for page in PAGES
+        for block in programs_of(page)
+        if block.language == "sh"
+        for name in _MADE.findall(block.text)
+    )
+    assert made.total() > 1
+    assert [name for name, count in made.items() if count > 1] == []
+
+
+def read_page(page: Path, place: Place) -> None:
+    for block in programs_of(page):
+        if not _needs_what_is_missing(block):
+            place.run(block)
 
 
 def _needs_what_is_missing(block: Block) -> bool:

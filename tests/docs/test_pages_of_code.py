@@ -6,6 +6,7 @@ import runpy
 
 from prometheus_client import CollectorRegistry
 
+from simulator import KINDS
 from twinbus.doors.amqp import management
 from twinbus.doors.amqp.namespace_management import describe
 from twinbus.doors.http.bus_metrics import (
@@ -113,6 +114,11 @@ def test_the_description_of_http_messaging_has_every_request() -> None:
             if asked is not None:
                 described[asked.asked] = {*described.get(asked.asked, ()), method}
     assert described == {asked: set(asked.value) for asked in Asked}
+
+
+def test_the_page_of_simulation_has_every_kind_of_world() -> None:
+    rows = table_rows((DOCS / "concepts" / "simulation.md").read_text(), 3)
+    assert {row[0].strip("`") for row in rows if row[0].startswith("`")} == set(KINDS)
 
 
 def test_operations_of_queues_are_those_of_the_page() -> None:

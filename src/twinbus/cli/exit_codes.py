@@ -21,8 +21,8 @@ IN_USE: Final = 4
 """Another process works on the data folder."""
 
 UNREADABLE: Final = 5
-"""The store or the catalog is damaged, of another format, or may not be read; or the
-store holds what the catalog does not know."""
+"""The store, the catalog or an exported log is damaged, of another format, or may not
+be read; or the store holds what the catalog does not know."""
 
 STORE_FAILED: Final = 6
 """The store failed while the server was running. What was confirmed is on disk, unless
@@ -45,7 +45,8 @@ BACKLOG: Final = 11
 """Both sides of a pair answer, and messages wait in its backlog or are dead letters."""
 
 DAMAGED: Final = 12
-"""`twinbus check` found that something is damaged or gone; or a file of a backup is."""
+"""`twinbus check` found that something is damaged or gone; or a file of a backup or of
+a lake is."""
 
 SICK: Final = 13
 """The server did nothing any more, or found its memory inconsistent. A diagnosis is in
