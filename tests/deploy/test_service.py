@@ -62,3 +62,8 @@ def test_it_is_not_root_and_cannot_become_it() -> None:
     assert entries()["User"] == "twinbus"
     assert entries()["NoNewPrivileges"] == "yes"
     assert entries()["ProtectSystem"] == "strict"
+
+
+def test_its_processes_are_ended_by_the_first_of_them() -> None:
+    assert entries()["KillMode"] == "mixed"
+    assert entries()["KillSignal"] == "SIGTERM"
