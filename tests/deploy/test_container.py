@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -181,13 +182,8 @@ def test_compose_file_of_the_emulator_finds_a_bus(tmp_path: Path) -> None:
         assert is_healthy(environment)
         with urllib.request.urlopen(f"http://127.0.0.1:{http_port}/health") as answer:
             assert answer.status == 200
-        text = (
-            f"Endpoint=sb://localhost:{environment['TWINBUS_PORT']};"
-            "SharedAccessKeyName=RootManageSharedAccessKey;"
-            "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
-        )
         with (
-            ServiceBusClient.from_connection_string(text) as client,
+            sdk(int(environment["TWINBUS_PORT"])) as client,
             client.get_queue_sender("orders") as sender,
             client.get_queue_receiver("orders") as receiver,
         ):
@@ -229,6 +225,13 @@ def engine() -> str:
     pytest.skip("no container engine runs here (docker, podman)")
 
 
+HARDENED = (
+    *("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL"),
+    *("--security-opt", "no-new-privileges"),
+)
+"""As compose.yaml runs it."""
+
+
 @pytest.mark.timeout(1800)
 def test_image_is_built_and_serves() -> None:
     program = engine()
@@ -244,29 +247,51 @@ def test_image_is_built_and_serves() -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    run("build", "--tag", tag, "--file", str(CONTAINERFILE), ".")
+    # Podman's own format of images has no health check.
+    extra = ("--format", "docker") if program == "podman" else ()
+    run("build", *extra, "--tag", tag, "--file", str(CONTAINERFILE), ".")
     mounted = f"{EMULATOR_CONFIG}:/ServiceBus_Emulator/ConfigFiles/Config.json:ro"
     published = f"127.0.0.1:{port}:5672"
-    flags = ("--detach", "--volume", mounted, "--publish", published)
-    container = run("run", *flags, tag)
+    flags = (*HARDENED, "--volume", mounted, "--volume", f"{tag}:/var/lib/twinbus")
+    started = ("run", "--detach", "--publish", published, *flags, tag)
+    containers: list[str] = []
     try:
-        assert run("exec", container, "id", "--user") == "10001"
-        # Its own check, in the container, until it is well.
-        for _ in range(1000):
-            asked = [program, "exec", container, "twinbus-entrypoint", "healthy"]
-            if not subprocess.run(asked, capture_output=True).returncode:
-                break
-        text = (
-            f"Endpoint=sb://localhost:{port};"
-            "SharedAccessKeyName=RootManageSharedAccessKey;"
-            "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
-        )
-        with (
-            ServiceBusClient.from_connection_string(text) as client,
-            client.get_queue_sender("orders") as sender,
-        ):
+        containers.append(run(*started))
+        check = run("inspect", "--format", "{{.Config.Healthcheck}}", containers[0])
+        assert "healthy" in check
+        wait_until_healthy(program, containers[0])
+        assert run("exec", containers[0], "id", "--user") == "10001"
+        with sdk(port) as client, client.get_queue_sender("orders") as sender:
             sender.send_messages(ServiceBusMessage("hello"))
-        run("stop", container)
+        run("stop", containers[0])
+        assert run("inspect", "--format", "{{.State.ExitCode}}", containers[0]) == "0"
+        run("rm", containers[0])
+        # What was sent is in the volume.
+        containers.append(run(*started))
+        wait_until_healthy(program, containers[1])
+        with sdk(port) as client, client.get_queue_receiver("orders") as receiver:
+            (message,) = receiver.receive_messages(max_wait_time=5)
+            receiver.complete_message(message)
+        assert str(message) == "hello"
     finally:
-        subprocess.run([program, "rm", "--force", container], capture_output=True)
+        for container in containers:
+            subprocess.run([program, "rm", "--force", container], capture_output=True)
+        subprocess.run([program, "volume", "rm", tag], capture_output=True)
         subprocess.run([program, "rmi", "--force", tag], capture_output=True)
+
+
+def wait_until_healthy(program: str, container: str) -> None:
+    """Its own check, in the container, until it is well."""
+    asked = [program, "exec", container, "twinbus-entrypoint", "healthy"]
+    until = time.monotonic() + PATIENCE_SECONDS
+    while subprocess.run(asked, capture_output=True).returncode:
+        log = [program, "logs", container]
+        assert time.monotonic() < until, subprocess.run(log, capture_output=True)
+
+
+def sdk(port: int) -> ServiceBusClient:
+    return ServiceBusClient.from_connection_string(
+        f"Endpoint=sb://localhost:{port};"
+        "SharedAccessKeyName=RootManageSharedAccessKey;"
+        "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"
+    )
