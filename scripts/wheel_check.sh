@@ -1,11 +1,12 @@
 #!/bin/sh
-# Checks the wheel that `make wheel` made: where there is no C compiler it installs and
-# runs compiled, the README's code works with it, and a message is sent and seen by hand,
-# all within a minute. A pure wheel can be built as well, and has nothing compiled in it.
+# Checks the newest wheel in dist/, or the one that is named: where there is no C compiler
+# it installs and runs compiled, the README's code works with it, and a message is sent
+# and seen by hand, all within a minute. A pure wheel can be built as well, and has nothing
+# compiled in it.
 set -eu
 source=$(cd "$(dirname "$0")/.." && pwd)
 . "$source/scripts/first_minutes.sh"
-wheel=$(ls -t "$source"/dist/*.whl | head -n 1)
+wheel=$(realpath "${1:-$(ls -t "$source"/dist/*.whl | head -n 1)}")
 
 begun=$(date +%s)
 "$source/.venv/bin/python" -m venv "$work/venv"
