@@ -19,6 +19,7 @@ from typing import Final
 
 from simulator import requests
 from simulator.agreement import check_agreement
+from simulator.broker_full_world import BrokerFullWorld
 from simulator.broker_topics_world import BrokerTopicsWorld
 from simulator.brokers_world import BrokersWorld
 from simulator.catalog import FaultyCatalog
@@ -84,9 +85,12 @@ _BROKERS: Final = "brokers"
 
 _BROKER_TOPICS: Final = "broker-topics"
 
+_BROKER_FULL: Final = "broker-full"
+
 _WORLDS_OF_BROKERS: Final = {
     _BROKERS: BrokersWorld,
     _BROKER_TOPICS: BrokerTopicsWorld,
+    _BROKER_FULL: BrokerFullWorld,
 }
 
 KINDS: Final = (

@@ -17,7 +17,7 @@ from .stories import untold
 
 ROOT = Path(__file__).parents[2]
 
-USUAL_SEEDS = 900
+USUAL_SEEDS = 925
 
 SEEDS = int(os.environ.get("TWINBUS_SIM_SEEDS", USUAL_SEEDS))
 PER_TEST = 50
@@ -35,6 +35,7 @@ SHARES = {
     "outbox-full": 2,
     "brokers": 1,
     "broker-topics": 1,
+    "broker-full": 1,
 }
 """Of the seeds, by kind of world."""
 
