@@ -5,6 +5,7 @@ a write fails, or happens without an answer.
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from random import Random
@@ -55,6 +56,11 @@ class SharedCatalog:
         """Its broker has announced itself for so long, and did it just now."""
         first, last = self._announced.get(place, (now, now))
         return now - first > seconds and now - last < seconds
+
+    def was_heard_of(self, place: str, now: float, seconds: float) -> bool:
+        """Its broker has announced itself in the last so many seconds."""
+        _, last = self._announced.get(place, (0.0, -math.inf))
+        return now - last < seconds
 
 
 class BrokerCatalog:

@@ -78,6 +78,7 @@ class DatabaseLease:
     async def _take(self, holder: LeaseRow, owner: str, name: str) -> int:
         if self._shared.lease_row().sign != holder.sign:
             raise StoreInUse(f"{self._shared.name}: another was quicker")
+        self._shared.check_writable()
         self._shared.owner, self._shared.application = owner, name
         return self._shared.taken()
 
@@ -101,6 +102,7 @@ class DatabaseLease:
             raise StoreError(f"{self._shared.name} is not open")
         if self._store.epoch != self._shared.epoch:
             raise LeaseLost(f"{self._shared.name} has been taken over")
+        self._shared.check_writable()
         self._shared.beat += 1
 
     async def give_back(self) -> None:
@@ -113,6 +115,7 @@ class DatabaseLease:
             return  # it ends with its term
 
     async def _give_back(self, epoch: int) -> None:
+        self._shared.check_writable()
         if epoch == self._shared.epoch:
             self._shared.owner = None
 
@@ -141,6 +144,7 @@ class FileLease:
         if holder is not None and not is_ours:
             if self._store.processes.is_running(holder.identity):
                 raise StoreInUse(f"{shared.name} is in use by a process")
+        shared.check_writable()
         shared.holder = process
         return shared.taken()
 
@@ -157,5 +161,6 @@ class FileLease:
             return  # it ends with the process
 
     async def _give_back(self, epoch: int) -> None:
+        self._shared.check_writable()
         if epoch == self._shared.epoch:
             self._shared.holder = None

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from simulator.broker_store import FIRST_FORMAT, BrokerStore
+from simulator.broker_store import FIRST_FORMAT, BrokerStore, CommonStore
 from simulator.sighting import Violation
 from simulator.simulated_broker import SimulatedBroker
 from twinbus.owner.sharing import Sharing
@@ -37,6 +37,12 @@ class Seat:
     def stores(self) -> list[BrokerStore]:
         return [] if self.broker is None else self.broker.stores
 
+    def owned(self) -> list[CommonStore]:
+        """Stores that its broker has in the epoch that counts, frozen or not."""
+        if self.broker is None or self.process.has_ended:
+            return []
+        return self.broker.owned_stores()
+
     def stays_down(self, seconds: float) -> None:
         """When it ends now."""
         self._starts_at = self._world.time() + seconds
@@ -64,6 +70,8 @@ class Seat:
             process, Sharing.SHARED, self.newest_format
         )
         world.tell(f"{self.place} starts")
+        # Whoever was heard of was the last process here.
+        world.catalog.withdrawn(self.place)
         try:
             await process.run(self._begin(broker))
         except StoreError as error:

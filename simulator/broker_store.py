@@ -19,6 +19,7 @@ from simulator.broker_leases import DatabaseLease, FileLease
 from simulator.broker_network import Cuts
 from simulator.broker_pauses import Moment, Pauses
 from simulator.process_loop import OUTSIDE, SimulatedProcess
+from simulator.shortage import Capacity
 from simulator.sighting import Violation
 from twinbus.broker.changes import ChangeSet
 from twinbus.store.base import CommitUnknown, LeaseLost, Opened, Store, StoreError
@@ -59,6 +60,7 @@ class CommonStore:
         self._on_migrated = on_migrated
         self.random = random
         self.is_away = False
+        self.capacity = Capacity()
         self.format = FIRST_FORMAT
         # Of a database: who has the lease, over connections of which name, and a sign
         # of its life.
@@ -108,8 +110,14 @@ class CommonStore:
         if self.ends_sessions:
             self.ended_sessions[application] = self.sessions.get(application, 0)
 
+    def check_writable(self, changes: ChangeSet | None = None) -> None:
+        """Before a commit, or before something else is written. Raises StoreFull,
+        CommitFailed."""
+        self.capacity.check(changes, is_file=self.is_file)
+
     def migrate(self, newer: int) -> None:
-        """Bring it to a newer format."""
+        """Bring it to a newer format. Raises StoreFull, CommitFailed."""
+        self.check_writable()
         self.format = newer
         self._on_migrated(self)
 
@@ -331,8 +339,10 @@ class BrokerStore:
 
     async def commit(self, changes: ChangeSet) -> None:
         async def commit() -> None:
+            self.shared.check_writable(changes)
             await self.inner.commit(changes)
             self.shared.check_commit(changes)
+            self.shared.capacity.written(changes)
 
         is_unknown, self.is_unknown_next = self.is_unknown_next, False
         await self.pause(Moment.BEFORE_COMMIT)
@@ -358,15 +368,25 @@ class BrokerStore:
         await self.ask(commit, CommitUnknown, seconds)
 
     async def _write(self, work: Work[T]) -> T:
+        async def write() -> T:
+            self.shared.check_writable()
+            return await work()
+
         if self.shared.is_file:
-            return await self.write_here(work)
-        return await self.ask(work, CommitUnknown)
+            return await self.write_here(write)
+        return await self.ask(write, CommitUnknown)
 
     async def purge(self, fragment_number: int, limit: int) -> bool:
         return await self._write(lambda: self.inner.purge(fragment_number, limit))
 
     async def trim(self, **given: Any) -> bool:
         return await self._write(lambda: self.inner.trim(**given))
+
+    async def room(self) -> int:
+        async def room() -> int:
+            return self.shared.capacity.told()
+
+        return await self.ask(room)
 
     async def close(self) -> None:
         await self.lease.give_back()

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Coroutine
 from functools import partial
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from simulator.broker_audit import LOCK_MS, BrokerAudit
 from simulator.broker_bulk import RangeAudit
@@ -32,9 +32,9 @@ from simulator.broker_onlooker import Onlooker
 from simulator.broker_places import places_for
 from simulator.broker_plots import Plot, plot_of
 from simulator.broker_probe import probe
+from simulator.broker_roaming import RoamingClient
 from simulator.broker_seat import Seat
 from simulator.broker_store import FIRST_FORMAT, CommonStore
-from simulator.broker_subscribers import Subscriber
 from simulator.broker_troubles import Troubles
 from simulator.broker_visit import RANGES, SESSIONS, TAKEN
 from simulator.broker_visit import Troubles as ClientTroubles
@@ -45,6 +45,7 @@ from simulator.store_check import check_content, in_memory
 from simulator.trace import Trace
 from twinbus.broker.changes import StoredRule
 from twinbus.entities.namespace import Namespace
+from twinbus.outbox.transfer_log import DOCUMENTED_TRANSFER
 from twinbus.owner.sharing import Sharing
 
 T = TypeVar("T")
@@ -77,6 +78,9 @@ _KNOWN_SECONDS: Final = 3.0
 class BrokersWorld:
     """Everything that exists for one seed."""
 
+    trouble_seconds: ClassVar[tuple[float, ...]] = (10.0, 20.0, 40.0)
+    """For how long there may be some."""
+
     def __init__(self, seed: int, loop: ProcessLoop) -> None:
         self._random = random = Random(seed)
         self._loop = loop
@@ -103,14 +107,19 @@ class BrokersWorld:
             for number in range(self.first_count)
         ]
         self._paths: list[str] = []
-        self._clients: list[BrokerClient | Onlooker | Subscriber] = []
+        self._clients: list[RoamingClient] = []
         self._living: list[asyncio.Task[None]] = []
         # Clients do nothing that must be committed.
         self.is_quiet = False
-        self._troubles = Troubles(self, Random(random.random()), self._plot)
+        self._troubles = self._made_troubles(Random(random.random()))
         self._starting: list[asyncio.Task[None]] = []
+        # What is kept for a store that is away.
+        self._transfer = DOCUMENTED_TRANSFER
         # Since when nobody serves a store.
         self._unserved_since: dict[CommonStore, float] = {}
+
+    def _made_troubles(self, random: Random) -> Troubles:
+        return Troubles(self, random, self._plot)
 
     def _store(self, number: int) -> CommonStore:
         random = Random(self._random.random())
@@ -145,6 +154,7 @@ class BrokersWorld:
             processes=VisibleProcesses(self._system, process, dwelling),
             newest_format=newest_format,
             sharing=sharing,
+            transfer=self._transfer,
             on_locks_made=partial(self.audit.locks_made, process.clock),
             on_detached=partial(self.audit.receivers_detached, process.clock),
             on_bug=self._on_bug,
@@ -234,7 +244,7 @@ class BrokersWorld:
         watching = asyncio.create_task(self._watch())
         await self._until(self._are_served, "the stores are not served at the start")
         self._admit_clients()
-        await self._troubles.go_on(self._random.choice((10.0, 20.0, 40.0)))
+        await self._troubles.go_on(self._random.choice(self.trouble_seconds))
         await self._conclude()
         watching.cancel()
 
@@ -267,24 +277,26 @@ class BrokersWorld:
 
     def _admit_clients(self) -> None:
         for number in range(self._random.randint(2, 4)):
-            name = f"client-{number}"
-            process = self.new_process(name)
-            client = BrokerClient(
-                name,
-                Random(self._random.random()),
-                process.clock,
-                (self.audit, self._entities, self._ranges),
-                self._paths,
-                self._some_broker,
-                lambda: self.is_quiet,
-                0.3 if self._plot is Plot.ANYTHING else 0.1,
-                self.tell,
-                self.fail,
-            )
-            self._clients.append(client)
-            self._living.append(process.run(client.live()))
+            self._admit_client(f"client-{number}")
         if self._plot in _WATCHED:
             self._admit_onlooker()
+
+    def _admit_client(self, name: str) -> None:
+        process = self.new_process(name)
+        client = BrokerClient(
+            name,
+            Random(self._random.random()),
+            process.clock,
+            (self.audit, self._entities, self._ranges),
+            self._paths,
+            self._some_broker,
+            lambda: self.is_quiet,
+            0.3 if self._plot is Plot.ANYTHING else 0.1,
+            self.tell,
+            self.fail,
+        )
+        self._clients.append(client)
+        self._living.append(process.run(client.live()))
 
     def _admit_onlooker(self) -> None:
         onlooker = Onlooker(

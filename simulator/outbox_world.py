@@ -54,6 +54,9 @@ _BEHIND: Final = "out-1"
 _MOODY: Final = "out-2"
 """It is disabled from time to time, and nobody sends to it directly."""
 
+_LAST: Final = ("out-0", "out-1", "out-2", "all")
+"""Where messages stay."""
+
 _READ: Final = (1_000, 1 << 30)
 
 
@@ -85,9 +88,14 @@ class Sent:
     # Who sends it, and where it goes in the end.
     stream: str
     key: str | None
+    # So many bytes are added to its body.
+    padding: int = 0
     is_accepted: bool = False
     # It may have been stored, although nobody said so.
     is_unknown: bool = True
+    is_completed: bool = False
+    # It may have been completed, although nobody said so.
+    is_perhaps_completed: bool = False
 
 
 class Sender(CommitListener):
@@ -148,7 +156,7 @@ def encoded(sent: Sent) -> stored.Message:
     message = Message(
         message_annotations=annotations or None,
         properties=Properties(message_id=f"id-{sent.number}"),
-        body=Data((f"{sent.number:08}".encode(),)),
+        body=Data((bytes(sent.padding) + f"{sent.number:08}".encode(),)),
     )
     return read_message(encode_message(message), 0, 64 * 1024)
 
@@ -172,6 +180,7 @@ class OutboxWorld(SeveralStores):
         self._keeps_keyed = self._random.random() < 0.5
         self._partitioning = Partitioning(fragment_count=self._random.choice((3, 4)))
         self._sent: list[Sent] = []
+        self._last_paths: tuple[str, ...] = _LAST
         self._is_dying = False
         self._new_process()
 
@@ -322,7 +331,7 @@ class OutboxWorld(SeveralStores):
             found += await self._read(queue, DEAD_LETTER)
         found += await self._read(self.namespace.queue(_WAY), TRANSFER_DEAD_LETTER)
         there: list[tuple[str, list[int]]] = []
-        for path in ("out-0", "out-1", "out-2", "all"):
+        for path in self._last_paths:
             queue = self.namespace.queue(path)
             for index in range(queue.fragment_count):
                 there.append((path, await self._read(queue, MAIN, index)))
@@ -333,8 +342,11 @@ class OutboxWorld(SeveralStores):
             self._check_order(path, numbers)
         for sent in self._sent:
             is_there = sent.number in found
-            if sent.is_accepted and not is_there:
+            may_be_gone = sent.is_completed or sent.is_perhaps_completed
+            if sent.is_accepted and not is_there and not may_be_gone:
                 raise Violation(f"message {sent.number} was accepted and is gone")
+            if is_there and sent.is_completed:
+                raise Violation(f"message {sent.number} was completed and is back")
             if is_there and not (sent.is_accepted or sent.is_unknown):
                 raise Violation(f"message {sent.number} was refused and is there")
 

@@ -44,6 +44,7 @@ from twinbus.limits import (
 )
 from twinbus.links.extensions import Extensions
 from twinbus.links.output import Outputs
+from twinbus.outbox.transfer_log import TransferSettings
 from twinbus.owner.owners import Owners
 from twinbus.owner.sharing import Sharing
 from twinbus.owner.store_owner import StoreOwner
@@ -85,6 +86,7 @@ class SimulatedBroker:
         processes: Processes,
         newest_format: int,
         sharing: Sharing,
+        transfer: TransferSettings,
         on_locks_made: LocksMade,
         on_detached: Callable[[], None],
         on_bug: Callable[[BaseException], None],
@@ -119,7 +121,7 @@ class SimulatedBroker:
             BrokerStore(one, process, processes, newest_format) for one in stores
         ]
         self.owners = Owners([self._owner(one) for one in self.stores], sharing)
-        self.namespaces = self._made_namespaces()
+        self.namespaces = self._made_namespaces(transfer)
         self.namespace = self.namespaces.default
         self.gateway = HttpDoor(self.namespace, self.clock, self._random.randbytes)
         self.held = self.gateway.held
@@ -155,7 +157,7 @@ class SimulatedBroker:
         if "internal error" in str(error):
             self._on_bug(error)
 
-    def _made_namespaces(self) -> Namespaces:
+    def _made_namespaces(self, transfer: TransferSettings) -> Namespaces:
         rule = AccessRule(key_name=KEY_NAME, primary_key=KEY, rights=RIGHTS)
         return Namespaces(
             "simulated",
@@ -171,6 +173,7 @@ class SimulatedBroker:
                 max_message_bytes=MESSAGE_BYTES,
                 partitioning=Partitioning(fragment_count=FRAGMENTS),
             ),
+            transfer=transfer,
         )
 
     # --- start ----------------------------------------------------------------
@@ -282,11 +285,15 @@ class SimulatedBroker:
 
     def serves(self, shared: CommonStore) -> bool:
         """It is up, and has the store in the epoch that counts."""
-        return self.process.is_running and any(
-            owner.is_serving and owner.epoch == shared.epoch
+        return self.process.is_running and shared in self.owned_stores()
+
+    def owned_stores(self) -> list[CommonStore]:
+        """Those that it has in the epoch that counts."""
+        return [
+            store.shared
             for owner, store in self._owned()
-            if store.shared is shared
-        )
+            if owner.is_serving and owner.epoch == store.shared.epoch
+        ]
 
     # --- stop -----------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import Final
 
 from simulator import requests
 from simulator.agreement import check_agreement
+from simulator.broker_full_world import BrokerFullWorld
 from simulator.broker_topics_world import BrokerTopicsWorld
 from simulator.brokers_world import BrokersWorld
 from simulator.catalog import FaultyCatalog
@@ -30,6 +31,7 @@ from simulator.life import Life
 from simulator.links import ClientSettlement, SimulatedReceiver
 from simulator.loop import NothingToWaitFor, VirtualLoop, run_virtually
 from simulator.neighbour import Neighbour
+from simulator.outbox_full_world import OutboxFullWorld
 from simulator.outbox_world import OutboxWorld
 from simulator.pair_world import PairWorld
 from simulator.partitions_world import PartitionsWorld
@@ -77,17 +79,22 @@ _PARTITIONS: Final = "partitions"
 
 _OUTBOX: Final = "outbox"
 
+_OUTBOX_FULL: Final = "outbox-full"
+
 _BROKERS: Final = "brokers"
 
 _BROKER_TOPICS: Final = "broker-topics"
 
+_BROKER_FULL: Final = "broker-full"
+
 _WORLDS_OF_BROKERS: Final = {
     _BROKERS: BrokersWorld,
     _BROKER_TOPICS: BrokerTopicsWorld,
+    _BROKER_FULL: BrokerFullWorld,
 }
 
 KINDS: Final = (
-    *(*_WORKLOADS, _PAIRS, _STORES, _PARTITIONS, _OUTBOX),
+    *(*_WORKLOADS, _PAIRS, _STORES, _PARTITIONS, _OUTBOX, _OUTBOX_FULL),
     *_WORLDS_OF_BROKERS,
 )
 
@@ -131,6 +138,8 @@ def run_world(
         world = PartitionsWorld(seed, loop, folder, plant)
     elif kind == _OUTBOX:
         world = OutboxWorld(seed, loop, folder, plant)
+    elif kind == _OUTBOX_FULL:
+        world = OutboxFullWorld(seed, loop, folder, plant)
     elif kind == _PAIRS:
         world = PairWorld(seed, loop, folder, plant)
     else:

@@ -15,14 +15,19 @@ from twinbus.broker.message_lock import token_sequence
 from twinbus.cluster.broker import Broker
 from twinbus.cluster.membership import Membership
 from twinbus.cluster.predecessor import Predecessors
+from twinbus.cluster.shared_store import SharedStore
+from twinbus.errors import STORE_IS_FULL, ServiceBusError
 from twinbus.operations import locks
+from twinbus.outbox import outbox_arrival
 from twinbus.outbox.detour_watch import DetourWatch
+from twinbus.outbox.remote_stores import Receipt
 from twinbus.owner import store_owner
 from twinbus.owner.commit_outcome import refusal_of_commit
 from twinbus.owner.lease_keeper import LeaseKeeper
 from twinbus.owner.owner_state import OwnerState
 from twinbus.owner.store_owner import StoreOwner
 from twinbus.process.cluster_entities import ClusterEntities
+from twinbus.process.cluster_outbox import ClusterOutbox
 from twinbus.store import process_identity
 from twinbus.store.base import LeaseLost, StoreError
 from twinbus.store.lease import HeldLease
@@ -120,6 +125,30 @@ async def _answer_before_others_know(self: ClusterEntities) -> None:
     """Of a change of the entities."""
 
 
+async def _ask_nobody(self: DetourWatch, log: Any) -> None:
+    """Of the new owner of a store: believes that nothing is kept for it."""
+    self._is_unknown = False
+
+
+_append_honestly = ClusterOutbox.append
+
+
+async def _believe_in_arrival(self: ClusterOutbox, *given: Any) -> Receipt:
+    """Whoever dies or refuses, the messages count as arrived."""
+    try:
+        return await _append_honestly(self, *given)
+    except ServiceBusError:
+        *_, entries = given
+        return Receipt(taken=entries, refused=[])
+
+
+async def _believe_in_room(owner: Any, store: Any, changes: Any) -> Any:
+    """The refusal of a full store is taken for a commit."""
+    refusal = await refusal_of_commit(owner, store, changes)
+    is_full = refusal is not None and STORE_IS_FULL in str(refusal)
+    return None if is_full else refusal
+
+
 def _mistake(
     place: Any,
     name: str,
@@ -201,5 +230,25 @@ MISTAKES = {
     "a topic does not know its newest subscription": _mistake(
         *(ClusterEntities, "follow", _answer_before_others_know),
         *(2, "has not got", "broker-topics"),
+    ),
+    "what is sent to a new owner overtakes what was kept": _mistake(
+        *(DetourWatch, "_look", _ask_nobody),
+        *(1, "out of order", "broker-full"),
+    ),
+    "kept messages are dropped if their store moves or is full": _mistake(
+        *(ClusterOutbox, "append", _believe_in_arrival),
+        *(0, "lost", "broker-full"),
+    ),
+    "a full store's refusal is taken for a commit": _mistake(
+        *(store_owner, "refusal_of_commit", _believe_in_room),
+        *(0, "lost", "broker-full"),
+    ),
+    "send ids of kept messages are not looked up": _mistake(
+        *(outbox_arrival, "ask_for_duplicates", lambda *given: None),
+        *(43, "doubled", "broker-full"),
+    ),
+    "a file that could not be given back is nobody's": _mistake(
+        *(SharedStore, "is_left", lambda self, *given, **named: False),
+        *(48, "has no owner", "broker-full"),
     ),
 }

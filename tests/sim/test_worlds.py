@@ -17,7 +17,7 @@ from .stories import untold
 
 ROOT = Path(__file__).parents[2]
 
-USUAL_SEEDS = 850
+USUAL_SEEDS = 925
 
 SEEDS = int(os.environ.get("TWINBUS_SIM_SEEDS", USUAL_SEEDS))
 PER_TEST = 50
@@ -32,8 +32,10 @@ SHARES = {
     "stores": 2,
     "partitions": 4,
     "outbox": 4,
+    "outbox-full": 2,
     "brokers": 1,
     "broker-topics": 1,
+    "broker-full": 1,
 }
 """Of the seeds, by kind of world."""
 

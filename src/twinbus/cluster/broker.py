@@ -319,15 +319,21 @@ class Broker:
 
     def _act(self, brokers: list[Announcement], at: int) -> None:
         alive = self._alive(brokers)
-        candidates = _candidates(alive)
+        candidates, owners = _candidates(alive), owners_of_stores(alive)
         stores = [one.uuid for one in self._stores]
         decision = decide(self.uuid, stores, candidates)
         for shared in self._stores:
-            if shared.uuid in decision.give_back:
+            is_free = shared.uuid not in owners
+            is_left = shared.is_left(at, self._process, is_free=is_free)
+            if shared.uuid in decision.give_back and not shared.was_left:
                 _log.info("giving back the store %s", shared.location)
                 shared.owner.give_back()
             elif shared.uuid in decision.take:
                 self._take(shared, alive, self._silent(brokers))
+            elif is_left:
+                # Whoever should have it cannot take it.
+                _log.info("taking the store %s again", shared.location)
+                shared.owner.take()
         self._is_settled = (
             len(alive) >= self._expected_count
             and self.directory.serves_all(stores)

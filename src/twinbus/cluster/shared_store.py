@@ -4,6 +4,9 @@ It knows since when the store should be served here and is not. After three term
 given up for a while, so that another broker tries: its disk may be away here only. A
 store in a file is for the brokers that have the file: on another machine there is none
 at its place, or another one.
+
+The lease of a file cannot be given back while its disk can only be read. Then it names
+this process, and nobody else can take it.
 """
 
 import asyncio
@@ -43,6 +46,9 @@ class SharedStore:
         self._awaited_since: int | None = None
         # Until then others are to try.
         self._given_up_until: int = 0
+        # Since when nobody has it, though its lease names this process; None: that is
+        # not so.
+        self._left_since: int | None = None
         # Which file was last looked at, and the UUID of the store in it.
         self._seen: tuple[tuple[int, int], bytes] | None = None
         # A look at the lease of another.
@@ -94,16 +100,34 @@ class SharedStore:
     def look(self, at: int) -> bool:
         """Time has passed, by the monotonic clock; True if it is given up now."""
         owner = self.owner
+        if owner.is_serving:
+            self._left_since = None
         if owner.is_serving or not owner.is_wanted:
             self._awaited_since = None
         elif self._awaited_since is None:
             self._awaited_since = at
-        elif at - self._awaited_since >= _PATIENCE_MS:
+        elif at - self._awaited_since >= _PATIENCE_MS and not self.was_left:
             self._awaited_since = None
             self._given_up_until = at + FORGET_MS
             owner.give_back()
             return True
         return False
+
+    def is_left(self, at: int, process: ProcessIdentity, *, is_free: bool) -> bool:
+        """Nobody owns it (`is_free`), and its lease has named this process for longer
+        than it takes to give it back."""
+        if self.is_owned():
+            return False
+        if not is_free or self.holder() != process:
+            self._left_since = None
+        elif self._left_since is None:
+            self._left_since = at
+        return self._left_since is not None and at - self._left_since >= TERM_MS
+
+    @property
+    def was_left(self) -> bool:
+        """Until it is served here again nobody else can take it."""
+        return self._left_since is not None
 
     @property
     def kind(self) -> str:

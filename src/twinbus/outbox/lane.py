@@ -41,6 +41,7 @@ class Lane:
         find_owner: Callable[[bytes], StoreOwner | None],
         elsewhere: Callable[[], RemoteStores],
         renew_detours: Callable[[], None],
+        end_detours: Callable[[], None],
     ) -> None:
         self._source = source
         self._store_uuid = store_uuid
@@ -48,6 +49,8 @@ class Lane:
         self._elsewhere = elsewhere
         # Finds out which fragments wait for messages from this outbox.
         self._renew_detours = renew_detours
+        # Ends detours that nothing in this outbox is left of.
+        self._end_detours = end_detours
         # Number of this lane in the target's operation log; 0: not introduced yet.
         self._actor = 0
         # Entries up to this id were brought and removed.
@@ -121,8 +124,8 @@ class Lane:
             # If another broker had the store meanwhile, that one goes on.
             if receipt is not None and epoch == self._source.epoch:
                 await self._clear(receipt)
-                if self._target_here() is None:
-                    self._renew_detours()
+                # The target may have come here while another broker took these.
+                self._end_detours()
 
     async def _read(self) -> list[OutboxEntry]:
         source = self._source

@@ -18,6 +18,7 @@ class OutboxCarrier:
         owners: Owners,
         elsewhere: Callable[[], RemoteStores],
         renew_detours: Callable[[StoreOwner], None],
+        end_detours: Callable[[StoreOwner], None],
         watch: DetourWatch,
     ) -> None:
         self._source = source
@@ -25,6 +26,8 @@ class OutboxCarrier:
         self._elsewhere = elsewhere
         # Called if messages that were diverted may not have arrived after all.
         self._renew_detours = renew_detours
+        # Called when messages have arrived, and were removed here.
+        self._end_detours = end_detours
         # Waits for what others keep for this store.
         self.watch = watch
         self._lanes: dict[bytes, Lane] = {}
@@ -43,12 +46,15 @@ class OutboxCarrier:
             if lane is None:
                 lane = self._lanes[store_uuid] = Lane(
                     *(self._source, store_uuid, self._owners.find),
-                    *(self._elsewhere, self._renew),
+                    *(self._elsewhere, self._renew, self._end),
                 )
             lane.begin(now)
 
     def _renew(self) -> None:
         self._renew_detours(self._source)
+
+    def _end(self) -> None:
+        self._end_detours(self._source)
 
     async def stop(self) -> None:
         await self.watch.stop()

@@ -28,7 +28,7 @@ from typing import Final
 
 from twinbus.broker.commit_listener import CommitListener
 from twinbus.broker.fragment_address import FragmentAddress, address_from, store_of
-from twinbus.broker.home import Home
+from twinbus.broker.home import ALL_FRAGMENTS, Home
 from twinbus.broker.message import Message
 from twinbus.broker.outbox import SENT
 from twinbus.clock import Clock
@@ -94,8 +94,8 @@ class TransferLog:
         if self.has_stores():
             for owner in self._owners:
                 owner.carrier = OutboxCarrier(
-                    *(owner, self._owners, lambda: self.elsewhere, self.renew),
-                    DetourWatch(owner, self),
+                    *(owner, self._owners, lambda: self.elsewhere),
+                    *(self.renew, self.end_detours, DetourWatch(owner, self)),
                 )
                 self.renew(owner)
 
@@ -337,6 +337,16 @@ class TransferLog:
                 # If another outbox has later ones, these have arrived already, and only
                 # their removal did not happen.
                 found.awaited.setdefault((target.generation, target.index), source)
+
+    def end_detours(self, source: StoreOwner) -> None:
+        """Fragments for which nothing is left in this outbox do not wait for it."""
+        begun = [text for text, one in self._beginnings.items() if one.log is source]
+        left = map(address_from, [*source.outbox.diverted(), *begun])
+        keys = {ALL_FRAGMENTS, *((one.generation, one.index) for one in left)}
+        for owner in self._owners:
+            for key, log in list(owner.awaited.items()):
+                if log is source and key not in keys:
+                    del owner.awaited[key]
 
     def tick(self, now: int) -> None:
         """Do not wait for a store that is away for too long."""

@@ -253,3 +253,36 @@ async def test_what_another_broker_refuses_is_a_dead_letter_here(world: World) -
     await world.until(lambda: world.here.counts().dead_letter == 1)
     assert received(world.here.fragment(DEAD_LETTER)) == ["1"]
     assert world.here.counts().transfer == 0
+
+
+class Leaving(Elsewhere):
+    """It has the second store no more when it answers: that is served here again."""
+
+    async def append(
+        self, store_uuid: bytes, source_uuid: bytes, epoch: int, entries: Any
+    ) -> Receipt:
+        receipt = await super().append(store_uuid, source_uuid, epoch, entries)
+        world, self.serves_it = self._world, False
+        await world.come_back(world.second)
+        # As whoever takes a store does.
+        world.namespace.transfer_log.renew_all()
+        assert not world.there.fragment().is_reachable()
+        return receipt
+
+    serves_it = True
+
+    def serves(self, store_uuid: bytes) -> bool:
+        return self.serves_it and super().serves(store_uuid)
+
+
+async def test_detour_ends_though_the_store_comes_here_meanwhile(world: World) -> None:
+    world.namespace.transfer_log.elsewhere = elsewhere = Leaving(world)
+    await world.leave(world.second)
+    target, answers = world.there.fragment().address(), Answers()
+    given = target, world.second, [message("kept")]
+    world.namespace.transfer_log.send(
+        *given, entity_path="there", limit_bytes=1_000, listener=answers, item=0
+    )
+    await world.until(lambda: len(elsewhere.brought) == 1)
+    await world.delivered()
+    assert world.there.fragment().is_reachable()
