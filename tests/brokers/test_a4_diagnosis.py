@@ -91,3 +91,22 @@ async def test_a4_stuck_broker_leaves_a_diagnosis_before_another_one_kills_it(
         names.append(f"of process {one.pid}")
     await until(lambda: brokers.owns_all(*names))
     await check_is_replaced(brokers, *names)
+
+
+async def test_supervisor_that_is_asked_for_a_diagnosis_has_all_brokers_write_one(
+    brokers: Brokers,
+) -> None:
+    supervisor = await brokers.start("--brokers=2")
+    pids = [one.process.pid for one in (await brokers.alive()).values()]
+    supervisor.send_signal(signal.SIGUSR2)
+
+    async def have_written() -> bool:
+        return all(diagnoses(brokers, pid) for pid in pids)
+
+    await until(have_written)
+    assert supervisor.poll() is None
+    alive = (await brokers.alive()).values()
+    assert sorted(one.process.pid for one in alive) == sorted(pids)
+    for pid in pids:
+        (folder,) = diagnoses(brokers, pid)
+        assert json.loads((folder / "index.json").read_text())["why"] == "asked"

@@ -6,6 +6,7 @@ to stop. Lines of a broker's log have its number in front.
 
 import asyncio
 import os
+import signal
 import sys
 from dataclasses import replace
 
@@ -46,6 +47,8 @@ async def _supervise(config: Config) -> None:
     try:
         if await _is_started(supervisor, told):
             heed_hang_up(supervisor.reload, told.set)
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGUSR2, supervisor.diagnose)
             announce(found, found.config.port, root_key)
             await told.wait()
     finally:

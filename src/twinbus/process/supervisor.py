@@ -82,7 +82,8 @@ class Supervisor:
         self.is_ready = False
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._reloading: asyncio.Task[None] | None = None
+        # Those that pass a signal on.
+        self._passing: set[asyncio.Task[None]] = set()
 
     # --- life -----------------------------------------------------------------
 
@@ -108,19 +109,28 @@ class Supervisor:
 
     def reload(self) -> None:
         """Have all brokers read the certificate again."""
-        self._reloading = asyncio.create_task(self._reload())
+        self._pass_on(signal.SIGHUP)
 
-    async def _reload(self) -> None:
-        """One that is not announced may not heed the signal yet, and would be ended by
-        it; it reads the certificate when it starts."""
+    def diagnose(self) -> None:
+        """Have all brokers write a diagnosis."""
+        self._pass_on(signal.SIGUSR2)
+
+    def _pass_on(self, number: signal.Signals) -> None:
+        passing = asyncio.create_task(self._pass_on_to_announced(number))
+        self._passing.add(passing)
+        passing.add_done_callback(self._passing.discard)
+
+    async def _pass_on_to_announced(self, number: signal.Signals) -> None:
+        """One that is not announced may not heed signals yet, and would be ended by
+        this one. It reads the certificate when it starts."""
         try:
             announced = await announced_brokers(self._catalog)
         except StoreError as error:
-            _log.warning("the certificate is not read again: %s", error)
+            _log.warning("%s is not passed on to brokers: %s", number.name, error)
             return
         for broker in list(self._brokers.values()):
             if any(_is_among({broker.pid}, one) for one in announced):
-                broker.signal(signal.SIGHUP)
+                broker.signal(number)
 
     async def stop(self) -> None:
         """Stop all brokers, and wait for their end."""
