@@ -115,12 +115,11 @@ class PostgresBlobs:
     def open(self) -> bytes:
         import psycopg
 
+        from twinbus.store.postgres_session import connect_now
+
         try:
-            self._connection = psycopg.connect(
-                self._url.conninfo,
-                autocommit=True,
-                application_name="twinbus log export",
-                options=f"-c search_path={self._url.schema}",
+            self._connection = connect_now(
+                self._url, "twinbus log export", autocommit=True
             )
         except psycopg.Error as error:
             raise self._unavailable(error) from error

@@ -38,7 +38,13 @@ from twinbus.store.postgres_errors import (
     refusal,
 )
 from twinbus.store.postgres_schema import PostgresFormat, open_schema
-from twinbus.store.postgres_session import PostgresSession, Rows, Step, connect
+from twinbus.store.postgres_session import (
+    PostgresSession,
+    Rows,
+    Step,
+    connect,
+    connect_now,
+)
 from twinbus.store.postgres_url import PostgresUrl, parse_postgres_url
 from twinbus.store.postgres_versions import CATALOG_FORMAT
 from twinbus.store.statements import named_statements
@@ -82,7 +88,7 @@ class PostgresCatalog:
         asked = f"{self._url.schema}.twinbus_meta"
         with (
             connecting(self.location),
-            psycopg.connect(self._url.conninfo, connect_timeout=4) as db,
+            connect_now(self._url, "twinbus catalog") as db,
         ):
             found = db.execute("SELECT to_regclass(%s) IS NOT NULL", (asked,))
             return found.fetchone() == (True,)
@@ -243,9 +249,8 @@ class PostgresCatalog:
     def root_key(self, proposed: str) -> str:
         with (
             connecting(self.location),
-            psycopg.connect(self._url.conninfo, connect_timeout=4) as db,
+            connect_now(self._url, "twinbus catalog") as db,
         ):
-            db.execute(f"SET search_path = {self._url.schema}")
             if proposed:
                 db.execute(_SQL["propose_root_key"], (proposed,))
             found = db.execute(_SQL["root_key"]).fetchone()

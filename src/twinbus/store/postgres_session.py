@@ -237,6 +237,21 @@ async def connect(url: PostgresUrl, application: str) -> PostgresSession:
     return PostgresSession(url, connection)
 
 
+def connect_now(
+    url: PostgresUrl, application: str, *, autocommit: bool = False
+) -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection to the same server, where nothing else has to go on meanwhile.
+    Raises psycopg.Error."""
+    connection = psycopg.connect(_conninfo(url, application), autocommit=autocommit)
+    try:
+        search_path = sql.Identifier(url.schema)
+        connection.execute(sql.SQL("SET search_path = {}").format(search_path))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def _conninfo(url: PostgresUrl, application: str) -> str:
     given = psycopg.conninfo.conninfo_to_dict(url.conninfo)
     options: dict[str, Any] = {**_LINK, **given, "application_name": application}
