@@ -5,6 +5,7 @@ Each gets a documented status, nothing is stored, and the bus serves others mean
 
 import asyncio
 import json
+import re
 import socket
 
 import pytest
@@ -189,10 +190,21 @@ async def test_many_who_wait_do_not_stop_others(server: ServerProcess) -> None:
         assert taken.status == 200
         for _, writer in waiting:
             writer.transport.abort()
+        # Without a look at their connections they would wait for 200 seconds.
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while await connection_count(call) > 100:
+                pass
         sent = await call("POST", "/target/messages", b"for the living")
         assert sent.status == 201
         answer = await call("DELETE", "/target/messages/head?timeout=20")
         assert (answer.status, answer.body) == (200, b"for the living")
+
+
+async def connection_count(call: Caller) -> int:
+    """As the server has it."""
+    metrics = (await call("GET", "/metrics")).body.decode()
+    (line,) = re.findall(r"^twinbus_connections (\S+)$", metrics, re.MULTILINE)
+    return int(float(line))
 
 
 class KeptOpen:
