@@ -302,6 +302,14 @@ class FragmentUnavailable(ServerBusy):
         )
 
     @classmethod
+    def dropped(cls, entity_path: str) -> Self:
+        return cls(
+            f"'{entity_path}' was not created: one of its message stores has another "
+            f"owner since, which has dropped what was made. Try again. {STORE_TROUBLE}",
+            entity_path=entity_path,
+        )
+
+    @classmethod
     def for_new_entity(cls, entity_path: str) -> Self:
         return cls(
             f"'{entity_path}' was not created: a partitioned entity needs all message "

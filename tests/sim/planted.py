@@ -16,6 +16,7 @@ from twinbus.cluster.broker import Broker
 from twinbus.cluster.membership import Membership
 from twinbus.cluster.predecessor import Predecessors
 from twinbus.cluster.shared_store import SharedStore
+from twinbus.entities.entity_stores import EntityStores
 from twinbus.errors import STORE_IS_FULL, ServiceBusError
 from twinbus.operations import locks
 from twinbus.outbox import outbox_arrival
@@ -217,7 +218,7 @@ MISTAKES = {
     ),
     "two brokers create the same queue": _mistake(
         *(MemoryCatalog, "put", _put_unseen),
-        *(8, "twice|different entities|is there|a bug"),
+        *(2, "twice|different entities|is there|a bug"),
     ),
     "a store that is taken does not wait for what was kept": _mistake(
         *(DetourWatch, "begin", _wait_for_nothing),
@@ -246,6 +247,10 @@ MISTAKES = {
     "send ids of kept messages are not looked up": _mistake(
         *(outbox_arrival, "ask_for_duplicates", lambda *given: None),
         *(43, "doubled", "broker-full"),
+    ),
+    "an entity is created after a new owner dropped its fragments": _mistake(
+        *(EntityStores, "check_made", EntityStores.durable),
+        *(321, "has no owner", "broker-full"),
     ),
     "a file that could not be given back is nobody's": _mistake(
         *(SharedStore, "is_left", lambda self, *given, **named: False),

@@ -169,6 +169,27 @@ class EntityStores:
         await self.durable(record)
         return stored
 
+    async def check_made(self, record: EntityRecord) -> None:
+        """All stores still have what was made in them for a new entity. A broker that
+        takes a store drops it, unless the catalog has the entity. Raises
+        FragmentUnavailable, ServiceBusError."""
+        self.check_available(record)
+        owners = dict.fromkeys(self.owners_of(record))
+        away = [one.store_uuid for one in owners if self._is_elsewhere(one)]
+        if away:
+            await self.others.check_made(record, away)
+        if len(away) < len(owners):
+            await self.check_made_here(record)
+
+    async def check_made_here(self, record: EntityRecord) -> None:
+        """The same of the stores that are served here. One commit shows that they still
+        are. Raises FragmentUnavailable, ServiceBusError."""
+        await self.durable(record)
+        owners = [one for one in self.owners_of(record) if one.is_serving]
+        is_there = [bool(one.table.records_of(record.generation)) for one in owners]
+        if not is_there or not all(is_there):
+            raise FragmentUnavailable.dropped(record.path)
+
     async def durable(self, record: EntityRecord) -> None:
         """Wait until all that was written to the entity's stores is committed. Raises
         the error of the first store that could not commit."""

@@ -476,8 +476,9 @@ class Namespace(EntityRegister):
                 raise EntityAlreadyExists(entity_path=entity.path)
             self._check_topic_of(entity, rules)
             if self._owners.sharing is Sharing.SHARED:
-                # Still owned here: no successor dropped its fragments, nor can.
-                await self.stores.durable(entity.record)
+                # No successor dropped its fragments. One that takes a store now makes a
+                # new version first.
+                await self.stores.check_made(entity.record)
             await self.follower.put(entity.record)
             self._enter(entity)
 
@@ -566,6 +567,11 @@ class Namespace(EntityRegister):
         await self.follower.follow()
         self._admitted(record)
         await self.stores.make_for_another(record, rules)
+
+    async def check_fragments(self, stored: StoredEntity) -> None:
+        """What another broker has had made here is still there. Raises
+        FragmentUnavailable, ServiceBusError."""
+        await self.stores.check_made_here(entity_of(stored))
 
     def admit_followed(self, record: EntityRecord) -> None:
         """Another broker has created the entity."""

@@ -27,6 +27,13 @@ class OtherBrokers(Protocol):
         """Have the entity's fragments made in these stores. Raises ServiceBusError."""
         ...
 
+    async def check_made(
+        self, record: EntityRecord, store_uuids: Sequence[bytes]
+    ) -> None:
+        """These stores still have the fragments of an entity that is being created.
+        Raises ServiceBusError."""
+        ...
+
     async def tell(
         self, entities: Sequence[Entity], *, with_links: bool = False
     ) -> bool:
@@ -57,6 +64,11 @@ class NoOthers:
 
     async def make_fragments(
         self, record: EntityRecord, store_uuids: Sequence[bytes], rules: Sequence[Rule]
+    ) -> None:
+        raise AssertionError("there is no other broker")
+
+    async def check_made(
+        self, record: EntityRecord, store_uuids: Sequence[bytes]
     ) -> None:
         raise AssertionError("there is no other broker")
 

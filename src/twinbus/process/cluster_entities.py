@@ -51,18 +51,35 @@ class ClusterEntities:
     async def make_fragments(
         self, record: EntityRecord, store_uuids: Sequence[bytes], rules: Sequence[Rule]
     ) -> None:
-        addresses = {self._directory.address_of(uuid) for uuid in store_uuids}
-        if None in addresses:
-            raise FragmentUnavailable.none_left(record.path)
         stored = stored_entity(record)
         value: dict[str, object] = {
             "generation": stored.generation,
             "definition": stored.definition,
             "rules": json.dumps([rule.to_json() for rule in rules]),
         }
-        for address in sorted(filter(None, addresses)):
+        for address in self._serving(store_uuids, record.path):
             answer = await self._ask(address, "make-fragments", value)
             _check(answer, record.path)
+
+    async def check_made(
+        self, record: EntityRecord, store_uuids: Sequence[bytes]
+    ) -> None:
+        stored = stored_entity(record)
+        value: dict[str, object] = {
+            "generation": stored.generation,
+            "definition": stored.definition,
+        }
+        for address in self._serving(store_uuids, record.path):
+            answer = await self._ask(address, "check-fragments", value)
+            _check(answer, record.path)
+
+    def _serving(self, store_uuids: Sequence[bytes], path: str) -> list[str]:
+        """The addresses of the brokers that serve these stores. Raises
+        FragmentUnavailable."""
+        addresses = {self._directory.address_of(uuid) for uuid in store_uuids}
+        if None in addresses:
+            raise FragmentUnavailable.none_left(path)
+        return sorted(filter(None, addresses))
 
     async def tell(
         self, entities: Sequence[Entity], *, with_links: bool = False

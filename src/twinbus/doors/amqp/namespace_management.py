@@ -82,6 +82,7 @@ class NamespaceNode:
         }
         if is_for_peers:
             self._operations["make-fragments"] = self._make_fragments
+            self._operations["check-fragments"] = self._check_fragments
             self._operations["follow"] = self._follow
             self._operations["about-entities"] = self._about_entities
             self._operations["add-rule"] = self._add_rule
@@ -213,12 +214,12 @@ class NamespaceNode:
         return described
 
     async def _make_fragments(self, request: Request) -> object:
-        stored = StoredEntity(
-            generation=request.argument("generation"),
-            definition=text_argument(request, "definition"),
-        )
         rules = [rule_of_json(one) for one in _json(request, "rules")]
-        await self._namespace.make_fragments(stored, rules)
+        await self._namespace.make_fragments(_stored(request), rules)
+        return None
+
+    async def _check_fragments(self, request: Request) -> object:
+        await self._namespace.check_fragments(_stored(request))
         return None
 
     async def _about_entities(self, request: Request) -> object:
@@ -337,6 +338,13 @@ def _subscription(request: Request) -> Resource:
 
 def _object(request: Request, name: str) -> dict[str, Any]:
     return as_object(_json(request, name), f"'{name}'")
+
+
+def _stored(request: Request) -> StoredEntity:
+    return StoredEntity(
+        generation=request.argument("generation"),
+        definition=text_argument(request, "definition"),
+    )
 
 
 def _json(request: Request, name: str) -> Any:
