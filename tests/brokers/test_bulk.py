@@ -16,6 +16,7 @@ from twinbus.config.config import ROOT_KEY_NAME
 from twinbus.fragments.hashing import fragment_index
 
 from .conftest import WIDE
+from .greeted import greeted
 from .processes import PATIENCE_SECONDS, Brokers, as_json, until
 
 FRAGMENTS = 16
@@ -342,14 +343,21 @@ def test_a_client_needs_its_claims_at_the_broker_that_it_asks(
 def test_requests_between_brokers_need_the_key_of_the_cluster(
     trio: Brokers, calls: dict[str, Caller]
 ) -> None:
-    first, _, _ = calls.values()
-    cluster_key = asyncio.run(trio.cluster_key()).hex()
-    cluster = _token(trio, key_name="$cluster", key=cluster_key)
+    key = asyncio.run(trio.cluster_key())
+    cluster = _token(trio, key_name="$cluster", key=key.hex())
     target, body = "/%24peers/bulk/runtime", b'{"requests": []}'
-    assert first.request("POST", target, body, cluster).body == b"[]"
+    address = asyncio.run(trio.alive())["1"].address
+    peer = Caller(0, cluster)
+    peer.use(greeted(address, key))
+    assert peer.request("POST", target, body).body == b"[]"
     for token in (_token(trio), "", _token(trio, key_name="$cluster")):
-        assert first.request("POST", target, body, token).status == 401
+        assert peer.request("POST", target, body, token).status == 401
     asked = {"entities": [WIDE[3]]}
+    assert peer.ask("runtime", asked).status == 401
+    peer.close()
+    # There, too, whoever has not greeted is a client.
+    first, _, _ = calls.values()
+    assert first.request("POST", target, body, cluster).status == 401
     assert first.ask("runtime", asked, cluster).status == 401
     # Elsewhere it is no key at all.
     shared = Caller(trio.port, cluster)

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from crash import messages
 
+from bench.free_port import free_port
 from twinbus.amqp.composite import encode_composite
 from twinbus.amqp.events import MessageReceived
 from twinbus.amqp.messaging import Data, Message, Properties, encode_message
@@ -116,9 +117,14 @@ async def test_stranger_at_the_port_of_a_killed_broker_learns_nothing(
     brokers: Brokers,
 ) -> None:
     """The port of a broker that has ended is free for any program of the machine."""
-    await brokers.start("--brokers=2")
-    other = await made_at(brokers, "1", "q")
-    host, port = host_and_port((await brokers.alive())["1"].address)
+    # The kernel gives its own ports to any test beside this one. And nobody starts a
+    # broker again.
+    for _ in range(2):
+        process = await brokers.start("--join", f"--peer-port={free_port()}")
+    name = f"of process {process.pid}"
+    await until(lambda: brokers.owns_all(*brokers.ports.keys() - {""}))
+    other = await made_at(brokers, name, "q")
+    host, port = host_and_port((await brokers.alive())[name].address)
     key = await brokers.cluster_key()
     heard = bytearray()
 
@@ -128,7 +134,8 @@ async def test_stranger_at_the_port_of_a_killed_broker_learns_nothing(
     async with await brokers.connect(other) as connection:
         sender = await connection.sender("q")
         await sender.send(messages.named("m1"))
-        await brokers.kill("1")
+        process.kill()
+        process.wait()
         async with await asyncio.start_server(listen, host, port):
 
             async def is_asked() -> bool:

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -54,6 +55,10 @@ class Caller:
 
     def close(self) -> None:
         self._http.close()
+
+    def use(self, connected: socket.socket) -> None:
+        """In place of a connection to the port."""
+        self._http.sock = connected
 
     # --- requests -------------------------------------------------------------
 
